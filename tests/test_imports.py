@@ -1,0 +1,187 @@
+"""The one-way import table of the package, and what `import gedi_sklearn` may load."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gedi_sklearn
+
+PACKAGE = Path(gedi_sklearn.__file__).parent
+ROOT = Path(__file__).parents[1]
+
+# A file imports only from its own line and the lines above it. The order is one of dependence,
+# so `_validation`, which holds scikit-learn's private names, stands before its first user.
+LAYERS = (
+    "exceptions",
+    "_validation",
+    "datasets",
+    "kernels",
+    "metrics",
+    "constraints",
+    "projection",
+    "moving_targets",
+    "post_processing",
+    "lagrangian_dual",
+    "model_selection",
+    "plotting",
+    "report",
+)
+
+# Private modules of the package that tests may import, each with its reason.
+OPEN_TO_TESTS = {
+    "gedi_sklearn.projection._full": "the paper's n-variable model, the oracle of the projections",
+}
+
+OPTIONAL = ("gurobipy", "torch", "matplotlib", "polars", "pandas")
+
+
+def imported_names(source: str, module: str, *, is_package: bool = False) -> Iterator[str]:
+    """Yield the full dotted name of everything that a module's source imports, at any depth."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            relative = "." * node.level + (node.module or "")
+            base = importlib.util.resolve_name(relative, package)
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def is_private(name: str) -> bool:
+    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+
+
+def package_faults(source: str, module: str, *, is_package: bool = False) -> list[str]:
+    """Name every import of a module of the package that the layout forbids."""
+    layer = module.split(".")[1]
+    allowed = LAYERS[: LAYERS.index(layer) + 1]
+    faults = []
+    for name in imported_names(source, module, is_package=is_package):
+        top, _, rest = name.partition(".")
+        if top == "gedi_sklearn" and rest.partition(".")[0] not in allowed:
+            faults.append(f"{module} imports {name}, which is not above {layer}")
+        if top == "sklearn" and is_private(name) and layer != "_validation":
+            faults.append(f"{module} imports {name}: private names come from _validation")
+        if top == "gurobipy" and layer != "projection":
+            faults.append(f"{module} imports {name}: only projection knows a solver")
+    return faults
+
+
+def client_faults(source: str, module: str) -> list[str]:
+    """Name every private module of the package that a test or a benchmark imports."""
+    return [
+        f"{module} imports {name}, which is private"
+        for name in imported_names(source, module)
+        if name.startswith("gedi_sklearn.")
+        and is_private(name)
+        and not any(f"{name}.".startswith(f"{opened}.") for opened in OPEN_TO_TESTS)
+    ]
+
+
+def package_modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        yield ".".join(part for part in parts if part != "__init__"), path
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+
+
+def test_every_module_of_the_package_has_its_line():
+    layers = {module.split(".")[1] for module, _ in package_modules() if "." in module}
+    assert layers <= set(LAYERS)
+
+
+def test_package_follows_the_import_table():
+    faults = [
+        fault
+        for module, path in package_modules()
+        if module != "gedi_sklearn"  # the top level exports from everywhere
+        for fault in package_faults(
+            path.read_text(encoding="utf-8"), module, is_package=path.name == "__init__.py"
+        )
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks"])
+def test_clients_import_the_public_api_only(folder):
+    faults = [
+        fault
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for fault in client_faults(path.read_text(encoding="utf-8"), f"{folder}.{path.stem}")
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from gedi_sklearn.projection import Projection",
+        "from gedi_sklearn import projection",
+        "from .projection import Projection",
+        "from . import projection",
+        "import gedi_sklearn.projection",
+        "import gedi_sklearn",
+        "from gedi_sklearn import project_targets",
+        "def late():\n    from gedi_sklearn.projection import Projection",
+        "from sklearn.utils._param_validation import Interval",
+        "from sklearn.base import _fit_context",
+        "import sklearn.utils._tags",
+        "import gurobipy as gp",
+    ],
+)
+def test_a_forbidden_import_is_found(source):
+    assert len(package_faults(source, "gedi_sklearn.kernels")) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from gedi_sklearn._validation import Interval", "gedi_sklearn.kernels"),
+        ("from .exceptions import SolverError", "gedi_sklearn.kernels"),
+        ("from ..kernels import PolynomialKernel", "gedi_sklearn.metrics.indicators"),
+        ("from ._gurobi import solve", "gedi_sklearn.projection._binary"),
+        ("import gurobipy as gp", "gedi_sklearn.projection._gurobi"),
+        ("from sklearn.utils._param_validation import Interval", "gedi_sklearn._validation"),
+        ("from sklearn import __version__", "gedi_sklearn.kernels"),
+    ],
+)
+def test_an_allowed_import_passes(source, module):
+    assert package_faults(source, module) == []
+
+
+def test_a_private_import_of_a_client_is_found():
+    assert client_faults("from gedi_sklearn.projection._gurobi import solve", "tests.made_up")
+    assert client_faults("from gedi_sklearn.kernels import _qr", "tests.made_up")
+    assert not client_faults("from gedi_sklearn import kernels, __version__", "tests.made_up")
+    assert not client_faults("from gedi_sklearn.projection._full import solve", "tests.made_up")
+
+
+def test_import_loads_no_optional_package():
+    loaded = f"print(*sorted({set(OPTIONAL)} & set(sys.modules)))"
+    package = run_python(f"import sys, gedi_sklearn; {loaded}")
+    sklearn = run_python(f"import sys, sklearn; {loaded}")
+    assert package.stderr == ""
+    # scikit-learn is free to load pandas; the package adds nothing to what it loads.
+    assert set(package.stdout.split()) <= set(sklearn.stdout.split()) & {"pandas"}
+
+
+def test_import_works_without_any_optional_package_and_is_silent():
+    result = run_python(
+        f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL})); import gedi_sklearn"
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_every_exported_name_exists():
+    assert len(set(gedi_sklearn.__all__)) == len(gedi_sklearn.__all__)
+    assert all(hasattr(gedi_sklearn, name) for name in gedi_sklearn.__all__)
