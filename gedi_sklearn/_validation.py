@@ -1,0 +1,357 @@
+"""Checks of what a caller hands over, and the one door to scikit-learn's private names.
+
+Values are matched to rows by position, as everywhere in scikit-learn: the index of a pandas
+object is never looked at. Nothing is dropped, cast from text, or filled in.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing, check_array, check_random_state
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Hidden,
+    Interval,
+    Options,
+    RealNotInt,
+    StrOptions,
+    validate_params,
+)
+from sklearn.utils.validation import _check_feature_names, _num_features, _num_samples
+
+__all__ = [
+    "HasMethods",
+    "Hidden",
+    "Interval",
+    "Options",
+    "RealNotInt",
+    "StrOptions",
+    "_check_feature_names",
+    "_fit_context",
+    "_num_features",
+    "_num_samples",
+    "_safe_indexing",
+    "check_group_codes",
+    "check_numbers",
+    "check_random_state",
+    "check_same_length",
+    "check_sample_weight",
+    "check_sensitive",
+    "is_text",
+    "validate_params",
+]
+
+# pandas.NA and pandas.NaT, told by name so that pandas need not be there.
+_MISSING_TYPES = {"NAType", "NaTType"}
+
+
+def _as_array(values: Any, name: str) -> np.ndarray:
+    """Return ``values`` as an array that keeps missing entries visible.
+
+    ``numpy.asarray`` on a list would turn a missing name into the text "nan", so anything that
+    is not already typed goes through ``object``.
+    """
+    if values is None:
+        raise ValueError(f"{name} is None; pass one value for each row.")
+    if sp.issparse(values):
+        raise ValueError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
+    if hasattr(values, "dtype") or hasattr(values, "columns") or hasattr(values, "to_numpy"):
+        array = np.asarray(values)
+    else:
+        array = np.asarray(list(values) if _is_sized(values, name) else values, dtype=object)
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} must have one or two dimensions, got an array of shape {array.shape}."
+        )
+    if array.shape[0] == 0 or array.size == 0:
+        raise ValueError(f"{name} is empty: got an array of shape {array.shape}.")
+    if array.dtype.kind == "O":
+        _refuse_missing(array, name)
+        first = array.flat[0]
+        if isinstance(first, (list, tuple, np.ndarray)):
+            raise ValueError(f"{name} has rows of unequal length; pass one value for each row.")
+    return array
+
+
+def _is_sized(values: Any, name: str) -> bool:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise ValueError(f"{name} must hold one value for each row, got {values!r}.")
+    return not hasattr(values, "__array__")
+
+
+def _refuse_missing(array: np.ndarray, name: str) -> None:
+    """Raise where an entry is NaN, None, NA or NaT, and say how many are."""
+    if array.dtype.kind == "f":
+        missing = int(np.isnan(array).sum())
+    elif array.dtype.kind in "mM":
+        missing = int(np.isnat(array).sum())
+    elif array.dtype.kind == "O":
+        missing = sum(_is_missing(value) for value in array.flat)
+    else:
+        missing = 0
+    if missing:
+        raise ValueError(
+            f"{name} contains NaN: {missing} of {array.size} values are missing (NaN, None or "
+            "NA). Drop or impute those rows first; a missing value is neither a number nor a "
+            "group."
+        )
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in _MISSING_TYPES:
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def is_text(array: np.ndarray) -> bool:
+    """Tell whether an array holds labels that are not numbers."""
+    if array.dtype.kind == "O":
+        return not all(isinstance(value, (numbers.Number, np.bool_)) for value in array.flat)
+    return array.dtype.kind in "USTV"
+
+
+def check_labels(values: Any, name: str) -> np.ndarray:
+    """Return a one-dimensional array of any type without missing values.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Numbers, text, booleans, categories.
+    name : str
+        The caller's argument, for the error.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    array = _as_array(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
+    _refuse_missing(array, name)
+    return array
+
+
+def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np.ndarray:
+    """Return finite float64 values; booleans and integers count as they are.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,) or (n, m)
+        The caller's values.
+    name : str
+        The caller's argument, for the error.
+    n_columns : int, default=None
+        1 asks for a result of shape (n,); None for one of shape (n, m).
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, m), float64
+        A copy only where the type had to change; never written to by this library.
+    """
+    array = _as_array(values, name)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name}: Complex data not supported; got {array.dtype}.")
+    if array.dtype.kind in "mM" or is_text(array):
+        raise ValueError(
+            f"{name} must hold numbers, got {array.dtype} values such as {array.flat[0]!r}. "
+            "Encode labels as numbers first; text is never parsed."
+        )
+    if array.dtype.kind != "f" or array.dtype.itemsize != 8:
+        array = array.astype(np.float64)
+    _refuse_missing(array, name)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains infinity; every value must be finite.")
+    if n_columns == 1:
+        if array.ndim == 2 and array.shape[1] != 1:
+            raise ValueError(
+                f"{name} must be one-dimensional, got an array of shape {array.shape}."
+            )
+        return array.reshape(-1)
+    return array.reshape(array.shape[0], -1)
+
+
+def check_same_length(n_samples: int, **arrays: np.ndarray | None) -> None:
+    """Raise where an array has another number of rows than ``n_samples``."""
+    for name, array in arrays.items():
+        if array is not None and array.shape[0] != n_samples:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {name} has "
+                f"{array.shape[0]} rows where {n_samples} were expected."
+            )
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None:
+    """Return non-negative weights of shape (n,), or None where none were given.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or missing, if the length differs, or if all weights are 0.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n_samples, float(sample_weight))
+    array = _as_array(sample_weight, "sample_weight")
+    if array.ndim != 1:
+        raise ValueError(f"sample_weight: Sample weights must be 1D, got shape {array.shape}.")
+    weight = check_numbers(array, "sample_weight", n_columns=1)
+    check_same_length(n_samples, sample_weight=weight)
+    if (weight < 0).any():
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: {int((weight < 0).sum())} of "
+            f"{n_samples}; weights must be at least 0."
+        )
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is 0 in every row; at least one row must count.")
+    return weight
+
+
+def check_sensitive(
+    sensitive_features: Any = None,
+    *,
+    X: Any = None,
+    sensitive_columns: Any = None,
+    n_samples: int | None = None,
+    numeric: bool = True,
+) -> np.ndarray:
+    """Return the protected attribute as an array, from either of its two doors.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n,) or (n, m), default=None
+        The values themselves.
+    X : array-like of shape (n, p), default=None
+        Where `sensitive_columns` are looked up.
+    sensitive_columns : int, str or list of these, default=None
+        Position(s) or name(s) of columns of `X`.
+    n_samples : int, default=None
+        Number of rows that the attribute must have.
+    numeric : bool, default=True
+        False keeps labels of any type.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        float64 where `numeric`, else as given.
+
+    Raises
+    ------
+    ValueError
+        If both doors or none are used, a column does not exist, a value is missing or infinite,
+        the values are no numbers, or the length differs.
+    """
+    if (sensitive_features is None) == (sensitive_columns is None):
+        got = "neither" if sensitive_features is None else "both"
+        raise ValueError(
+            f"the protected attribute needs exactly one of sensitive_features= (its values) and "
+            f"sensitive_columns= (column(s) of X), got {got}."
+        )
+    name = "sensitive_features"
+    if sensitive_columns is not None:
+        sensitive_features = select_columns(X, sensitive_columns)
+        name = f"sensitive_features (column {sensitive_columns!r} of X)"
+    if numeric:
+        values = check_numbers(sensitive_features, name)
+    else:
+        array = _as_array(sensitive_features, name)
+        _refuse_missing(array, name)
+        values = array.reshape(array.shape[0], -1)
+    if n_samples is not None:
+        check_same_length(n_samples, sensitive_features=values)
+    return values
+
+
+def column_positions(X: Any, sensitive_columns: Any) -> list[int]:
+    """Return the positions in ``X`` of the columns that ``sensitive_columns`` names."""
+    keys = [sensitive_columns] if isinstance(sensitive_columns, (int, str, np.integer)) else None
+    keys = list(sensitive_columns) if keys is None else keys
+    if not keys or any(
+        isinstance(key, bool) or not isinstance(key, (int, str, np.integer)) for key in keys
+    ):
+        raise ValueError(
+            "sensitive_columns must be a column position, a column name, or a non-empty list of "
+            f"these; got {sensitive_columns!r}."
+        )
+    names = list(X.columns) if hasattr(X, "columns") else None
+    n_features = _num_features(X)
+    positions = []
+    for key in keys:
+        if isinstance(key, str):
+            if names is None:
+                raise ValueError(
+                    f"sensitive_columns={key!r} is a name, but X is a {type(X).__name__} without "
+                    "column names; pass a position, or a frame."
+                )
+            if names.count(key) != 1:
+                raise ValueError(
+                    f"sensitive_columns={key!r} names {names.count(key)} columns of X; it must "
+                    f"name exactly one of {names}."
+                )
+            positions.append(names.index(key))
+        elif -n_features <= key < n_features:
+            positions.append(int(key) % n_features)
+        else:
+            raise ValueError(
+                f"sensitive_columns={key!r} is out of range for X with {n_features} columns."
+            )
+    if len(set(positions)) != len(positions):
+        raise ValueError(f"sensitive_columns={sensitive_columns!r} names a column of X twice.")
+    return positions
+
+
+def select_columns(X: Any, sensitive_columns: Any) -> Any:
+    """Return the columns of ``X`` that hold the attribute, two-dimensional, in the type of X."""
+    if X is None:
+        raise ValueError("sensitive_columns= needs X, which was not passed.")
+    if sp.issparse(X):
+        positions = column_positions(X, sensitive_columns)
+        return X.tocsc()[:, positions].toarray()
+    if not hasattr(X, "columns"):
+        X = check_array(X, dtype=None, ensure_all_finite=False)
+    return _safe_indexing(X, column_positions(X, sensitive_columns), axis=1)
+
+
+def drop_columns(X: Any, sensitive_columns: Any) -> Any:
+    """Return ``X`` without the columns that hold the attribute."""
+    if not hasattr(X, "columns") and not sp.issparse(X):
+        X = check_array(X, dtype=None, ensure_all_finite=False)
+    dropped = set(column_positions(X, sensitive_columns))
+    kept = [position for position in range(_num_features(X)) if position not in dropped]
+    if not kept:
+        raise ValueError(
+            "drop_sensitive=True would leave no column of X: sensitive_columns names them all."
+        )
+    return _safe_indexing(X, kept, axis=1)
+
+
+def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the group of every row as integers 0…g−1, and the g groups' values.
+
+    Rows of a two-dimensional attribute form one group where all their columns agree.
+    """
+    columns = [np.unique(column, return_inverse=True) for column in _comparable(values).T]
+    codes = columns[0][1]
+    for levels, inverse in columns[1:]:
+        codes = codes * len(levels) + inverse
+    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    return codes, values[first]
+
+
+def _comparable(values: np.ndarray) -> np.ndarray:
+    """Return labels that sort: mixed types are told apart by type and text."""
+    if values.dtype.kind != "O":
+        return values
+    if all(isinstance(value, str) for value in values.flat):
+        return values.astype(str)
+    if all(isinstance(value, (numbers.Real, np.bool_)) for value in values.flat):
+        return values.astype(np.float64)
+    labels = [f"{type(value).__name__}:{value}" for value in values.flat]
+    return np.asarray(labels).reshape(values.shape)

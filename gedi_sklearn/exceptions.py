@@ -1,0 +1,156 @@
+"""Errors and warnings of the library; every message is built here, once.
+
+Each error derives from the builtin that a caller would expect, so that ``except ValueError``
+keeps working, and every one survives pickling, since joblib sends them between processes.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AttributeScaleWarning",
+    "IllConditionedKernelWarning",
+    "InfeasibleProjectionError",
+    "RankDeficientKernelError",
+    "SolverError",
+    "SolverLimitError",
+]
+
+
+class RankDeficientKernelError(ValueError):
+    """The kernel's columns are linearly dependent on the given rows.
+
+    Attributes
+    ----------
+    rank : int
+        Number of independent columns after centring; 0 where the attribute is constant.
+    """
+
+    rank: int = 0
+
+    @classmethod
+    def from_rank(cls, rank: int, n_columns: int, n_distinct: int) -> RankDeficientKernelError:
+        """Build the error for a kernel of ``n_columns`` columns of which ``rank`` are free."""
+        error = cls(
+            f"the kernel of sensitive_features has {n_columns} column(s) but only {rank} of them "
+            f"are linearly independent (besides the constant): the attribute takes {n_distinct} "
+            "distinct value(s). A polynomial kernel needs more distinct values than its degree: "
+            "lower `degree`, or pass a kernel whose columns are independent."
+        )
+        error.rank = rank
+        return error
+
+
+class InfeasibleProjectionError(ValueError):
+    """No targets satisfy the constraint."""
+
+    @classmethod
+    def from_problem(
+        cls, *, constraint: str, n_rows: int, n_columns: int, threshold: object, slack: float
+    ) -> InfeasibleProjectionError:
+        """Build the error for a projection of ``n_rows`` rows on a kernel of ``n_columns``."""
+        return cls(
+            f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
+            f"slack={slack:g}, {n_columns} kernel column(s), {n_rows} rows of positive weight, at "
+            "least one row of each class. Raise `threshold` or `slack`, lower `degree`, or use "
+            "more rows."
+        )
+
+
+class SolverError(RuntimeError):
+    """A solver is missing, refused its licence, or ended in a status that has no solution."""
+
+    @classmethod
+    def from_status(cls, solver: str, status: object) -> SolverError:
+        """Build the error for a status that means neither a solution nor infeasibility."""
+        return cls(
+            f"solver={solver!r} ended with status {status!r} and no usable solution. Try the "
+            "other solver ('gurobi' or 'highs'), or check `solver_params`."
+        )
+
+    @classmethod
+    def from_licence(cls, detail: str) -> SolverError:
+        """Build the error for a Gurobi licence that cannot be used."""
+        return cls(
+            f"solver='gurobi' found no usable licence: {detail}. Configure a licence "
+            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
+        )
+
+    @classmethod
+    def from_size(cls, n_variables: int, n_rows: int, detail: str) -> SolverError:
+        """Build the error for a model that is larger than the licence allows."""
+        return cls(
+            f"a model of {n_variables} variables and {n_rows} constraints is larger than the "
+            f"Gurobi licence at hand allows ({detail}; the licence that comes with pip stops at "
+            "2,000 of each, 200 variables with a quadratic objective). Configure a full licence "
+            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
+        )
+
+    @classmethod
+    def from_not_integral(cls, solver: str, worst: float) -> SolverError:
+        """Build the error for a solution that claims to be integral and is not."""
+        return cls(
+            f"solver={solver!r} returned a count that is {worst:.2g} away from an integer. "
+            "Tighten the solver's integrality tolerance in `solver_params`, or use the other "
+            "solver."
+        )
+
+    @classmethod
+    def from_violation(cls, solver: str, violation: float) -> SolverError:
+        """Build the error for a solution that breaks the constraint once rounded."""
+        return cls(
+            f"solver={solver!r} returned targets that violate the constraint by {violation:.2g} "
+            "after rounding. Tighten the solver's feasibility tolerance in `solver_params`, "
+            "standardise the attribute (PolynomialKernel(degree, standardize=True)), or use the "
+            "other solver."
+        )
+
+
+class SolverLimitError(SolverError):
+    """A time, work or node limit was reached before any solution was found."""
+
+    @classmethod
+    def from_limit(
+        cls,
+        *,
+        solver: str,
+        status: str,
+        constraint: str,
+        n_rows: int,
+        n_columns: int,
+        threshold: object,
+        slack: float,
+    ) -> SolverLimitError:
+        """Build the error for a limit that left no incumbent."""
+        return cls(
+            f"solver={solver!r} reached its {status.replace('_', ' ')} without a solution of the "
+            f"{constraint} constraint: threshold={threshold} (absolute), slack={slack:g}, "
+            f"{n_columns} kernel column(s), {n_rows} rows. Raise `time_limit` (or the limit in "
+            "`solver_params`), `slack` or `threshold`, or lower `degree`."
+        )
+
+
+class IllConditionedKernelWarning(UserWarning):
+    """Rounding may have reached the leading digits of a coefficient."""
+
+    @classmethod
+    def from_error(cls, relative_error: float) -> IllConditionedKernelWarning:
+        """Build the warning for an estimated relative rounding error."""
+        return cls(
+            "the coefficients in the units of sensitive_features carry an estimated relative "
+            f"rounding error of {relative_error:.1g}: the attribute's mean is far from 0 in units "
+            "of its standard deviation. Use PolynomialKernel(degree, standardize=True), or "
+            "subtract a reference value from the attribute."
+        )
+
+
+class AttributeScaleWarning(UserWarning):
+    """At degree 2 and above the indicator depends on the unit of the attribute."""
+
+    @classmethod
+    def from_moments(cls, mean: float, deviation: float, degree: int) -> AttributeScaleWarning:
+        """Build the warning for an attribute in an unfavourable unit."""
+        return cls(
+            f"sensitive_features has mean {mean:.3g} and standard deviation {deviation:.3g}; at "
+            f"degree {degree} the value of the indicator depends on that unit and origin. Use "
+            "PolynomialKernel(degree, standardize=True) to make it independent of both."
+        )
