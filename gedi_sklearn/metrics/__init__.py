@@ -1,0 +1,1 @@
+"""Indicators of disparate impact for continuous and categorical protected attributes."""
