@@ -102,7 +102,7 @@ def test_frames_and_arrays_agree(loader):
     arrays, frames = loader(), loader(as_frame=True)
     assert arrays.keys() == frames.keys()
     assert frames.data.columns.tolist() == arrays.feature_names == frames.feature_names
-    assert_array_equal(frames.data.to_numpy(dtype=arrays.data.dtype), arrays.data)
+    assert (frames.data.to_numpy(dtype=arrays.data.dtype) == arrays.data).all()
     assert_array_equal(frames.target.to_numpy(), arrays.target)
     pd.testing.assert_frame_equal(pd.concat([frames.data, frames.target], axis=1), frames.frame)
 
