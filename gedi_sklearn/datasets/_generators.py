@@ -47,10 +47,15 @@ def make_running_example(
     y : ndarray of shape (n_samples,)
         The target.
 
+    See Also
+    --------
+    load_adult : Real data with a binary target.
+    load_communities : Real data with a numeric target.
+
     References
     ----------
     .. [1] L. Giuliani, E. Misino, M. Lombardi, "Generalized Disparate Impact for Configurable
-       Fairness Solutions in ML", ICML 2023.
+           Fairness Solutions in ML", ICML 2023.
 
     Examples
     --------
