@@ -1,6 +1,6 @@
 """The data sets of the paper's experiments and its running example."""
 
-from gedi_sklearn.datasets._generators import make_running_example
-from gedi_sklearn.datasets._loaders import load_adult, load_communities
+from ._generators import make_running_example
+from ._loaders import load_adult, load_communities
 
 __all__ = ["load_adult", "load_communities", "make_running_example"]

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gedi_sklearn._validation import Interval, validate_params
+from .._validation import Interval, validate_params
 
 
 @validate_params(

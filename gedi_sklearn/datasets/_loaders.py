@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from gedi_sklearn._validation import validate_params
+from .._validation import validate_params
 
 _HERE = resources.files("gedi_sklearn.datasets")
 _FLAGS = {"return_X_y": ["boolean"], "as_frame": ["boolean"]}
