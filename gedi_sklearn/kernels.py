@@ -736,3 +736,13 @@ def warn_attribute_scale(design: KernelDesign) -> None:
                 AttributeScaleWarning.from_moments(mean, scale, kernel.degree), stacklevel=3
             )
             return
+
+
+def count_columns(kernel: Any, values: np.ndarray, *, degree: int = 1) -> int:
+    """Return the number of columns k of a kernel on an attribute that it may be deficient on."""
+    kernel = resolve_kernel(kernel, degree)
+    if isinstance(kernel, np.ndarray):
+        return kernel.shape[1]
+    if hasattr(kernel, "fit"):
+        kernel.fit(values)
+    return _column_function(kernel)(values).shape[1]
