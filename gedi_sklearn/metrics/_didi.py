@@ -1,0 +1,382 @@
+r"""Disparate impact over the groups, or the bins, of an attribute."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from .._validation import (
+    Interval,
+    StrOptions,
+    check_group_codes,
+    check_numbers,
+    check_sample_weight,
+    is_text,
+    validate_params,
+)
+from ..exceptions import RankDeficientKernelError
+from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
+
+__all__ = ["binned_didi", "didi", "quantile_bin_edges"]
+
+# Rounding leaves about 1e-16 standard deviations where all groups agree.
+_ZERO_REFERENCE = 1e-12
+
+_DIDI_CONSTRAINTS: dict = {
+    **TARGET_CONSTRAINTS,
+    "relative": ["boolean"],
+    "task": [StrOptions({"auto", "classification", "regression"})],
+}
+
+
+@validate_params(_DIDI_CONSTRAINTS, prefer_skip_nested_validation=True)
+def didi(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    sensitive_features: Any,
+    relative: bool = False,
+    task: str = "auto",
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    r"""Disparate Impact Discrimination Index over the groups of an attribute; 0 is best.
+
+    .. math:: \mathrm{DIDI} = \sum_v |\mathrm{mean}(y \mid x=v) - \mathrm{mean}(y)|
+
+    In classification the same is summed over the classes, each as a 0/1 target: twice the value
+    of the formula for a binary target.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Original targets: numbers or labels of any type.
+    y_pred : array-like of shape (n,), default=None
+        Predictions. None measures `y_true` itself. In classification: labels, or for two classes
+        scores in [0, 1].
+    sensitive_features : array-like of shape (n,) or (n, m)
+        Group of every row: values of any type. Several columns form one group where all agree.
+    relative : bool, default=False
+        Divide by the value of `y_true`.
+    task : {"auto", "classification", "regression"}, default="auto"
+        The form of the indicator. "auto" follows
+        :func:`sklearn.utils.multiclass.type_of_target` of both arrays; numeric targets of more
+        than two classes, and a mixed pair, need an explicit task.
+    pos_label : object, default=None
+        The label that counts as 1 (all others as 0).
+    sample_weight : array-like of shape (n,), default=None
+        Weights; rows of weight 0 are left out.
+
+    Returns
+    -------
+    float
+        At least 0, in units of y (classification: of probability). NaN, with
+        :class:`sklearn.exceptions.UndefinedMetricWarning`, where the attribute is constant or
+        the reference of `relative` is 0.
+
+    See Also
+    --------
+    binned_didi : For continuous attributes.
+    gedi : For continuous attributes, without bins.
+
+    Notes
+    -----
+    For an attribute of two values, the regression form is their distance times
+    ``gedi(..., degree=1)``. Source: S. Aghaei, M. J. Azizi, P. Vayanos (2019): Learning Optimal
+    and Fair Decision Trees for Non-Discriminative Decision-Making. AAAI.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import didi
+    >>> group = ["a", "a", "b", "b"]
+    >>> didi([1.0, 2.5, 3.0, 4.5], sensitive_features=group)
+    2.0
+    >>> didi([0, 0, 0, 1], sensitive_features=group)
+    1.0
+    """
+    sample, columns, reference = _target_columns(
+        y_true,
+        y_pred,
+        task=task,
+        pos_label=pos_label,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+        numeric_attribute=False,
+    )
+    codes, groups = check_group_codes(sample.values)
+    if len(groups) == 1:
+        return undefined("sensitive_features is constant on the rows of positive weight.")
+    return _disparity(codes, columns, reference, sample.weight, relative)
+
+
+@validate_params(
+    {**_DIDI_CONSTRAINTS, "bins": [Interval(Integral, 2, None, closed="left"), "array-like"]},
+    prefer_skip_nested_validation=True,
+)
+def binned_didi(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    sensitive_features: Any,
+    bins: Any = 3,
+    relative: bool = False,
+    task: str = "auto",
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    r"""DIDI of a continuous attribute that is cut into bins; 0 is best.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Original targets: numbers or labels of any type.
+    y_pred : array-like of shape (n,), default=None
+        Predictions. None measures `y_true` itself.
+    sensitive_features : array-like of shape (n,)
+        The protected attribute.
+    bins : int or array-like of shape (n_bins + 1,), default=3
+        Number of quantile bins, or their edges, increasing; see :func:`quantile_bin_edges`. Bins
+        are closed on the right. Of given edges the first and the last bin are open-ended: values
+        beyond the outer edges belong to them.
+    relative : bool, default=False
+        Divide by the value of `y_true`.
+    task : {"auto", "classification", "regression"}, default="auto"
+        The form of the indicator; see :func:`didi`.
+    pos_label : object, default=None
+        The label that counts as 1 (all others as 0).
+    sample_weight : array-like of shape (n,), default=None
+        Weights; rows of weight 0 are left out.
+
+    Returns
+    -------
+    float
+        At least 0. NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, where the
+        attribute is constant or the reference of `relative` is 0.
+
+    Raises
+    ------
+    ValueError
+        If only one bin is left, since most rows share one value.
+
+    Warns
+    -----
+    UserWarning
+        Where edges coincide or a bin is empty, with the numbers of bins asked for and used.
+
+    See Also
+    --------
+    didi : For groups.
+    gedi : Without bins, on which the value depends.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import binned_didi
+    >>> age = [20, 30, 40, 50]
+    >>> binned_didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, bins=2)
+    1.5
+    >>> binned_didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, bins=[0, 25, 100])
+    1.333333
+    """
+    sample, columns, reference = _target_columns(
+        y_true,
+        y_pred,
+        task=task,
+        pos_label=pos_label,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+        numeric_attribute=True,
+    )
+    if sample.values.shape[1] != 1:
+        raise ValueError(
+            f"sensitive_features must be one attribute to be cut into bins, got "
+            f"{sample.values.shape[1]} columns."
+        )
+    values = sample.values[:, 0]
+    if (values == values[0]).all():
+        return undefined("sensitive_features is constant on the rows of positive weight.")
+    codes = _bin_codes(values, bins, sample.weight)
+    return _disparity(codes, columns, reference, sample.weight, relative)
+
+
+@validate_params(
+    {
+        "sensitive_features": ["array-like"],
+        "bins": [Interval(Integral, 2, None, closed="left")],
+        "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def quantile_bin_edges(
+    sensitive_features: Any, *, bins: int = 3, sample_weight: Any = None
+) -> np.ndarray:
+    """Edges that cut an attribute into bins of about equal weight, for :func:`binned_didi`.
+
+    Learn them on one sample to measure another one with the same bins.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n,)
+        The attribute.
+    bins : int, default=3
+        Number of bins asked for.
+    sample_weight : array-like of shape (n,), default=None
+        Weights; rows of weight 0 are left out.
+
+    Returns
+    -------
+    ndarray of shape (n_bins + 1,)
+        Strictly increasing: the quantiles, interpolated linearly as by ``pandas.qcut``, or with
+        unequal weights those of the inverted weighted distribution function. Edges that coincide
+        are merged, so there may be fewer bins than asked for.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import quantile_bin_edges
+    >>> quantile_bin_edges([20, 30, 40, 50], bins=2)
+    array([20., 35., 50.])
+    """
+    values = check_numbers(sensitive_features, "sensitive_features", n_columns=1)
+    weight = check_sample_weight(sample_weight, len(values))
+    if weight is not None:
+        values, weight = values[weight > 0], weight[weight > 0]
+        if (weight == weight[0]).all():
+            weight = None
+    return _quantile_edges(values, bins, weight)
+
+
+def _quantile_edges(values: np.ndarray, bins: int, weight: np.ndarray | None) -> np.ndarray:
+    shares = np.linspace(0, 1, bins + 1)
+    if weight is None:
+        return np.unique(np.quantile(values, shares))
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(weight[order])
+    # A share that a cumulated weight meets exactly must not miss it by rounding.
+    wanted = shares * cumulative[-1] * (1 - 4 * np.finfo(float).eps)
+    return np.unique(values[order][np.searchsorted(cumulative, wanted)])
+
+
+def _bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.ndarray:
+    """Return the bin of every value, right-closed, with a warning where bins are lost."""
+    if isinstance(bins, Integral):
+        edges, asked = _quantile_edges(values, int(bins), weight), int(bins)
+    else:
+        edges = _given_edges(bins)
+        asked = len(edges) - 1
+    codes = np.searchsorted(edges[1:-1], values, side="left")
+    used = len(np.unique(codes))
+    if used == 1:
+        # A ValueError that scorers know: on a small fold they answer NaN, as for a kernel.
+        raise RankDeficientKernelError(
+            f"sensitive_features cannot be cut into {asked} bins: all rows of positive weight "
+            "fall into one. Use more bins, other edges, or `gedi`, which needs none."
+        )
+    if used < asked:
+        warnings.warn(
+            f"{asked} bins were asked for, {used} are used: sensitive_features has too few "
+            "distinct values, so that edges coincide or a bin is empty.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return codes
+
+
+def _given_edges(bins: Any) -> np.ndarray:
+    edges = np.asarray(bins, dtype=np.float64)
+    # Infinite outer edges are welcome; NaN fails the comparison.
+    if edges.ndim != 1 or len(edges) < 3 or not (np.diff(edges) > 0).all():
+        raise ValueError(
+            "bins must be an integer of at least 2, or an increasing list of at least 3 edges; "
+            f"got {bins!r}."
+        )
+    return edges
+
+
+def _target_columns(
+    y_true: Any, y_pred: Any, *, task: str, pos_label: Any, **sample_options: Any
+) -> tuple[Sample, np.ndarray, np.ndarray]:
+    """Return the sample, and target and original target as (n, c): one column, or one a class."""
+    numeric = task == "regression" or pos_label is not None
+    sample = check_sample(
+        y_true, y_pred, pos_label=pos_label, numeric_targets=numeric, **sample_options
+    )
+    if task == "auto":
+        task = "classification" if pos_label is not None else _detect_task(sample)
+    if task == "regression":
+        columns = sample.target.astype(np.float64)[:, None]
+        return sample, columns, sample.y_true.astype(np.float64)[:, None]
+    classes = np.unique(sample.y_true)
+    return sample, _class_columns(sample.target, classes), _class_columns(sample.y_true, classes)
+
+
+def _detect_task(sample: Sample) -> str:
+    kinds = {_target_kind(sample.y_true), _target_kind(sample.target)}
+    if kinds == {"continuous"}:
+        return "regression"
+    if kinds <= {"binary", "labels"}:
+        return "classification"
+    raise ValueError(
+        f"task='auto' cannot tell regression from classification: y_true is "
+        f"{_target_kind(sample.y_true)}, y_pred is {_target_kind(sample.target)}. Pass "
+        "task='regression' or task='classification'."
+    )
+
+
+def _target_kind(target: np.ndarray) -> str:
+    if is_text(target):
+        return "labels"
+    with warnings.catch_warnings():
+        # It suspects a regression where many integers differ; we ask the caller instead.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        kind = type_of_target(target)
+    return str(kind)
+
+
+def _class_columns(target: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return one 0/1 column a class; scores p of the second of two classes give 1 − p and p."""
+    numeric = not is_text(classes)
+    if target.dtype.kind == "f" and not (numeric and np.isin(target, classes).all()):
+        if len(classes) > 2 or target.min() < 0 or target.max() > 1:
+            raise ValueError(
+                "y_pred beside labels must hold the same labels or, for two classes, scores in "
+                f"[0, 1]; got floats from {target.min():.3g} to {target.max():.3g} for "
+                f"{len(classes)} classes."
+            )
+        return np.column_stack([1 - target, target])
+    if is_text(target) == numeric:
+        raise ValueError("y_true and y_pred must hold labels of one kind: one is text, one is not.")
+    return (target[:, None] == np.union1d(classes, target)).astype(np.float64)
+
+
+def _disparity(
+    codes: np.ndarray,
+    columns: np.ndarray,
+    reference: np.ndarray,
+    weight: np.ndarray | None,
+    relative: bool,
+) -> float:
+    value, _ = _group_gaps(codes, columns, weight)
+    if not relative:
+        return value
+    denominator, deviation = _group_gaps(codes, reference, weight)
+    return ratio(value, denominator if denominator > _ZERO_REFERENCE * deviation else 0.0)
+
+
+def _group_gaps(
+    codes: np.ndarray, columns: np.ndarray, weight: np.ndarray | None
+) -> tuple[float, float]:
+    """Return Σ_columns Σ_v |mean(column | v) − mean(column)| and the columns' total deviation."""
+    total = np.bincount(codes, weights=weight)
+    value = deviation = 0.0
+    for column in columns.T:
+        mean = np.average(column, weights=weight)
+        centred = column - mean
+        weighted = centred if weight is None else centred * weight
+        means = np.bincount(codes, weights=weighted)[total > 0] / total[total > 0]
+        value += float(np.abs(means).sum())
+        spread = float(np.sqrt(np.average(centred**2, weights=weight)))
+        deviation += max(spread, np.finfo(float).eps * abs(float(mean)))
+    return value, deviation

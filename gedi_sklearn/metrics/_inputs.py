@@ -1,0 +1,208 @@
+"""What every indicator does with its arguments before it computes anything.
+
+Values are matched by position, missing values are refused, rows of zero weight are left out, and
+labels become numbers by one rule.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from .._validation import (
+    check_labels,
+    check_numbers,
+    check_same_length,
+    check_sample_weight,
+    check_sensitive,
+    is_text,
+)
+from ..exceptions import RankDeficientKernelError
+
+__all__ = [
+    "TARGET_CONSTRAINTS",
+    "Sample",
+    "check_sample",
+    "ratio",
+    "typed_labels",
+    "undefined",
+    "undefined_if_constant",
+]
+
+TARGET_CONSTRAINTS: dict = {
+    "y_true": ["array-like"],
+    "y_pred": ["array-like", None],
+    "sensitive_features": ["array-like"],
+    "sample_weight": ["array-like", Real, None],
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Checked rows of positive weight.
+
+    Attributes
+    ----------
+    y_true : ndarray of shape (n,)
+        The original targets.
+    target : ndarray of shape (n,)
+        What is measured: the predictions, or the original targets where none were given.
+    values : ndarray of shape (n, m)
+        The attribute.
+    weight : ndarray of shape (n,) or None
+        Positive weights; None where all are equal.
+    kept : ndarray of bool or None
+        Rows of the caller's arrays that are in the sample; None for all.
+    """
+
+    y_true: np.ndarray
+    target: np.ndarray
+    values: np.ndarray
+    weight: np.ndarray | None
+    kept: np.ndarray | None
+
+    def select(self, array: Any, name: str) -> Any:
+        """Return the rows of another of the caller's arrays that are in the sample."""
+        n_samples = len(self.y_true) if self.kept is None else len(self.kept)
+        check_same_length(n_samples, **{name: array})
+        return array if self.kept is None else array[self.kept]
+
+
+def check_sample(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any,
+    pos_label: Any = None,
+    numeric_targets: bool = True,
+    numeric_attribute: bool = True,
+) -> Sample:
+    """Check the arguments that all indicators share.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, sample_weight, pos_label
+        The caller's arguments; `y_pred=None` measures `y_true` itself.
+    numeric_targets : bool, default=True
+        Whether targets must come out as numbers; False keeps labels of any type.
+    numeric_attribute : bool, default=True
+        Whether the attribute must hold numbers.
+
+    Returns
+    -------
+    Sample
+    """
+    if pos_label is not None:
+        reference, target = _positive_labels(y_true, y_pred, pos_label)
+    elif numeric_targets:
+        reference = _plain_numbers(y_true, "y_true")
+        target = reference if y_pred is None else _plain_numbers(y_pred, "y_pred")
+    else:
+        reference = typed_labels(y_true, "y_true")
+        target = reference if y_pred is None else typed_labels(y_pred, "y_pred")
+    n_samples = len(reference)
+    check_same_length(n_samples, y_pred=target)
+    values = check_sensitive(sensitive_features, n_samples=n_samples, numeric=numeric_attribute)
+    weight = check_sample_weight(sample_weight, n_samples)
+    kept = None
+    if weight is not None and not (weight > 0).all():
+        kept = weight > 0
+        same = target is reference
+        reference, values, weight = reference[kept], values[kept], weight[kept]
+        target = reference if same else target[kept]
+    if weight is not None and (weight == weight[0]).all():
+        weight = None
+    return Sample(reference, target, values, weight, kept)
+
+
+def _plain_numbers(values: Any, name: str) -> np.ndarray:
+    """Return numbers as they are; what is no number needs `pos_label`."""
+    # A pandas categorical is a set of labels even where its categories are numbers.
+    if str(getattr(values, "dtype", "")) == "category" or is_text(check_labels(values, name)):
+        raise ValueError(
+            f"{name} holds labels that are not numbers; pass `pos_label`, the label that counts "
+            "as 1."
+        )
+    return check_numbers(values, name, n_columns=1)
+
+
+def typed_labels(values: Any, name: str) -> np.ndarray:
+    """Return labels as an array whose type says what they are: text, numbers or booleans."""
+    labels = check_labels(values, name)
+    if labels.dtype.kind != "O":
+        return labels
+    if is_text(labels) and not all(isinstance(label, str) for label in labels):
+        raise ValueError(f"{name} mixes text with other labels; use labels of one type.")
+    return np.asarray(labels.tolist())
+
+
+def _positive_labels(y_true: Any, y_pred: Any, pos_label: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return `y_true` and `y_pred` as numbers: 1 where a label equals `pos_label`, or a score."""
+    labels = typed_labels(y_true, "y_true")
+    reference = _equals(labels, pos_label)
+    if y_pred is None:
+        predicted, target = labels, reference
+    else:
+        predicted = typed_labels(y_pred, "y_pred")
+        target = _label_or_score(predicted, labels, pos_label)
+    # As in scikit-learn: a fold with one class may lack pos_label, otherwise it is misspelt.
+    known = np.any(reference == 1) or np.any(_equals(predicted, pos_label) == 1)
+    present = set(labels.tolist())
+    if not known and len(present) > 1:
+        raise ValueError(
+            f"pos_label={pos_label!r} is not a valid label: y_true holds "
+            f"{sorted(map(repr, present))[:10]}."
+        )
+    return reference, target
+
+
+def _equals(labels: np.ndarray, pos_label: Any) -> np.ndarray:
+    if is_text(labels) != isinstance(pos_label, str):
+        return np.zeros(len(labels))
+    return (labels == pos_label).astype(np.float64)
+
+
+def _label_or_score(predicted: np.ndarray, labels: np.ndarray, pos_label: Any) -> np.ndarray:
+    """Return 1 for predicted positive labels, or the predicted scores themselves.
+
+    Floats are scores, except where they can only be labels: where the labels are floats too, or
+    where they leave [0, 1].
+    """
+    if predicted.dtype.kind != "f":
+        return _equals(predicted, pos_label)
+    in_unit = bool(((predicted >= 0) & (predicted <= 1)).all())
+    numeric = not is_text(labels)
+    if numeric and (labels.dtype.kind == "f" or not in_unit) and np.isin(predicted, labels).all():
+        return _equals(predicted, pos_label)
+    if not in_unit:
+        raise ValueError(
+            "y_pred beside labels must hold the same labels, or scores in [0, 1]; got floats "
+            f"from {predicted.min():.3g} to {predicted.max():.3g}."
+        )
+    return check_numbers(predicted, "y_pred", n_columns=1)
+
+
+def undefined(reason: str) -> float:
+    """Return NaN, with the warning that says why the indicator has no value."""
+    warnings.warn(f"{reason} The indicator is NaN.", UndefinedMetricWarning, stacklevel=4)
+    return float("nan")
+
+
+def undefined_if_constant(error: RankDeficientKernelError) -> float:
+    """Return NaN, with the warning, for a constant attribute; raise any other rank error."""
+    if error.rank > 0:
+        raise error
+    return undefined("sensitive_features is constant on the rows of positive weight.")
+
+
+def ratio(value: float, reference: float) -> float:
+    """Return a relative indicator; NaN, with the warning, where the reference counts as 0."""
+    if reference == 0.0:
+        return undefined("relative: the indicator of y_true is 0, so the ratio is undefined.")
+    return value / reference
