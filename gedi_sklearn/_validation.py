@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
+from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -22,7 +23,14 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_params,
 )
-from sklearn.utils.validation import _check_feature_names, _num_features, _num_samples
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_response_method,
+    _get_feature_names,
+    _num_features,
+    _num_samples,
+)
 
 __all__ = [
     "HasMethods",
@@ -31,8 +39,12 @@ __all__ = [
     "Options",
     "RealNotInt",
     "StrOptions",
+    "_BaseScorer",
     "_check_feature_names",
+    "_check_n_features",
+    "_check_response_method",
     "_fit_context",
+    "_get_feature_names",
     "_num_features",
     "_num_samples",
     "_safe_indexing",
