@@ -2,5 +2,15 @@
 
 from ._didi import binned_didi, didi, quantile_bin_edges
 from ._gedi import gedi, gedi_coefficients
+from ._scorers import make_binned_didi_scorer, make_didi_scorer, make_gedi_scorer
 
-__all__ = ["binned_didi", "didi", "gedi", "gedi_coefficients", "quantile_bin_edges"]
+__all__ = [
+    "binned_didi",
+    "didi",
+    "gedi",
+    "gedi_coefficients",
+    "make_binned_didi_scorer",
+    "make_didi_scorer",
+    "make_gedi_scorer",
+    "quantile_bin_edges",
+]
