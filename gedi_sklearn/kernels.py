@@ -745,4 +745,4 @@ def count_columns(kernel: Any, values: np.ndarray, *, degree: int = 1) -> int:
         return kernel.shape[1]
     if hasattr(kernel, "fit"):
         kernel.fit(values)
-    return _column_function(kernel)(values).shape[1]
+    return _Columns(kernel)(values).shape[1]
