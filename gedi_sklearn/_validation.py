@@ -87,6 +87,15 @@ def _as_array(values: Any, name: str) -> np.ndarray:
         first = array.flat[0]
         if isinstance(first, (list, tuple, np.ndarray)):
             raise ValueError(f"{name} has rows of unequal length; pass one value for each row.")
+        if not hasattr(values, "dtype"):
+            array = _infer_type(array)
+    return array
+
+
+def _infer_type(array: np.ndarray) -> np.ndarray:
+    """Give a list of numbers, or of text, the type that numpy has for it; leave a mixture."""
+    if not is_text(array) or all(isinstance(value, str) for value in array.flat):
+        return np.array(array.tolist())
     return array
 
 
@@ -349,11 +358,13 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Rows of a two-dimensional attribute form one group where all their columns agree.
     """
-    columns = [np.unique(column, return_inverse=True) for column in _comparable(values).T]
-    codes = columns[0][1]
-    for levels, inverse in columns[1:]:
-        codes = codes * len(levels) + inverse
-    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    codes = np.zeros(len(values), dtype=np.int64)
+    first = np.zeros(1, dtype=np.int64)
+    for column in _comparable(values).T:
+        levels, inverse = np.unique(column, return_inverse=True)
+        _, first, codes = np.unique(
+            codes * len(levels) + inverse, return_index=True, return_inverse=True
+        )
     return codes, values[first]
 
 

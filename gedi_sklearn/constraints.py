@@ -1,0 +1,302 @@
+r"""Which coefficients of the projected targets are allowed.
+
+A constraint knows no solver and no data: it turns, once the kernel is fitted and the reference is
+known, into an :class:`AllowedSet`
+
+.. math:: \{ s : \|V s\|_1 \le q \} \quad\text{or}\quad \{ s : |V s| \le b \}
+
+in the standardised coefficients s of :mod:`gedi_sklearn.kernels`, where a projection reads off
+its linear rows, its membership, its violation and its support function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ._validation import HasMethods, Interval, StrOptions, check_numbers
+from .kernels import FittedKernel
+
+__all__ = ["AllowedSet", "CoarseConstraint", "FineConstraint"]
+
+_KERNEL_CONSTRAINTS = [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable]
+_SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": _KERNEL_CONSTRAINTS,
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
+}
+
+
+@dataclass(frozen=True)
+class AllowedSet:
+    r"""Allowed coefficients: an L1 ball (`radius`) or a box (`bounds`) of v = V s.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (r, k)
+        V; directions without a bound have no row.
+    radius : float or None
+        The ball's radius; None for a box.
+    bounds : ndarray of shape (r,) or None
+        The box's half widths; None for a ball.
+    unit : float
+        What counts as 1 on the scale of v, for tolerances.
+    """
+
+    rows: np.ndarray
+    radius: float | None
+    bounds: np.ndarray | None
+    unit: float
+
+    def violation(self, v: np.ndarray) -> float:
+        """Return by how much v = V s leaves the set, 0 inside."""
+        if self.radius is not None:
+            return max(0.0, float(np.abs(v).sum()) - self.radius)
+        return max(0.0, float(np.max(np.abs(v) - self.bounds, initial=0.0)))
+
+    def support(self, direction: np.ndarray) -> float:
+        """Return max over the set of direction·v, the support function."""
+        size = np.abs(direction)
+        if self.radius is not None:
+            return float(self.radius * size.max(initial=0.0))
+        return float(size @ self.bounds)
+
+
+class _Constraint(BaseEstimator):
+    """What both constraints share: parameters, and the absolute threshold."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    kernel: Any
+    degree: int
+    threshold: Any
+    relative: bool | int
+
+    def validate(self) -> None:
+        """Check the parameters' types and ranges.
+
+        Raises
+        ------
+        ValueError
+            With the parameter's name, what it must be and what it is.
+        """
+        self._validate_params()
+        threshold = self.absolute_threshold(1.0)
+        entries = np.atleast_1d(threshold)
+        if np.isnan(entries).any() or (entries < 0).any():
+            raise ValueError(f"threshold must be at least 0, got {self.threshold!r}.")
+
+    def absolute_threshold(self, reference: float) -> Any:
+        """Return `threshold` times `reference`: a float, or an array of shape (k,)."""
+        if isinstance(self.threshold, Real):
+            return float(self.threshold) * reference
+        return check_numbers_or_inf(self.threshold) * reference
+
+    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
+        """Return the set for a fitted kernel; `threshold` is absolute by now."""
+        raise NotImplementedError
+
+
+def check_numbers_or_inf(threshold: Any) -> np.ndarray:
+    """Return an array threshold as float64; unlike data it may hold inf."""
+    array = np.asarray(threshold, dtype=np.float64)
+    finite = check_numbers(np.where(np.isinf(array), 0.0, array), "threshold", n_columns=1)
+    return np.where(np.isinf(array.reshape(-1)), array.reshape(-1), finite)
+
+
+class CoarseConstraint(_Constraint):
+    r"""Bound on the indicator itself: :math:`\|\tilde\alpha(z)\|_1 \le q`.
+
+    Parameters
+    ----------
+    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+        The functions of the attribute whose influence is bounded.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    threshold : float, default=0.2
+        The bound q, at least 0; inf allows everything.
+    relative : bool or int, default=True
+        Whether q is a share of the indicator of the original targets; an integer d takes that
+        indicator at degree d, True at degree 1.
+
+    See Also
+    --------
+    FineConstraint : Bounds the coefficients one by one.
+
+    Notes
+    -----
+    Source: Giuliani, Misino and Lombardi (2023), section 4, equations 12 and 13.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> x = np.linspace(-1, 1, 9)
+    >>> constraint = CoarseConstraint(degree=2, threshold=0.5, relative=False)
+    >>> result = project_targets(2 * x - x**2, sensitive_features=x, constraint=constraint)
+    >>> round(float(np.abs(result.coefficients).sum()), 6)
+    0.5
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_SHARED_CONSTRAINTS,
+        "threshold": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        threshold: float = 0.2,
+        relative: bool | int = True,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.threshold = threshold
+        self.relative = relative
+
+    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
+        """Return the L1 ball in raw coefficients.
+
+        Parameters
+        ----------
+        kernel : FittedKernel
+            The fitted kernel.
+        unit : float
+            The reference indicator, in outcome units for each deviation of the attribute.
+        integral : bool
+            Whether the targets are 0 or 1; makes no difference here.
+
+        Returns
+        -------
+        AllowedSet
+        """
+        radius = float(self.threshold)
+        rows = kernel.basis.to_raw if np.isfinite(radius) else np.empty((0, kernel.n_columns))
+        positive = 0 < radius < np.inf
+        return AllowedSet(rows, radius, None, unit=radius if positive else unit / kernel.scale[0])
+
+
+class FineConstraint(_Constraint):
+    r"""Bounds on single coefficients: :math:`|\tilde\alpha_j(z)| \le q_j`.
+
+    Parameters
+    ----------
+    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+        The functions of the attribute whose influence is bounded.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    threshold : float or array-like of shape (k,), default=0.2
+        A number bounds the first coefficient and forbids all others (a polynomial kernel of one
+        attribute). An array gives each coefficient its own bound: 0 forbids, inf frees.
+    relative : bool or int, default=True
+        Whether every finite entry is a share of the indicator of the original targets; an
+        integer d takes that indicator at degree d, True at degree 1.
+    slack : float, default=1e-3
+        Binary targets only: a forbidden direction may keep this share of the bound, since whole
+        rows cannot cancel exactly. Real targets meet the bounds exactly.
+
+    See Also
+    --------
+    CoarseConstraint : Bounds their sum.
+
+    Notes
+    -----
+    For binary targets forbidden directions are bounded in the standardised basis, so that unit
+    and origin of the attribute change nothing. The paper's equation 15 is not equivalent to its
+    equation 14 (see the documentation's errata); this is equation 14. Source: Giuliani, Misino
+    and Lombardi (2023), section 4 and appendix C.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import FineConstraint, project_targets
+    >>> x = np.linspace(-1, 1, 9)
+    >>> constraint = FineConstraint(degree=2, threshold=0.5, relative=False)
+    >>> result = project_targets(2 * x - x**2, sensitive_features=x, constraint=constraint)
+    >>> np.abs(result.coefficients).round(6)
+    array([0.5, 0. ])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_SHARED_CONSTRAINTS,
+        "threshold": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "slack": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        slack: float = 1e-3,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.threshold = threshold
+        self.relative = relative
+        self.slack = slack
+
+    def bounds(self, kernel: FittedKernel) -> np.ndarray:
+        """Return the bound of every raw coefficient, shape (k,).
+
+        Raises
+        ------
+        ValueError
+            If a scalar threshold meets a kernel that has no first power, or an array has
+            another length than the kernel has columns.
+        """
+        if isinstance(self.threshold, Real):
+            if not kernel.is_single_polynomial and kernel.n_columns > 1:
+                raise ValueError(
+                    "a scalar `threshold` of a fine constraint allows the first power of one "
+                    f"attribute and needs a polynomial kernel; got {kernel!r}. Pass an array "
+                    f"with one bound for each of its columns {kernel.names}."
+                )
+            return np.r_[float(self.threshold), np.zeros(kernel.n_columns - 1)]
+        bounds = check_numbers_or_inf(self.threshold)
+        if bounds.shape != (kernel.n_columns,):
+            raise ValueError(
+                f"threshold has {bounds.size} entries, but the kernel has {kernel.n_columns} "
+                f"columns {kernel.names}; pass one bound for each."
+            )
+        return bounds
+
+    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
+        """Return the box, in outcome units for each deviation of a kernel column.
+
+        With d the last coefficient that is not forbidden, the trailing forbidden ones are
+        bounded in the standardised basis, where "degrees d + 1 … k vanish" is the same set as in
+        the raw one, and the leading ones are those of the polynomial of degree d.
+
+        Parameters
+        ----------
+        kernel : FittedKernel
+            The fitted kernel.
+        unit : float
+            The reference indicator, in outcome units for each deviation of the attribute.
+        integral : bool
+            Whether forbidden directions get the slack.
+
+        Returns
+        -------
+        AllowedSet
+        """
+        bounds, scale = self.bounds(kernel), kernel.scale
+        free = np.flatnonzero(bounds > 0)
+        leading = free[-1] + 1 if free.size else 0
+        rows = np.eye(kernel.n_columns)
+        rows[:leading, :leading] = kernel.basis.to_raw[:leading, :leading] * scale[:leading, None]
+        half_widths = bounds * scale
+        finite = half_widths[np.isfinite(half_widths)]
+        unit = float(finite.max()) if finite.any() else unit
+        if integral:
+            half_widths[bounds == 0] = self.slack * unit
+        bounded = np.isfinite(half_widths)
+        return AllowedSet(rows[bounded], None, half_widths[bounded], unit=unit)

@@ -1,0 +1,409 @@
+r"""Binary targets: a loss that is linear in z ∈ {0, 1}, solved over groups of equal rows.
+
+Rows with the same kernel row, weight and cost are interchangeable, so a solution is a count of
+ones in each group. The linear relaxation over the groups gives multipliers λ, a lower bound, and
+for every group the reduced cost r = c − A'λ of a row. Where the groups are many, all but those
+with the smallest |r| are fixed where the relaxation has them, and the rest, the *core*, is an
+integer model. A solution that differs from the relaxation in a fixed group costs at least the
+smallest |r| among these more than the bound, which proves how good the core's solution is for
+the whole; the core grows until that is good enough.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from .._validation import check_group_codes
+from ..constraints import AllowedSet
+from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
+from ..kernels import FittedKernel, KernelDesign
+from ._highs import solve_relaxation
+from ._model import LinearModel, Outcome, SolverSession
+
+__all__ = ["BinarySolution", "BinaryTargets", "row_effects"]
+
+# Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
+# core of the last size still solves in a second or two.
+_CORE_SIZES = (200, 600, 1500)
+# log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
+_PROBABILITY_MARGIN = 1e-3
+# A count further than this from an integer is not one.
+_INTEGRALITY = 1e-3
+# Share of the constraint's unit that rounding and a solver's tolerance may leave.
+_VIOLATION_TOLERANCE = 1e-7
+_LIMITS = {"time_limit", "work_limit", "node_limit", "interrupted"}
+
+
+def row_effects(
+    kernel: FittedKernel, allowed: AllowedSet, values: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    """Return A = V R⁻¹Q'W, shape (r, n): what a 1 in a row adds to the bounded v.
+
+    Parameters
+    ----------
+    kernel : FittedKernel
+        The kernel.
+    allowed : AllowedSet
+        The constraint.
+    values : ndarray of shape (n, m)
+        The attribute.
+    share : ndarray of shape (n,)
+        The rows' weights over the sum of all weights.
+
+    Returns
+    -------
+    ndarray of shape (r, n)
+    """
+    return allowed.rows @ solve_triangular(kernel.R_, kernel.orthonormal(values).T) * share
+
+
+def costs(
+    y: np.ndarray, p: np.ndarray | None, target_weight: float, loss: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's loss at z = 1 minus that at z = 0, and the loss at z = 0.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Original targets, 0 or 1.
+    p : ndarray of shape (n,) or None
+        Predictions in [0, 1]; None for the loss against y alone.
+    target_weight : float
+        Weight of the loss against y, beside predictions.
+    loss : {"hamming", "log_loss"}
+        Hamming distance (its mean, for probabilities) or the negative log likelihood.
+
+    Returns
+    -------
+    difference, at_zero : ndarray of shape (n,)
+    """
+    terms = [(y, 1.0)] if p is None else [(p, 1.0), (y, target_weight)]
+    difference, at_zero = np.zeros(len(y)), np.zeros(len(y))
+    for probability, factor in terms:
+        if loss == "hamming":
+            difference += factor * (1 - 2 * probability)
+            at_zero += factor * probability
+        else:
+            clipped = np.clip(probability, _PROBABILITY_MARGIN, 1 - _PROBABILITY_MARGIN)
+            difference += factor * (np.log1p(-clipped) - np.log(clipped))
+            at_zero -= factor * np.log1p(-clipped)
+    return difference, at_zero
+
+
+@dataclass(frozen=True)
+class BinarySolution:
+    """Zeros and ones, what they cost, and the proof of how near they are to the optimum."""
+
+    z: np.ndarray
+    objective: float
+    bound: float
+    gap: float
+    status: str
+    multipliers: np.ndarray
+    n_variables: int
+    n_groups: int
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Rows sorted so that interchangeable ones stand together, the likeliest ones first.
+
+    `order` (n,) sorts the rows; group g is order[start[g] : start[g] + size[g]], and each of its
+    rows costs cost[g] and adds effects[:, g].
+    """
+
+    order: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    cost: np.ndarray
+    effects: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.start)
+
+    def spread(self, counts: np.ndarray) -> np.ndarray:
+        """Return z with the first counts[g] rows of every group set to 1."""
+        rank = np.arange(len(self.order)) - np.repeat(self.start, self.size)
+        z = np.empty(len(self.order))
+        z[self.order] = rank < np.repeat(counts, self.size)
+        return z
+
+    def counts(self, z: np.ndarray) -> np.ndarray:
+        """Return the number of ones of z in every group."""
+        return np.add.reduceat(z[self.order], self.start)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Ones in every group, with their cost and a bound on it."""
+
+    counts: np.ndarray
+    objective: float
+    bound: float
+    status: str
+    multipliers: np.ndarray
+    n_variables: int
+
+
+class BinaryTargets:
+    """Projection of 0/1 targets: what is fixed for one design, constraint and original targets.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        Kernel on the rows of positive weight.
+    allowed : AllowedSet
+        The constraint.
+    y : ndarray of shape (n,)
+        Original targets, 0 or 1.
+    weight : ndarray of shape (n,)
+        Sample weights, all positive.
+    loss : {"hamming", "log_loss"}
+        The loss.
+    gap : float
+        Largest (objective − bound) / Σ w|c| to be content with; 0 asks for the optimum.
+    tie_order : ndarray of shape (n,)
+        Which of equal rows flips first.
+    session : SolverSession
+        Solves the integer models.
+    time_limit : float or None
+        Seconds for one projection.
+    description : dict
+        What an error says about the problem.
+    """
+
+    def __init__(
+        self,
+        design: KernelDesign,
+        allowed: AllowedSet,
+        y: np.ndarray,
+        weight: np.ndarray,
+        *,
+        loss: str,
+        gap: float,
+        tie_order: np.ndarray,
+        session: SolverSession,
+        time_limit: float | None,
+        description: dict[str, Any],
+    ) -> None:
+        self.allowed = allowed
+        self.y = y
+        self.weight = weight
+        self.loss = loss
+        self.gap = gap
+        self.tie_order = tie_order
+        self.session = session
+        self.time_limit = time_limit
+        self.description = description
+        self.code, levels = check_group_codes(np.column_stack([design.values, weight]))
+        self.effects = row_effects(
+            design.fitted, allowed, levels[:, :-1], levels[:, -1] / weight.sum()
+        )
+        self._last: np.ndarray | None = None
+
+    def solve(self, p: np.ndarray | None, target_weight: float) -> BinarySolution:
+        """Return the nearest targets to p and y that satisfy the constraint.
+
+        Raises
+        ------
+        InfeasibleProjectionError
+            If there are none.
+        SolverLimitError
+            If a limit was reached before any were found.
+        SolverError
+            If the solver failed, or returned what is no solution.
+        """
+        difference, at_zero = costs(self.y, p, target_weight, self.loss)
+        weighted = self.weight * difference
+        preference, tie_limit = self._tie_break(weighted)
+        groups = self._group(weighted + preference, self.y if p is None else p)
+        total = float(np.abs(weighted).sum())
+        found = self._solve_groups(groups, self.gap * total)
+        z = groups.spread(found.counts)
+        self._last = z
+        objective, constant = float(weighted @ z), float(self.weight @ at_zero)
+        # The preference among ties is no part of the loss: take the most it adds out again.
+        bound = min(found.bound - tie_limit, objective)
+        gap = (objective - bound) / total if total else 0.0
+        status = found.status
+        if status in ("optimal", "gap"):
+            status = "optimal" if gap <= 1e-9 else "gap"
+        return BinarySolution(
+            z,
+            objective + constant,
+            bound + constant,
+            gap,
+            status,
+            found.multipliers,
+            found.n_variables,
+            groups.n,
+        )
+
+    def _tie_break(self, weighted: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return a small cost that draws rows without one to their original target.
+
+        Together these stay below a tenth of the smallest real cost. Also returns the most that
+        they can add to a solution.
+        """
+        free = weighted == 0
+        preference = np.zeros(len(weighted))
+        if not free.any():
+            return preference, 0.0
+        smallest = 1.0 if free.all() else float(np.abs(weighted[~free]).min())
+        preference[free] = 0.1 * smallest / free.sum() * (1 - 2 * self.y[free])
+        return preference, float(np.maximum(preference, 0).sum())
+
+    def _group(self, cost: np.ndarray, confidence: np.ndarray) -> _Groups:
+        """Group rows of equal code and cost; within a group, confident ones come first."""
+        order = np.lexsort((self.tie_order, -confidence, cost, self.code))
+        code, sorted_cost = self.code[order], cost[order]
+        new = np.r_[True, (np.diff(code) != 0) | (np.diff(sorted_cost) != 0)]
+        start = np.flatnonzero(new)
+        size = np.diff(np.r_[start, len(order)])
+        return _Groups(order, start, size, sorted_cost[start], self.effects[:, code[start]])
+
+    def _model(self, groups: _Groups, core: np.ndarray, fixed: np.ndarray) -> LinearModel:
+        r"""Return the integer model of the core, given the counts of the fixed groups.
+
+        Variables: the count of every group, then for a ball v⁺ and v⁻ in units of its radius::
+
+            min c'x   s.t.  −b ≤ A x + f ≤ b                            (box)
+                            A x + f = q(v⁺ − v⁻),  Σ(v⁺ + v⁻) ≤ 1       (ball)
+                            1 ≤ Σ x + ones ≤ n − 1                      (both classes stay)
+        """
+        cost, size = groups.cost[core], groups.size[core].astype(float)
+        scale = _row_scale(groups.effects)
+        rows = groups.effects[:, core] / scale[:, None]
+        shift = groups.effects @ fixed / scale
+        ones = fixed.sum()
+        both_classes = 1 - ones, len(self.y) - 1 - ones
+        if self.allowed.bounds is not None:
+            bounds = self.allowed.bounds / scale
+            return LinearModel(
+                cost,
+                np.vstack([rows, np.ones(len(core))]),
+                np.r_[-bounds - shift, both_classes[0]],
+                np.r_[bounds - shift, both_classes[1]],
+                size,
+                len(core),
+            )
+        r, p = rows.shape
+        units = np.diag((self.allowed.radius or 0.0) / scale)
+        matrix = np.zeros((r + 2, p + 2 * r))
+        matrix[:r] = np.hstack([rows, -units, units])
+        matrix[r, :p] = 1
+        matrix[r + 1, p:] = 1
+        return LinearModel(
+            np.r_[cost, np.zeros(2 * r)],
+            matrix,
+            np.r_[-shift, both_classes[0], -np.inf],
+            np.r_[-shift, both_classes[1], 1.0],
+            np.r_[size, np.ones(2 * r)],
+            p,
+        )
+
+    def _solve_groups(self, groups: _Groups, tolerance: float) -> _Counts:
+        """Solve the relaxation, then integer models over cores that grow until the gap is met."""
+        deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
+        relaxation = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
+        solved = solve_relaxation(relaxation)
+        if solved is None:
+            raise InfeasibleProjectionError.from_problem(**self.description)
+        relaxed, row_multipliers = solved[0][: groups.n], solved[1]
+        lower_bound = relaxation.lagrangian_bound(row_multipliers)
+        reduced = np.abs(relaxation.cost - row_multipliers @ relaxation.matrix)[: groups.n]
+        multipliers = row_multipliers[: len(groups.effects)] / _row_scale(groups.effects)
+        # Groups that the relaxation splits come first, whatever rounding makes of their r.
+        split = np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY
+        nearest = np.lexsort((reduced, ~split))
+        best: _Counts | None = None
+        start = None if self._last is None else groups.counts(self._last)
+        for core_size in _core_sizes(groups.n):
+            core, rest = nearest[:core_size], nearest[core_size:]
+            counts = np.rint(relaxed)
+            counts[core] = 0
+            fixed_cost = float(groups.cost @ counts)
+            outcome, n_variables = self._solve_model(
+                self._model(groups, core, counts),
+                gap=tolerance,
+                target=lower_bound + tolerance - fixed_cost,
+                start=None if start is None else start[core],
+                deadline=deadline,
+            )
+            if outcome.status == "infeasible":
+                continue
+            assert outcome.x is not None  # _solve_model raises where a limit left no solution
+            counts[core] = self._integers(outcome.x[: len(core)])
+            # A better solution is in the core, or differs from the relaxation outside of it.
+            elsewhere = lower_bound + float(reduced[rest].min(initial=np.inf))
+            bound = max(lower_bound, min(outcome.bound + fixed_cost, elsewhere))
+            objective = float(groups.cost @ counts)
+            self._check(groups, counts)
+            if best is None or objective <= best.objective:
+                best = _Counts(counts, objective, bound, outcome.status, multipliers, n_variables)
+            start = counts
+            if objective - bound <= tolerance or outcome.status in _LIMITS:
+                break
+        if best is None:
+            raise InfeasibleProjectionError.from_problem(**self.description)
+        return best
+
+    def _solve_model(
+        self,
+        model: LinearModel,
+        *,
+        gap: float,
+        target: float,
+        start: np.ndarray | None,
+        deadline: float | None,
+    ) -> tuple[Outcome, int]:
+        """Solve one integer model within what is left of the time."""
+        outcome = self.session.solve_linear(
+            model,
+            gap=gap,
+            target=target if gap else None,
+            start=start,
+            time_limit=None if deadline is None else max(deadline - time.monotonic(), 0.01),
+        )
+        if outcome.x is None and outcome.status != "infeasible":
+            raise SolverLimitError.from_limit(
+                solver=self.session.name, status=outcome.status, **self.description
+            )
+        return outcome, len(model.cost)
+
+    def _integers(self, x: np.ndarray) -> np.ndarray:
+        """Round counts, and refuse what is not near an integer."""
+        counts = np.rint(x)
+        worst = float(np.abs(x - counts).max(initial=0.0))
+        if worst > _INTEGRALITY:
+            raise SolverError.from_not_integral(self.session.name, worst)
+        return counts
+
+    def _check(self, groups: _Groups, counts: np.ndarray) -> None:
+        """Refuse rounded counts that miss the constraint or leave a class empty."""
+        if (counts < 0).any() or (counts > groups.size).any():
+            raise SolverError.from_status(self.session.name, "counts outside of their bounds")
+        violation = self.allowed.violation(groups.effects @ counts)
+        if violation > _VIOLATION_TOLERANCE * self.allowed.unit:
+            raise SolverError.from_violation(self.session.name, violation)
+        if not 1 <= counts.sum() <= len(self.y) - 1:
+            raise SolverError.from_status(self.session.name, "a class without rows")
+
+
+def _row_scale(effects: np.ndarray) -> np.ndarray:
+    """Return the largest entry of every row, 1 for a row of zeros."""
+    largest = np.abs(effects).max(axis=1, initial=0.0)
+    return np.where(largest == 0, 1.0, largest)
+
+
+def _core_sizes(n_groups: int) -> list[int]:
+    """Return the sizes to try: all groups at once where one model holds them."""
+    if n_groups <= _CORE_SIZES[-1]:
+        return [n_groups]
+    return list(_CORE_SIZES)

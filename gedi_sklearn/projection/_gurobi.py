@@ -1,0 +1,263 @@
+"""Gurobi: one environment a session, opened at the first model and always closed."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import SolverError
+from ._model import LeastDistance, LinearModel, Outcome
+
+__all__ = ["PARAMETERS", "GurobiSession", "licence_is_configured"]
+
+_LICENCE_KEYS = frozenset(
+    {
+        "CloudAccessID",
+        "CloudPool",
+        "CloudSecretKey",
+        "ComputeServer",
+        "LicenseID",
+        "ServerPassword",
+        "TokenServer",
+        "TSPort",
+        "WLSAccessID",
+        "WLSSecret",
+        "WLSToken",
+    }
+)
+
+# Parameters of Gurobi that `solver_params` may set, in Gurobi's own spelling:
+# https://docs.gurobi.com/projects/optimizer/en/current/reference/parameters.html
+PARAMETERS = _LICENCE_KEYS | frozenset(
+    {
+        "Aggregate",
+        "BarConvTol",
+        "BarIterLimit",
+        "BestBdStop",
+        "BestObjStop",
+        "Crossover",
+        "Cuts",
+        "FeasibilityTol",
+        "Heuristics",
+        "IntFeasTol",
+        "IntegralityFocus",
+        "IterationLimit",
+        "LogFile",
+        "LogToConsole",
+        "MIPFocus",
+        "MIPGap",
+        "MIPGapAbs",
+        "Method",
+        "NodeLimit",
+        "NumericFocus",
+        "OptimalityTol",
+        "OutputFlag",
+        "Presolve",
+        "ScaleFlag",
+        "Seed",
+        "SoftMemLimit",
+        "SolutionLimit",
+        "Symmetry",
+        "Threads",
+        "TimeLimit",
+        "WorkLimit",
+    }
+)
+
+# Gurobi's status codes. Everything else is an error.
+_STATUS = {
+    2: "optimal",
+    3: "infeasible",
+    4: "infeasible",  # infeasible or unbounded: every variable of our models is bounded
+    7: "interrupted",  # iteration limit
+    8: "node_limit",
+    9: "time_limit",
+    10: "interrupted",  # solution limit
+    11: "interrupted",
+    13: "gap",  # suboptimal: a feasible point, tolerances of optimality not met
+    15: "gap",  # the target that was asked for
+    16: "work_limit",
+    17: "interrupted",  # memory limit
+}
+_SIZE_LIMIT = 10010
+
+_notices_given: set[str] = set()
+
+
+def licence_is_configured(params: Mapping[str, Any]) -> bool:
+    """Tell whether the user has a licence of their own, without importing Gurobi."""
+    if _LICENCE_KEYS & set(params) or os.environ.get("GRB_LICENSE_FILE"):
+        return True
+    folders = [Path.home(), *Path("/opt").glob("gurobi*"), *Path("/Library").glob("gurobi*")]
+    folders += [Path(folder) for folder in ("c:/gurobi",) if os.name == "nt"]
+    return any((folder / "gurobi.lic").is_file() for folder in folders)
+
+
+class GurobiSession:
+    """Solves models with Gurobi in one silent environment of its own.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters of Gurobi, names checked.
+    seed : int
+        Seed of the solver.
+    verbose : bool
+        Whether Gurobi prints its log.
+    """
+
+    name = "gurobi"
+
+    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
+        self.params = dict(params)
+        self.settings: dict[str, Any] = {
+            "OutputFlag": int(verbose),
+            "Seed": seed,
+            "FeasibilityTol": 1e-9,
+            "IntFeasTol": 1e-9,
+        }
+        self._env: Any = None
+
+    def close(self) -> None:
+        """Release the environment and with it the licence."""
+        if self._env is not None:
+            self._env.dispose()
+            self._env = None
+
+    def _environment(self) -> Any:
+        if self._env is None:
+            gurobipy = _import_gurobipy()
+            env = gurobipy.Env(empty=True)
+            try:
+                for name, value in (self.settings | self.params).items():
+                    env.setParam(name, value)
+                env.start()
+            except gurobipy.GurobiError as error:
+                env.dispose()
+                raise SolverError.from_licence(str(error)) from error
+            self._env = env
+        return self._env
+
+    def solve_linear(
+        self,
+        model: LinearModel,
+        *,
+        gap: float,
+        target: float | None,
+        start: np.ndarray | None,
+        time_limit: float | None,
+    ) -> Outcome:
+        """Solve a mixed-integer model; see :class:`SolverSession`."""
+        gurobipy = _import_gurobipy()
+        grb = gurobipy.GRB
+        with gurobipy.Model(env=self._environment()) as gurobi_model:
+            kinds = np.full(len(model.cost), grb.CONTINUOUS)
+            kinds[: model.n_integers] = grb.INTEGER
+            x = gurobi_model.addMVar(
+                len(model.cost), lb=0.0, ub=model.capacity, vtype=kinds, obj=model.cost
+            )
+            equal = model.lower == model.upper
+            above, below = ~equal & np.isfinite(model.upper), ~equal & np.isfinite(model.lower)
+            if equal.any():
+                gurobi_model.addConstr(model.matrix[equal] @ x == model.upper[equal])
+            if above.any():
+                gurobi_model.addConstr(model.matrix[above] @ x <= model.upper[above])
+            if below.any():
+                gurobi_model.addConstr(model.matrix[below] @ x >= model.lower[below])
+            if start is not None:
+                x[: len(start)].Start = start
+            settings = {"MIPGap": 0.0, "MIPGapAbs": gap}
+            if target is not None:
+                settings["BestObjStop"] = target
+            if time_limit is not None:
+                settings["TimeLimit"] = time_limit
+            status = self._optimize(gurobi_model, settings)
+            solved = status != "infeasible" and gurobi_model.SolCount > 0
+            bound = float(gurobi_model.ObjBound) if solved else -np.inf
+            return Outcome(x.X if solved else None, status, bound)
+
+    def solve_distance(self, problem: LeastDistance) -> tuple[np.ndarray, str]:
+        r"""Return the coefficients nearest to a point, and "gurobi".
+
+        In residual form, with u_j = a_j‖M_j‖/‖c‖ so that every column has norm 1::
+
+            min r'r   s.t.  r = M̂u − c/‖c‖,   |u_j| ≤ b_j   or
+                            Σ_j ρ_j(u⁺_j + u⁻_j) ≤ 1,  ρ_j = ‖c‖ / (q‖M_j‖)
+
+        A quadratic form in u itself would square the condition of M, which Gurobi's barrier
+        answers with "optimal" several percent away.
+        """
+        size = float(np.linalg.norm(problem.point))
+        norms = np.linalg.norm(problem.matrix, axis=0)
+        k = len(norms)
+        if size == 0 or problem.radius == 0:
+            return np.zeros(k), self.name
+        gurobipy = _import_gurobipy()
+        infinity = gurobipy.GRB.INFINITY
+        with gurobipy.Model(env=self._environment()) as model:
+            r = model.addMVar(k, lb=-infinity)
+            if problem.bounds is not None:
+                limits = np.minimum(problem.bounds * norms / size, infinity)
+                u: Any = model.addMVar(k, lb=-limits, ub=limits)
+            else:
+                assert problem.radius is not None
+                weights = size / (problem.radius * norms)
+                plus, minus = model.addMVar(k), model.addMVar(k)
+                model.addConstr(weights @ plus + weights @ minus <= 1)
+                u = plus - minus
+            model.addConstr(r == (problem.matrix / norms) @ u - problem.point / size)
+            model.setObjective(r @ r)
+            status = self._optimize(model, {"BarConvTol": 1e-12, "OptimalityTol": 1e-9})
+            if status != "optimal":
+                raise SolverError.from_status(self.name, status)
+            return u.getValue() * size / norms if problem.bounds is None else u.X * size / norms, (
+                self.name
+            )
+
+    def _optimize(self, model: Any, settings: Mapping[str, Any]) -> str:
+        """Solve, with the settings of the model unless the user gave their own; map the status."""
+        gurobipy = _import_gurobipy()
+        for name in settings.keys() - self.params.keys():
+            model.setParam(name, settings[name])
+        try:
+            model.optimize()
+        except gurobipy.GurobiError as error:
+            if error.errno == _SIZE_LIMIT:
+                raise SolverError.from_size(model.NumVars, model.NumConstrs, str(error)) from error
+            raise SolverError.from_status(self.name, str(error)) from error
+        if not licence_is_configured(self.params):
+            _notify_restricted_licence(model)
+        if model.Status not in _STATUS:
+            raise SolverError.from_status(self.name, model.Status)
+        return _STATUS[model.Status]
+
+
+def _import_gurobipy() -> Any:
+    try:
+        import gurobipy
+    except ImportError as error:
+        raise ImportError(
+            "solver='gurobi' needs the package gurobipy, which could not be imported. Install it "
+            "with `pip install gurobipy`, or use solver='highs'."
+        ) from error
+    return gurobipy
+
+
+def _notify_restricted_licence(model: Any) -> None:
+    """Say once a process what the licence that comes with pip allows, and until when."""
+    expires = str(getattr(model, "LicenseExpiration", ""))
+    if "restricted" not in _notices_given:
+        _notices_given.add("restricted")
+        ends = f"{expires[:4]}-{expires[4:6]}-{expires[6:8]}" if len(expires) == 8 else "unknown"
+        warnings.warn(
+            "Gurobi runs on the size-limited licence that comes with pip: for non-production use "
+            f"only, end date {ends}. For production configure your own licence, or use "
+            "solver='highs'.",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,129 @@
+"""The models that solvers see, and their answer: what every solver module speaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+__all__ = ["LeastDistance", "LinearModel", "Outcome", "SolverSession"]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    r"""Minimise c'x subject to lower ≤ A x ≤ upper, 0 ≤ x ≤ u, the first variables integer.
+
+    Attributes
+    ----------
+    cost : ndarray of shape (p,)
+        c.
+    matrix : ndarray of shape (m, p)
+        A, every row scaled to a largest entry of 1.
+    lower, upper : ndarray of shape (m,)
+        Range of every row.
+    capacity : ndarray of shape (p,)
+        u.
+    n_integers : int
+        How many of the leading variables are integer.
+    """
+
+    cost: np.ndarray
+    matrix: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    capacity: np.ndarray
+    n_integers: int
+
+    def lagrangian_bound(self, multipliers: np.ndarray) -> float:
+        """Return the lower bound on the optimum that any row multipliers prove.
+
+        min over the box of c'x − λ'(Ax) plus the least of λ'r over lower ≤ r ≤ upper: computed
+        from λ alone, it holds whatever tolerance λ was found with.
+        """
+        reduced = self.cost - multipliers @ self.matrix
+        ends = np.where(multipliers > 0, self.lower, self.upper)
+        rows = np.where(multipliers == 0, 0.0, multipliers * np.where(multipliers == 0, 0, ends))
+        return float(np.minimum(reduced, 0.0) @ self.capacity + rows.sum())
+
+
+@dataclass(frozen=True)
+class LeastDistance:
+    r"""Minimise ‖M a − c‖² subject to ‖a‖₁ ≤ radius or |a| ≤ bounds.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (k, k)
+        M = R T⁻¹: turns raw coefficients into orthonormal coordinates.
+    point : ndarray of shape (k,)
+        c, the coordinates of the targets to be projected.
+    radius : float or None
+        Radius of an L1 ball; None for a box.
+    bounds : ndarray of shape (k,) or None
+        Half widths of a box (0 forbids, inf frees); None for a ball.
+    """
+
+    matrix: np.ndarray
+    point: np.ndarray
+    radius: float | None
+    bounds: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solver's answer.
+
+    Attributes
+    ----------
+    x : ndarray or None
+        The best solution found; None where there is none.
+    status : str
+        One of ProjectionResult's, or "infeasible".
+    bound : float
+        Lower bound on the optimum; −inf where unknown.
+    """
+
+    x: np.ndarray | None
+    status: str
+    bound: float
+
+
+class SolverSession(Protocol):
+    """A solver with its settings, ready for any number of models."""
+
+    name: str
+
+    def close(self) -> None:
+        """Release what the solver holds; safe to call twice."""
+
+    def solve_linear(
+        self,
+        model: LinearModel,
+        *,
+        gap: float,
+        target: float | None,
+        start: np.ndarray | None,
+        time_limit: float | None,
+    ) -> Outcome:
+        """Solve a mixed-integer model.
+
+        Parameters
+        ----------
+        model : LinearModel
+            The model.
+        gap : float
+            Absolute gap between objective and bound to stop at.
+        target : float or None
+            Objective to stop at, however far the bound is.
+        start : ndarray or None
+            Known values of the integers, feasible or not; a hint.
+        time_limit : float or None
+            Seconds.
+
+        Returns
+        -------
+        Outcome
+        """
+
+    def solve_distance(self, problem: LeastDistance) -> tuple[np.ndarray, str]:
+        """Return the coefficients nearest to a point, and the name of what found them."""

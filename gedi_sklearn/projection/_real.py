@@ -1,0 +1,65 @@
+r"""Real targets, squared loss: a problem in k variables, solved exactly.
+
+Minimising ‖z − p‖² + w‖z − y‖² is minimising ‖z − t‖² with t = (p + w y) / (1 + w). Only the part
+of z in the kernel's span is constrained, so the nearest z is t + F̃(a − a_t), where a solves
+
+.. math:: \min_a \| M a - c \|^2 \quad\text{over the allowed coefficients}
+
+with c the orthonormal coordinates of t and M = R T⁻¹. The correction is evaluated as
+Q(M a − c), in the orthonormal basis, so that no digit is lost to the unit of the attribute.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import lsq_linear, nnls
+
+from ._model import LeastDistance
+
+__all__ = ["nearest_coefficients"]
+
+
+def nearest_coefficients(problem: LeastDistance) -> np.ndarray:
+    """Return the exact solution a of a least-distance problem, shape (k,)."""
+    if problem.radius is not None:
+        return _nearest_in_ball(problem.matrix, problem.point, problem.radius)
+    assert problem.bounds is not None  # a LeastDistance has one of the two
+    return _nearest_in_box(problem.matrix, problem.point, problem.bounds)
+
+
+def _nearest_in_ball(matrix: np.ndarray, point: np.ndarray, radius: float) -> np.ndarray:
+    """Return argmin ‖M a − c‖ over ‖a‖₁ ≤ q for a point outside the ball.
+
+    With u = (a⁺, a⁻) / q on the unit simplex the residual is linear, (q[M, −M] − c1ᵀ)u, and the
+    point of least norm in a simplex's image is the scaled solution of one non-negative
+    least-squares problem with the right-hand side (0, …, 0, 1).
+    """
+    k = len(point)
+    size = float(np.linalg.norm(point))
+    if radius == 0 or size == 0:
+        return np.zeros(k)
+    spread = radius / size * np.hstack([matrix, -matrix]) - (point / size)[:, None]
+    stacked = np.vstack([spread, np.ones(2 * k)])
+    norms = np.linalg.norm(stacked, axis=0)
+    weights = nnls(stacked / norms, np.r_[np.zeros(k), 1.0])[0] / norms
+    weights /= weights.sum()
+    return radius * (weights[:k] - weights[k:])
+
+
+def _nearest_in_box(matrix: np.ndarray, point: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return argmin ‖M a − c‖ over |a| ≤ bounds; forbidden columns leave the problem."""
+    solution = np.zeros(len(point))
+    size = float(np.linalg.norm(point))
+    allowed = np.flatnonzero(bounds > 0)
+    if allowed.size == 0 or size == 0:
+        return solution
+    norms = np.linalg.norm(matrix[:, allowed], axis=0)
+    columns, target = matrix[:, allowed] / norms, point / size
+    # The unknown of a column of norm 1: a · norm / size, of the order of 1 in any unit.
+    limits = bounds[allowed] * norms / size
+    if allowed.size == 1:
+        scaled = np.clip(columns.T @ target, -limits, limits)
+    else:
+        scaled = lsq_linear(columns, target, (-limits, limits), method="bvls", tol=1e-14).x
+    solution[allowed] = np.clip(scaled * (size / norms), -bounds[allowed], bounds[allowed])
+    return solution
