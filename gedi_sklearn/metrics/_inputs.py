@@ -135,11 +135,11 @@ def _plain_numbers(values: Any, name: str) -> np.ndarray:
 def typed_labels(values: Any, name: str) -> np.ndarray:
     """Return labels as an array whose type says what they are: text, numbers or booleans."""
     labels = check_labels(values, name)
-    if labels.dtype.kind != "O":
-        return labels
-    if is_text(labels) and not all(isinstance(label, str) for label in labels):
-        raise ValueError(f"{name} mixes text with other labels; use labels of one type.")
-    return np.asarray(labels.tolist())
+    if labels.dtype.kind == "O":
+        if is_text(labels) and not all(isinstance(label, str) for label in labels):
+            raise ValueError(f"{name} mixes text with other labels; use labels of one type.")
+        labels = np.asarray(labels.tolist())
+    return check_numbers(labels, name, n_columns=1) if labels.dtype.kind == "f" else labels
 
 
 def _positive_labels(y_true: Any, y_pred: Any, pos_label: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,266 @@
+"""Containers, types, missing values, labels: what the indicators accept and how they refuse."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from gedi_sklearn import FourierKernel, PolynomialKernel
+from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_coefficients
+
+AGE = [20, 31, 45, 52, 60, 38]
+TARGET = [0, 1, 1, 0, 1, 1]
+INDICATORS = [gedi, gedi_coefficients, didi, binned_didi]
+CONTAINERS = {
+    "list": list,
+    "tuple": tuple,
+    "float32": lambda v: np.asarray(v, dtype=np.float32),
+    "int8": lambda v: np.asarray(v, dtype=np.int8),
+    "uint8": lambda v: np.asarray(v, dtype=np.uint8),
+    "object": lambda v: np.asarray(v, dtype=object),
+    "column": lambda v: np.asarray(v)[:, None],
+    "series": lambda v: pd.Series(v, index=np.arange(len(v))[::-1] * 3 + 100),
+    "duplicate index": lambda v: pd.Series(v, index=[7] * len(v)),
+    "nullable": lambda v: pd.Series(v, dtype="Int64"),
+    "frame": lambda v: pd.DataFrame({"value": v}),
+    "polars": pl.Series,
+    "polars frame": lambda v: pl.DataFrame({"value": v}),
+}
+
+
+@pytest.mark.parametrize("indicator", INDICATORS)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_gives_the_same(indicator, container):
+    convert = CONTAINERS[container]
+    expected = indicator(TARGET, sensitive_features=AGE)
+    value = indicator(convert(TARGET), sensitive_features=convert(AGE), sample_weight=None)
+    np.testing.assert_array_equal(value, expected)
+
+
+def test_small_integers_do_not_overflow():
+    x = np.array([100, 120, 90, 127], dtype=np.int8)
+    y = np.array([0, 100, 127, -128], dtype=np.int8)
+    kernel = PolynomialKernel(2, standardize=True)
+    assert gedi(y, sensitive_features=x, kernel=kernel) == pytest.approx(
+        gedi(y.astype(float), sensitive_features=x.astype(float), kernel=kernel)
+    )
+    assert didi(y, sensitive_features=x, task="regression") == pytest.approx(
+        didi(y.astype(float), sensitive_features=x.astype(float), task="regression")
+    )
+
+
+def test_booleans_are_numbers():
+    y = np.array(TARGET, dtype=bool)
+    assert gedi(y, sensitive_features=AGE) == gedi(TARGET, sensitive_features=AGE)
+    assert gedi(TARGET, sensitive_features=y, sample_weight=[1, 1, 1, 1, 2, 1]) > 0
+    assert didi(y, sensitive_features=y) == pytest.approx(2.0)
+
+
+def test_rows_are_matched_by_position_not_by_index():
+    rng = np.random.default_rng(0)
+    a, y, p = rng.normal(size=(3, 40))
+    index = rng.permutation(1000)[:40]
+    frame = {
+        name: pd.Series(values, index=order)
+        for name, values, order in [("a", a, index), ("y", y, index[::-1]), ("p", p, [7] * 40)]
+    }
+    for indicator in (gedi, binned_didi):
+        assert indicator(frame["y"], frame["p"], sensitive_features=frame["a"]) == indicator(
+            y, p, sensitive_features=a
+        )
+
+
+@pytest.mark.parametrize(
+    "age",
+    [
+        [25, 31, None, 44],
+        [25, 31, float("nan"), 44],
+        np.array([25, 31, np.nan, 44]),
+        np.array([25, 31, None, 44], dtype=object),
+        pd.Series([25, 31, None, 44]),
+        pd.Series([25, 31, None, 44], dtype="Int64"),
+        pl.Series([25, 31, None, 44]),
+    ],
+    ids=lambda value: type(value).__module__.split(".")[0],
+)
+@pytest.mark.parametrize("indicator", INDICATORS)
+def test_missing_number_is_refused(indicator, age):
+    with pytest.raises(ValueError, match=r"sensitive_features contains NaN: 1 of 4"):
+        indicator([0, 1, 0, 1], sensitive_features=age)
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        ["a", "b", np.nan, "a"],
+        ["a", "b", None, "a"],
+        np.array(["a", "b", None, "a"], dtype=object),
+        pd.Series(["a", "b", None, "a"]),
+        pd.Series(["a", "b", None, "a"], dtype="category"),
+        pd.Series(["a", "b", None, "a"], dtype="string"),
+        pl.Series(["a", "b", None, "a"]),
+    ],
+    ids=lambda value: type(value).__module__.split(".")[0],
+)
+def test_missing_group_is_refused_and_no_group(group):
+    with pytest.raises(ValueError, match=r"sensitive_features contains NaN: 1 of 4"):
+        didi([0, 1, 0, 1], sensitive_features=group)
+
+
+@pytest.mark.parametrize("indicator", [gedi, didi, binned_didi])
+@pytest.mark.parametrize("bad", [np.nan, None])
+def test_missing_targets_are_refused(indicator, bad):
+    with pytest.raises(ValueError, match="y_true contains NaN"):
+        indicator([0.0, bad, 1.0, 0.5], sensitive_features=[1, 2, 3, 4])
+    with pytest.raises(ValueError, match="y_pred contains NaN"):
+        indicator([0.0, 2.5, 1.0, 0.5], [0.5, bad, 1.5, 0.5], sensitive_features=[1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"y_pred": [1.0, 2.0]}, "y_pred"),
+        ({"sensitive_features": [1.0, 2.0]}, "sensitive_features"),
+        ({"sample_weight": [1.0, 2.0]}, "sample_weight"),
+        ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight"),
+        ({"sample_weight": [0.0, 0.0, 0.0]}, "sample_weight"),
+        ({"y_true": [0.5, np.inf, 2.0]}, "y_true"),
+        ({"sensitive_features": None}, "sensitive_features"),
+        ({"relative": "yes"}, "relative"),
+        ({"pos_label": "z", "y_true": ["a", "b", "a"]}, "pos_label"),
+    ],
+)
+@pytest.mark.parametrize("indicator", [gedi, didi, binned_didi])
+def test_errors_name_the_argument(indicator, arguments, name):
+    valid = {"y_true": [0.5, 1.5, 2.0], "sensitive_features": [1, 2, 3]}
+    with pytest.raises(ValueError, match=name):
+        indicator(**{**valid, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("kernel", "poly"), ("degree", 0), ("degree", 1.5), ("norm", "l2"), ("kernel", 3)],
+)
+def test_options_are_checked(option, value):
+    with pytest.raises(ValueError, match=option):
+        gedi([0.5, 1.5], sensitive_features=[1, 2], **{option: value})
+
+
+def test_degree_beside_a_kernel_object_is_refused():
+    with pytest.raises(ValueError, match="carries its own"):
+        gedi([0.5, 1.5, 2], sensitive_features=[1, 2, 3], kernel=PolynomialKernel(1), degree=2)
+
+
+@pytest.mark.parametrize("indicator", [gedi, binned_didi])
+def test_infinity_is_refused(indicator):
+    with pytest.raises(ValueError, match="sensitive_features contains infinity"):
+        indicator([0.5, 1.5, 2.0], sensitive_features=[1, 2, np.inf])
+
+
+def test_text_attribute_names_the_argument():
+    with pytest.raises(ValueError, match="sensitive_features must hold numbers"):
+        binned_didi([0.5, 1.5], sensitive_features=["1", "2"])
+
+
+def test_precomputed_kernel_follows_the_rows():
+    x, y = np.array([1.0, 2, 4, 7]), np.array([1.0, 3, 2, 5])
+    w = np.array([1.0, 0, 2, 1])
+    value = gedi(y, sensitive_features=x, kernel=np.c_[x, x**2], sample_weight=w)
+    expected = gedi(y, sensitive_features=x, kernel=lambda v: np.c_[v, v**2], sample_weight=w)
+    assert value == pytest.approx(expected)
+    with pytest.raises(ValueError, match="kernel has 3 rows"):
+        gedi(y, sensitive_features=x, kernel=np.ones((3, 1)))
+
+
+@pytest.mark.parametrize("labels", [TARGET, [3 + 4 * v for v in TARGET], ["ny"[v] for v in TARGET]])
+def test_labels_become_numbers_by_pos_label(labels):
+    positive = labels[1]
+    expected = gedi(TARGET, sensitive_features=AGE)
+    for y in (labels, np.asarray(labels), pd.Series(labels, dtype="category")):
+        assert gedi(y, sensitive_features=AGE, pos_label=positive) == pytest.approx(expected)
+        score = [0.1, 0.9, 0.5, 0.2, 0.7, 0.3]
+        assert gedi(y, score, sensitive_features=AGE, pos_label=positive) == pytest.approx(
+            gedi(score, sensitive_features=AGE)
+        )
+    assert gedi(labels, sensitive_features=AGE, pos_label=labels[0]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("y", [["n", "y", "y", "n", "y", "y"], pd.Series(TARGET, dtype="category")])
+def test_labels_without_pos_label_are_refused(y):
+    with pytest.raises(ValueError, match="pass `pos_label`"):
+        gedi(y, sensitive_features=AGE)
+
+
+def test_float_labels_are_told_from_scores():
+    y = [3.0, 7.0, 7.0, 3.0, 7.0, 7.0]
+    assert gedi(y, y[::-1], sensitive_features=AGE, pos_label=7) == pytest.approx(
+        gedi(TARGET[::-1], sensitive_features=AGE)
+    )
+    # Beside the labels 0 and 1 a hard probability of class 0 is a score, not a label.
+    hard = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]
+    assert gedi(TARGET, hard, sensitive_features=AGE, pos_label=0) == pytest.approx(
+        gedi(hard, sensitive_features=AGE)
+    )
+    with pytest.raises(ValueError, match=r"scores in \[0, 1\]"):
+        gedi(["n", "y"] * 3, [0.5, 2, 1, 0, 0, 0], sensitive_features=AGE, pos_label="y")
+
+
+def test_a_fold_without_the_positive_class_is_measured():
+    assert gedi(["n"] * 6, sensitive_features=AGE, pos_label="y") == 0.0
+
+
+def test_task_follows_the_type_of_target_not_the_dtype():
+    as_float = [float(v) for v in TARGET]
+    assert didi(as_float, sensitive_features=AGE) == didi(TARGET, sensitive_features=AGE)
+    assert didi(TARGET, sensitive_features=AGE) == pytest.approx(
+        2 * didi(TARGET, sensitive_features=AGE, task="regression")
+    )
+
+
+@pytest.mark.parametrize(
+    ("y", "p"), [([1, 2, 3, 4, 5, 6], None), (TARGET, [0.1, 0.7, 0.5, 0.2, 0.6, 0.1])]
+)
+@pytest.mark.parametrize("indicator", [didi, binned_didi])
+def test_an_ambiguous_task_is_asked_for(indicator, y, p):
+    with pytest.raises(ValueError, match="Pass task="):
+        indicator(y, p, sensitive_features=AGE)
+    assert indicator(y, p, sensitive_features=AGE, task="regression") > 0
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "match"),
+    [
+        (["a", "b", "c"], [0.1, 0.5, 0.2], "3 classes"),
+        ([0, 1, 1], [0.1, 0.5, 1.2], "scores"),
+        (["a", "b", "b"], [0, 1, 1], "one kind"),
+        (["a", 1, "b"], None, "mixes text"),
+    ],
+)
+def test_classification_refuses_what_is_no_label_or_score(y, p, match):
+    with pytest.raises(ValueError, match=match):
+        didi(y, p, sensitive_features=[1, 2, 3], task="classification")
+
+
+def test_inputs_are_read_only_and_unchanged():
+    rng = np.random.default_rng(0)
+    y, p, a = rng.normal(size=(3, 30))
+    w = rng.integers(0, 3, 30).astype(float)
+    arrays = [v.copy() for v in (y, p, a, w)]
+    for values in arrays:
+        values.setflags(write=False)
+    options = {"sensitive_features": arrays[2], "sample_weight": arrays[3]}
+    for kernel in (PolynomialKernel(2), FourierKernel(1), np.exp, arrays[2][:, None]):
+        assert gedi(*arrays[:2], **options, kernel=kernel, relative=True) > 0
+    assert binned_didi(*arrays[:2], **options, relative=True) > 0
+    assert didi(*arrays[:2], **options) > 0
+    frame = pd.DataFrame({"y": y, "p": p, "a": a, "w": w})
+    before = frame.copy(deep=True)
+    gedi(frame["y"], frame["p"], sensitive_features=frame["a"], sample_weight=frame["w"])
+    binned_didi(frame["y"], frame["p"], sensitive_features=frame["a"], sample_weight=frame["w"])
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_kernel_objects_stay_unfitted():
+    kernel = PolynomialKernel(2, standardize=True)
+    gedi([0.5, 1, 3], sensitive_features=[1, 2, 4], kernel=kernel)
+    assert not hasattr(kernel, "powers_")
