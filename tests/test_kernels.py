@@ -1,0 +1,261 @@
+"""Kernels as transformers, and the numerics behind every coefficient."""
+
+import copy
+import pickle
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
+from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
+
+from gedi_sklearn import FourierKernel, PolynomialKernel
+from gedi_sklearn.exceptions import (
+    AttributeScaleWarning,
+    IllConditionedKernelWarning,
+    RankDeficientKernelError,
+)
+from gedi_sklearn.kernels import fit_kernel, warn_attribute_scale
+
+RNG = np.random.default_rng(0)
+BIRTH = np.linspace(1930, 2005, 60)
+KERNELS = {
+    "polynomial": PolynomialKernel(4),
+    "standardized": PolynomialKernel(3, standardize=True),
+    "fourier": FourierKernel(2, period=7.0),
+    "transformer": SplineTransformer(n_knots=4, include_bias=False),
+    "callable": lambda v: np.c_[np.exp(v), np.abs(v), v],
+}
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+
+
+@parametrize_with_checks([PolynomialKernel(2), PolynomialKernel(standardize=True), FourierKernel()])
+def test_kernels_are_scikit_learn_transformers(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kernel", [PolynomialKernel(), FourierKernel()])
+def test_parameters_are_validated(kernel):
+    check_param_validation(type(kernel).__name__, kernel)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, 2, 4])
+def test_polynomial_columns_are_those_of_scikit_learn(m, degree):
+    x = RNG.normal(size=(20, m))
+    reference = PolynomialFeatures(degree, include_bias=False).fit(x)
+    kernel = PolynomialKernel(degree).fit(x)
+    np.testing.assert_allclose(kernel.transform(x), reference.transform(x))
+    assert list(kernel.get_feature_names_out()) == list(reference.get_feature_names_out())
+
+
+def test_standardized_columns_use_the_weighted_training_moments():
+    x, w = np.array([[1.0], [3.0], [9.0]]), np.array([1.0, 3.0, 0.0])
+    kernel = PolynomialKernel(2, standardize=True).fit(x, sample_weight=w)
+    assert kernel.mean_ == pytest.approx(2.5)
+    assert kernel.scale_ == pytest.approx(np.sqrt(0.75))
+    z = (x - 2.5) / np.sqrt(0.75)
+    np.testing.assert_allclose(kernel.transform(x), np.c_[z, z**2])
+
+
+def test_fourier_columns_and_period():
+    x = np.array([[0.0], [1.0], [4.0], [99.0]])
+    kernel = FourierKernel(2).fit(x, sample_weight=[1, 1, 1, 0])
+    assert kernel.period_ == pytest.approx(4)
+    angle = np.pi / 2 * x[:, 0]
+    expected = np.c_[np.sin(angle), np.cos(angle), np.sin(2 * angle), np.cos(2 * angle)]
+    np.testing.assert_allclose(kernel.transform(x), expected)
+    assert list(kernel.get_feature_names_out(["t"])) == ["sin1(t)", "cos1(t)", "sin2(t)", "cos2(t)"]
+    assert FourierKernel(1).fit(np.c_[x, x]).transform(np.c_[x, x]).shape == (4, 4)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("degree", [1, 3, 5])
+def test_basis_changes_are_inverse(m, degree):
+    values = RNG.uniform(20, 60, size=(90, m))
+    fitted = fit_kernel("polynomial", values, degree=degree).fitted
+    to_raw, from_raw = fitted.basis.to_raw, fitted.basis.from_raw
+    rounding = 1e-14 * np.abs(to_raw) @ np.abs(from_raw)
+    assert (np.abs(to_raw @ from_raw - np.eye(fitted.n_columns)) <= rounding).all()
+    np.testing.assert_array_equal(np.tril(fitted.basis.to_raw, -1), 0)
+    coefficients = RNG.normal(size=fitted.n_columns)
+    np.testing.assert_allclose(
+        fitted.to_raw(fitted.from_raw(coefficients)), coefficients, rtol=1e-6, atol=1e-9
+    )
+
+
+@every_kernel
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [50, 12_345])
+def test_coefficients_equal_least_squares(kernel, weighted, n):
+    rng = np.random.default_rng(n)
+    x, z = rng.normal(size=(2, n))
+    weight = rng.integers(1, 4, n).astype(float) if weighted else None
+    design = fit_kernel(kernel, x[:, None], weight=weight)
+    columns = kernel(x) if callable(kernel) else clone(kernel).fit_transform(x[:, None])
+    if weighted and isinstance(kernel, PolynomialKernel) and kernel.standardize:
+        columns = clone(kernel).fit(x[:, None], sample_weight=weight).transform(x[:, None])
+    root = np.sqrt(np.ones(n) if weight is None else weight)
+    system = np.c_[np.ones(n), columns] * root[:, None]
+    expected = np.linalg.lstsq(system, z * root, rcond=None)[0][1:]
+    np.testing.assert_allclose(design.coefficients(z), expected, rtol=1e-8, atol=1e-11)
+
+
+def exact_coefficients(x, z, degree):
+    """Least squares on raw powers in 60 digits."""
+    with mpmath.workdps(60):
+        x, z = mpmath.matrix(x.tolist()), mpmath.matrix(z.tolist())
+        columns = mpmath.matrix(len(x), degree + 1)
+        for i in range(len(x)):
+            for j in range(degree + 1):
+                columns[i, j] = x[i] ** j
+        solution = mpmath.lu_solve(columns.T * columns, columns.T * z)
+        return np.array([float(value) for value in solution[1:]])
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 5])
+def test_coefficients_of_birth_years_have_their_digits(degree):
+    z = np.sin(BIRTH / 9) + RNG.normal(size=BIRTH.size)
+    design = fit_kernel("polynomial", BIRTH[:, None], degree=degree)
+    exact = exact_coefficients(BIRTH, z, degree)
+    # (|mean| / sd)^(degree − 1) digits are lost in the conversion, no more.
+    np.testing.assert_allclose(design.coefficients(z), exact, rtol=1e-15 * 90.0**degree)
+    exact = design.fitted.from_raw(exact) if degree < 3 else None
+    if exact is not None:
+        np.testing.assert_allclose(design.standardized(z), exact, rtol=1e-9)
+
+
+@every_kernel
+def test_orthonormal_basis(kernel):
+    x = RNG.normal(size=(300, 1))
+    weight = RNG.uniform(0.5, 2, 300)
+    design = fit_kernel(kernel, x, weight=weight)
+    fitted, share = design.fitted, weight / weight.sum()
+    Q = design.orthonormal
+    np.testing.assert_allclose((Q * share[:, None]).T @ Q, np.eye(Q.shape[1]), atol=1e-9)
+    np.testing.assert_allclose(share @ Q, 0, atol=1e-9)
+    z = RNG.normal(size=300)
+    np.testing.assert_allclose(design.coordinates(z), Q.T @ (share * (z - share @ z)), atol=1e-11)
+    # The three bases span one function: F̃ α̃ = Q c.
+    np.testing.assert_allclose(
+        fitted.transform(x) @ design.coefficients(z), Q @ design.coordinates(z), atol=1e-9
+    )
+
+
+@every_kernel
+def test_new_rows_keep_the_training_centre(kernel):
+    x = RNG.normal(size=(80, 1))
+    fitted = fit_kernel(kernel, x).fitted
+    np.testing.assert_allclose(fitted.transform(x).mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(fitted.transform(x[:5]), fitted.transform(x)[:5], atol=1e-12)
+
+
+def test_kernel_state_is_small_and_survives_copies():
+    x, z = RNG.normal(size=(2, 20_000))
+    for kernel in (PolynomialKernel(5), FourierKernel(3), np.exp, SplineTransformer()):
+        if isinstance(kernel, SplineTransformer):
+            kernel.set_params(include_bias=False)
+        design = fit_kernel(kernel, x[:, None])
+        stored = pickle.dumps(design.fitted)
+        assert len(stored) < 10_000
+        for twin in (pickle.loads(stored), copy.deepcopy(design.fitted)):
+            np.testing.assert_array_equal(twin.transform(x[:9]), design.fitted.transform(x[:9]))
+        assert np.isfinite(design.coefficients(z)).all()
+
+
+def test_unit_and_origin_do_not_reach_a_standardized_kernel():
+    x, z = RNG.normal(size=(2, 200))
+    kernel = PolynomialKernel(5, standardize=True)
+    expected = fit_kernel(kernel, x[:, None]).coefficients(z)
+    for unit, origin in [(10, 0), (1 / 10, 0), (1, 40), (3e4, 2e5)]:
+        moved = fit_kernel(kernel, unit * x[:, None] + origin).coefficients(z)
+        np.testing.assert_allclose(moved, expected, rtol=1e-8)
+
+
+def test_several_columns_are_expanded_jointly():
+    values = RNG.normal(size=(200, 2))
+    a, b = values.T
+    z = 2 * a - b + 3 * a * b - 0.5 * b**2
+    design = fit_kernel("polynomial", values, degree=2, names=["a", "b"])
+    named = dict(zip(design.fitted.names, design.coefficients(z).round(9), strict=True))
+    assert named == {"a": 2, "b": -1, "a^2": 0, "a b": 3, "b^2": -0.5}
+
+
+@pytest.mark.parametrize(
+    ("values", "degree", "rank"),
+    [
+        (np.full(9, 0.1), 1, 0),
+        (np.full(9, 1e9), 3, 0),
+        (np.repeat([0.0, 1.0], 5), 2, 1),
+        (np.repeat([2001.0, 2002.0, 2003.0], 5), 5, 2),
+        (np.array([7.0]), 1, 0),
+        (np.array([7.0, 8.0, 9.0]), 3, 2),
+    ],
+)
+def test_dependent_columns_raise_with_their_rank(values, degree, rank):
+    with pytest.raises(RankDeficientKernelError, match="linearly independent") as caught:
+        fit_kernel("polynomial", values[:, None], degree=degree)
+    assert caught.value.rank == rank
+    assert pickle.loads(pickle.dumps(caught.value)).rank == rank
+
+
+def test_dependent_columns_of_other_kernels_raise():
+    x = RNG.normal(size=(30, 1))
+    with pytest.raises(RankDeficientKernelError):
+        fit_kernel(lambda v: np.c_[v, 2 * v + 1], x)
+    with pytest.raises(RankDeficientKernelError):
+        fit_kernel(PolynomialFeatures(2), x)  # holds the constant
+    with pytest.raises(RankDeficientKernelError):
+        fit_kernel("polynomial", np.c_[x, -x])
+
+
+def test_as_many_columns_as_values_are_enough():
+    design = fit_kernel("polynomial", np.array([[1.0], [2.0], [4.0]]), degree=2)
+    z = np.array([1.0, 0.0, 5.0])
+    np.testing.assert_allclose(design.coefficients(z), np.polyfit([1, 2, 4], z, 2)[1::-1])
+
+
+@pytest.mark.parametrize(
+    ("unit", "origin", "warned"), [(1, 0, 0), (0.1, 0, 1), (10, 0, 1), (1, 5, 1)]
+)
+def test_scale_warning(unit, origin, warned):
+    x = RNG.normal(size=(100, 1))
+    x = unit * (x - x.mean()) / x.std() + origin
+    for kernel, expected in [
+        (PolynomialKernel(2), warned),
+        (PolynomialKernel(1), 0),
+        (PolynomialKernel(2, standardize=True), 0),
+        (FourierKernel(2), 0),
+    ]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_attribute_scale(fit_kernel(kernel, x))
+        assert [w.category for w in caught] == [AttributeScaleWarning] * expected
+
+
+def test_conditioning_warning():
+    # A coefficient that is small beside those which cancel in it: linear targets, higher powers.
+    z = (BIRTH - 1950) / 10
+    with pytest.warns(IllConditionedKernelWarning, match="standardize=True"):
+        fit_kernel("polynomial", 1000 + BIRTH[:, None], degree=5).checked_coefficients(z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_kernel("polynomial", BIRTH[:, None], degree=2).checked_coefficients(z)
+        fit_kernel(PolynomialKernel(5, standardize=True), BIRTH[:, None]).checked_coefficients(z)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "match"),
+    [
+        ("poly", "unknown"),
+        (3, "must be"),
+        (lambda v: v[:-1], "returned 9 rows for 10"),
+        (lambda v: v * np.nan, "contains NaN"),
+        ([["a"]] * 10, "must hold numbers"),
+    ],
+)
+def test_wrong_kernels_are_refused(kernel, match):
+    with pytest.raises(ValueError, match=match):
+        fit_kernel(kernel, np.arange(10.0)[:, None])
