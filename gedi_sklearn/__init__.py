@@ -3,6 +3,7 @@
 from . import datasets, metrics
 from .constraints import CoarseConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel
+from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
 from .projection import Projection, ProjectionResult, project_targets
 
 __version__ = "0.1.0"
@@ -11,6 +12,8 @@ __all__ = [
     "CoarseConstraint",
     "FineConstraint",
     "FourierKernel",
+    "MovingTargetsClassifier",
+    "MovingTargetsRegressor",
     "PolynomialKernel",
     "Projection",
     "ProjectionResult",

@@ -72,10 +72,11 @@ def _as_array(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is None; pass one value for each row.")
     if sp.issparse(values):
         raise ValueError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
-    if hasattr(values, "dtype") or hasattr(values, "columns") or hasattr(values, "to_numpy"):
+    if any(hasattr(values, known) for known in ("dtype", "columns", "to_numpy", "__array__")):
         array = np.asarray(values)
     else:
-        array = np.asarray(list(values) if _is_sized(values, name) else values, dtype=object)
+        _require_sized(values, name)
+        array = np.asarray(list(values), dtype=object)
     if array.ndim not in (1, 2):
         raise ValueError(
             f"{name} must have one or two dimensions, got an array of shape {array.shape}."
@@ -99,10 +100,9 @@ def _infer_type(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _is_sized(values: Any, name: str) -> bool:
+def _require_sized(values: Any, name: str) -> None:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise ValueError(f"{name} must hold one value for each row, got {values!r}.")
-    return not hasattr(values, "__array__")
 
 
 def _refuse_missing(array: np.ndarray, name: str) -> None:
@@ -127,6 +127,17 @@ def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in _MISSING_TYPES:
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def _refuse_objects(array: np.ndarray, name: str) -> None:
+    """Raise where an entry is neither a number nor text, as scikit-learn does."""
+    known = (numbers.Number, np.bool_, str, bytes)
+    for value in array.flat:
+        if not isinstance(value, known):
+            raise TypeError(
+                f"{name} must hold numbers: each argument must be a string or a number, got a "
+                f"{type(value).__name__}."
+            )
 
 
 def is_text(array: np.ndarray) -> bool:
@@ -179,6 +190,8 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
     array = _as_array(values, name)
     if array.dtype.kind == "c":
         raise ValueError(f"{name}: Complex data not supported; got {array.dtype}.")
+    if array.dtype.kind == "O":
+        _refuse_objects(array, name)
     if array.dtype.kind in "mM" or is_text(array):
         raise ValueError(
             f"{name} must hold numbers, got {array.dtype} values such as {array.flat[0]!r}. "
@@ -231,7 +244,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
             f"{n_samples}; weights must be at least 0."
         )
     if not (weight > 0).any():
-        raise ValueError("sample_weight is 0 in every row; at least one row must count.")
+        raise ValueError("sample_weight is zero in every row; at least one row must count.")
     return weight
 
 

@@ -1,0 +1,182 @@
+"""What every estimator of this library that wraps another one shares.
+
+The inner estimator sees what the user passed: X goes on untouched (minus the protected column
+where that is asked for), metadata goes through one function that answers the same with
+scikit-learn's metadata routing on and off, and the tags are the inner estimator's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+    process_routing,
+)
+
+from ._validation import (
+    _check_feature_names,
+    _check_n_features,
+    _get_feature_names,
+    check_sensitive,
+    column_positions,
+    drop_columns,
+)
+
+
+class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
+    """Base of the wrappers: tags, metadata, columns of X.
+
+    A subclass has the parameters `estimator`, `sensitive_columns` and `drop_sensitive`, says what
+    `estimator=None` means, and sets `estimator_` in its `fit`.
+    """
+
+    __metadata_request__fit = {"sensitive_features": True, "sample_weight": True}  # noqa: RUF012
+
+    estimator: Any
+    sensitive_columns: Any
+    drop_sensitive: bool
+
+    def _default_estimator(self) -> Any:
+        """Return the unfitted estimator that `estimator=None` stands for."""
+        raise NotImplementedError
+
+    def _inner_estimator(self) -> Any:
+        """Return the unfitted inner estimator; the user's own object, never to be fitted."""
+        if self.estimator is not None:
+            return self.estimator
+        default = self._default_estimator()
+        if get_config()["enable_metadata_routing"]:
+            # Nobody can have configured it, and it is known to take weights.
+            default.set_fit_request(sample_weight=True)
+        return default
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._inner_estimator())
+        tags.input_tags = inner.input_tags
+        tags.non_deterministic = inner.non_deterministic
+        tags.target_tags.required = True
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say which metadata goes where: `fit` asks for its own, the rest is the inner one's.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            `sensitive_features` and `sample_weight` are requested by this estimator's `fit`;
+            what the inner estimator's `fit` requests is passed on to it.
+        """
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(
+                estimator=self._inner_estimator(),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def _route_fit(
+        self, sensitive_features: Any, sample_weight: Any, fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the keywords of the inner estimator's `fit`, weights included.
+
+        Weights that were given reach the inner estimator, or an error says why they cannot:
+        they are never left out silently.
+        """
+        inner = self._inner_estimator()
+        if not get_config()["enable_metadata_routing"]:
+            if sample_weight is None or _names_a_step_weight(fit_params):
+                return fit_params
+            _require_weight_support(inner)
+            return {**fit_params, "sample_weight": sample_weight}
+        own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        given = {name: value for name, value in own.items() if value is not None}
+        routed = process_routing(self, "fit", **given, **fit_params).estimator.fit
+        if sample_weight is not None:
+            request = get_routing_for_object(inner)
+            arrives = request.consumes("fit", ["sample_weight"])
+            if not arrives and not _is_refused(request, "sample_weight"):
+                raise ValueError(_no_weight_message(inner))
+        return dict(routed)
+
+    def _check_attribute(self, X: Any, sensitive_features: Any, n_samples: int) -> np.ndarray:
+        """Return the protected attribute (n, m) from whichever of its two doors was used."""
+        if self.drop_sensitive and self.sensitive_columns is None:
+            raise ValueError(
+                "drop_sensitive=True removes the protected column(s) from X, so it needs "
+                "sensitive_columns=, which is None. Name the column(s) there, or leave them out "
+                "of X yourself and keep drop_sensitive=False."
+            )
+        return check_sensitive(
+            sensitive_features,
+            X=X,
+            sensitive_columns=self.sensitive_columns,
+            n_samples=n_samples,
+        )
+
+    def _learn_columns(self, X: Any) -> None:
+        """Record the columns of the training X: names, number, and which are dropped."""
+        _check_feature_names(self, X, reset=True)
+        _check_n_features(self, X, reset=True)
+        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
+
+    def _check_columns(self, X: Any) -> None:
+        """Refuse a new X whose columns are not those of the training X."""
+        named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
+        # A name missing on one side is only worth a warning; most inner estimators give it
+        # themselves, and the user should read it once.
+        if named == seen or not hasattr(self.estimator_, "n_features_in_"):
+            _check_feature_names(self, X, reset=False)
+        if getattr(X, "ndim", 2) == 2:  # of another shape the inner estimator knows what to say
+            _check_n_features(self, X, reset=False)
+
+    def _inner_X(self, X: Any) -> Any:
+        """Return what the inner estimator sees of X: X itself, or a copy without columns."""
+        # By position: at prediction X may come without the names it had in `fit`.
+        return drop_columns(X, self._dropped) if self._dropped else X
+
+
+def _names_a_step_weight(fit_params: dict[str, Any]) -> bool:
+    return any(name.endswith("__sample_weight") for name in fit_params)
+
+
+def _require_weight_support(inner: Any) -> None:
+    """Raise where `inner.fit` cannot be given `sample_weight=` while routing is off."""
+    parameters = inspect.signature(inner.fit).parameters
+    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    if isinstance(inner, Pipeline):
+        last = inner.steps[-1][0]
+        raise ValueError(
+            f"sample_weight was given, but the inner Pipeline does not pass it on by itself. "
+            f"Either pass it to the step that takes it as well, "
+            f"fit(..., sample_weight=w, {last}__sample_weight=w), or switch metadata routing on, "
+            "sklearn.set_config(enable_metadata_routing=True), and request it on every step "
+            "with step.set_fit_request(sample_weight=True) (or False)."
+        )
+    if "sample_weight" not in parameters and not takes_any:
+        raise ValueError(_no_weight_message(inner))
+
+
+def _no_weight_message(inner: Any) -> str:
+    return (
+        f"sample_weight was given, but {type(inner).__name__}.fit takes no `sample_weight`, so "
+        "the model would be fitted without it. Leave sample_weight out, or use an inner "
+        "estimator that takes weights."
+    )
+
+
+def _is_refused(request: Any, name: str) -> bool:
+    """Tell whether a metadata request, or one of a router's, says False to `name` in `fit`."""
+    if isinstance(request, MetadataRouter):
+        return any(_is_refused(pair.router, name) for _, pair in request)
+    return request.fit.requests.get(name) is False

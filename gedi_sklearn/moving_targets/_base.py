@@ -1,0 +1,280 @@
+"""The algorithm, and what the two estimators have in common."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from .._meta_estimator import MetaEstimator
+from .._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    _fit_context,
+    check_random_state,
+    check_sample_weight,
+)
+from ..projection._projection import PROJECTION_CONSTRAINTS
+from ._history import History
+from ._learner import Learner
+from ._master import Master
+
+# Parameters whose other values are not built yet, with the one value that is.
+_RESERVED: dict[str, Any] = {
+    "cv": "train",
+    "method": "moving_targets",
+    "tol": None,
+    "n_iter_no_change": None,
+    "select": "last",
+    "warm_start": False,
+    "conditional_on": None,
+    "n_jobs": None,
+}
+
+
+class BaseMovingTargets(MetaEstimator):
+    """Base of the regressor and the classifier, which differ in targets, learner and loss."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        **{
+            name: allowed
+            for name, allowed in PROJECTION_CONSTRAINTS.items()
+            if name not in ("loss", "random_state")
+        },
+        "target_weight": [
+            StrOptions({"harmonic"}),
+            Interval(Real, 0, None, closed="left"),
+            callable,
+        ],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"pretraining", "projection"})],
+        "cv": [StrOptions({"train", "oob"}), "cv_object"],
+        "sensitive_columns": [
+            Interval(Integral, None, None, closed="neither"),
+            str,
+            "array-like",
+            None,
+        ],
+        "drop_sensitive": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "method": [str],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
+        "select": [StrOptions({"last", "best"})],
+        "warm_start": ["boolean"],
+        "conditional_on": [Integral, str, "array-like", callable, None],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraint: Any = "coarse",
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        loss: str = "auto",
+        target_weight: Any = "harmonic",
+        max_iter: int = 10,
+        init: str = "pretraining",
+        response_method: str = "auto",
+        cv: Any = "train",
+        slack: float = 1e-3,
+        gap: float = 5e-5,
+        target_bounds: Any = None,
+        solver: str = "auto",
+        solver_params: dict[str, Any] | None = None,
+        time_limit: float = 60.0,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        method: str = "moving_targets",
+        tol: float | None = None,
+        n_iter_no_change: int | None = None,
+        select: str = "last",
+        warm_start: bool = False,
+        conditional_on: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraint = constraint
+        self.kernel = kernel
+        self.degree = degree
+        self.threshold = threshold
+        self.relative = relative
+        self.loss = loss
+        self.target_weight = target_weight
+        self.max_iter = max_iter
+        self.init = init
+        self.response_method = response_method
+        self.cv = cv
+        self.slack = slack
+        self.gap = gap
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.solver_params = solver_params
+        self.time_limit = time_limit
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.random_state = random_state
+        self.verbose = verbose
+        self.method = method
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.select = select
+        self.warm_start = warm_start
+        self.conditional_on = conditional_on
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        **fit_params: Any,
+    ) -> BaseMovingTargets:
+        """Fit the inner estimator on targets that satisfy the constraint.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            What the inner estimator takes; it is passed on untouched.
+        y : array-like of shape (n,)
+            Targets; a classifier takes two classes of any label type.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            The protected attribute(s), matched to rows by position. None where
+            `sensitive_columns` names them in X.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows: in every fit of the inner estimator, in the loss of the
+            projection and in the moments of the kernel. A row of weight 0 does not count.
+        **fit_params : dict
+            Further keywords of the inner estimator's `fit`.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For data, weights or parameters that do not fit; the message names the parameter.
+        InfeasibleProjectionError, SolverError
+            Where no targets satisfy the constraint, or the solver found none. Such an error, and
+            any that the inner estimator raises, carries the iterations so far as `.history`.
+        """
+        self._refuse_reserved()
+        y = self._check_targets(y, sample_weight)
+        check_consistent_length(X, y)
+        weight = check_sample_weight(sample_weight, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y))
+        self._learn_columns(X)
+        keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
+        rng = None if self.random_state is None else check_random_state(self.random_state)
+        loss = self._resolve_loss()
+        master = Master(y, attribute, loss=loss, sample_weight=weight, **self._master_options(rng))
+        learner = self._make_learner(self._inner_X(X), keywords, rng)
+
+        with master, History(master, y, weight, loss) as history:
+            targets = y
+            if self.init == "projection" and not master.allows(y):
+                targets = master.solve()
+            fit = learner.fit(targets)
+            history.record(0, np.nan, targets, fit)
+
+            n_iter = 0
+            if not (master.allows(y) and master.allows(fit.predictions)):
+                n_iter = self.max_iter
+            for iteration in range(1, n_iter + 1):
+                target_weight = self._resolve_target_weight(iteration)
+                targets = master.solve(fit.scores, target_weight)
+                fit = learner.fit(targets)
+                history.record(iteration, target_weight, targets, fit)
+
+        master.warn_early_stops()
+        self.estimator_ = fit.estimator
+        self.targets_ = learner.decode(targets)
+        self.kernel_, self.constraint_ = master.kernel, master.constraint
+        self.threshold_, self.reference_ = master.threshold, master.reference
+        self.solver_, self.n_iter_, self.history_ = master.solver, n_iter, history.as_arrays()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict with the fitted inner estimator; the attribute is not asked for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        self._check_columns(X)
+        return self.estimator_.predict(self._inner_X(X))
+
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        """Return the targets as the projection takes them, shape (n,)."""
+        raise NotImplementedError
+
+    def _make_learner(
+        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None
+    ) -> Learner:
+        """Return the learner's side."""
+        raise NotImplementedError
+
+    def _resolve_loss(self) -> str:
+        """Return the name of the loss that `loss` stands for."""
+        raise NotImplementedError
+
+    def _refuse_reserved(self) -> None:
+        for name, built in _RESERVED.items():
+            value = getattr(self, name)
+            if not (isinstance(value, type(built)) and value == built):
+                raise NotImplementedError(
+                    f"{name}={value!r} is not available yet; leave `{name}` at {built!r}."
+                )
+
+    def _master_options(self, rng: np.random.RandomState | None) -> dict[str, Any]:
+        """Return the parameters that the projection shares with this estimator."""
+        names = (
+            "constraint",
+            "kernel",
+            "degree",
+            "threshold",
+            "relative",
+            "slack",
+            "gap",
+            "target_bounds",
+            "solver",
+            "solver_params",
+            "time_limit",
+        )
+        seed = None if rng is None else rng.randint(np.iinfo(np.int32).max)
+        return {**{name: getattr(self, name) for name in names}, "random_state": seed}
+
+    def _resolve_target_weight(self, iteration: int) -> float:
+        """Return the weight of y in the projection of an iteration, counted from 1."""
+        if self.target_weight == "harmonic":
+            return 1 / iteration
+        if not callable(self.target_weight):
+            return float(self.target_weight)
+        weight = self.target_weight(iteration)
+        if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+            raise ValueError(
+                f"target_weight({iteration}) returned {weight!r}; it must return a finite number "
+                "that is at least 0."
+            )
+        return float(weight)

@@ -1,0 +1,103 @@
+"""The record of a fit: one entry for each time the learner was fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._learner import LearnerFit
+from ._master import Master
+
+# The fields of an entry, in the order of `history_`, with what they hold where there was no
+# projection.
+_BLANK: dict[str, Any] = {
+    "iteration": 0,
+    "target_weight": np.nan,
+    "objective": np.nan,
+    "bound": np.nan,
+    "gap": np.nan,
+    "violation": np.nan,
+    "status": "",
+    "solver": "",
+    "n_variables": np.nan,
+    "targets_gedi": np.nan,
+    "predictions_gedi": np.nan,
+    "loss_predictions": np.nan,
+    "loss_targets": np.nan,
+    "n_changed": 0,
+    "fit_seconds": 0.0,
+    "projection_seconds": 0.0,
+}
+_OF_THE_PROJECTION = ("objective", "bound", "gap", "violation", "status", "solver", "n_variables")
+# Log loss of a certain prediction is bounded as in the projection.
+_CLIP = 1e-3
+
+
+class History:
+    """Entries of one fit; as a context manager it hands them to an error that ends the loop.
+
+    Parameters
+    ----------
+    master : Master
+        Measures targets and predictions.
+    y : ndarray of shape (n,)
+        Original targets, classes as 0 and 1.
+    weight : ndarray of shape (n,) or None
+        Sample weights.
+    loss : str
+        The loss in which targets and predictions are compared with `y`.
+    """
+
+    def __init__(self, master: Master, y: np.ndarray, weight: np.ndarray | None, loss: str) -> None:
+        self.master = master
+        self.y = y
+        self.weight = weight
+        self.loss = loss
+        self.entries: list[dict[str, Any]] = []
+
+    def __enter__(self) -> History:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if error is not None:
+            error.history = self.as_arrays()
+
+    def record(
+        self, iteration: int, target_weight: float, targets: np.ndarray, fit: LearnerFit
+    ) -> None:
+        """Append one entry: the last projection and the fit on its targets."""
+        result = self.master.take_last()
+        projected = {} if result is None else {f: getattr(result, f) for f in _OF_THE_PROJECTION}
+        judged = fit.scores if self.loss == "log_loss" else fit.predictions
+        self.entries.append(
+            {
+                **_BLANK,
+                **projected,
+                "iteration": iteration,
+                "target_weight": target_weight,
+                "targets_gedi": self.master.gedi(targets),
+                "predictions_gedi": self.master.gedi(fit.predictions),
+                "loss_predictions": mean_loss(self.loss, self.y, judged, self.weight),
+                "loss_targets": mean_loss(self.loss, self.y, targets, self.weight),
+                "n_changed": int((targets != self.y).sum()),
+                "fit_seconds": fit.seconds,
+                "projection_seconds": self.master.take_seconds(),
+            }
+        )
+
+    def as_arrays(self) -> dict[str, np.ndarray]:
+        """Return the entries as equally long arrays, one a field."""
+        return {field: np.array([entry[field] for entry in self.entries]) for field in _BLANK}
+
+
+def mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
+    """Return the weighted mean loss of targets, labels or scores against y."""
+    distance = np.abs(values - y)
+    if loss == "squared_error":
+        losses = distance**2
+    elif loss == "log_loss":
+        losses = -np.log(np.clip(1 - distance, _CLIP, 1 - _CLIP))
+    else:
+        losses = distance
+    return float(np.average(losses, weights=weight))

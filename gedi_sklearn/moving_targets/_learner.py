@@ -1,0 +1,139 @@
+"""The learner's side of Moving Targets: fresh clones fitted on changing targets."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from .._validation import check_numbers
+
+
+class LearnerFit(NamedTuple):
+    """One fitted clone and its predictions on the training rows.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The fitted clone.
+    predictions : ndarray of shape (n,)
+        What `predict` says; classes as 0 and 1.
+    scores : ndarray of shape (n,)
+        What the master sees: the predictions, or probabilities of class 1.
+    seconds : float
+        Wall time of fitting and predicting.
+    """
+
+    estimator: Any
+    predictions: np.ndarray
+    scores: np.ndarray
+    seconds: float
+
+
+class Learner:
+    """Fits clones of an estimator on the same X and with the same keywords.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted; cloned for every fit and never changed.
+    X : array-like of shape (n, p)
+        What the clones are fitted on.
+    fit_params : dict
+        Keywords of their `fit`.
+    rng : RandomState or None
+        Gives each clone one seed; None leaves the estimator's own seeds.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        fit_params: dict[str, Any],
+        rng: np.random.RandomState | None,
+    ) -> None:
+        self.estimator = estimator
+        self.X = X
+        self.fit_params = fit_params
+        self.rng = rng
+
+    def fit(self, targets: np.ndarray) -> LearnerFit:
+        """Fit a fresh clone on `targets`, shape (n,), and predict the training rows."""
+        start = perf_counter()
+        estimator = clone(self.estimator)
+        if self.rng is not None:
+            seed = self.rng.randint(np.iinfo(np.int32).max)
+            _set_seed(estimator, seed)
+        estimator.fit(self.X, self.decode(targets), **self.fit_params)
+        predictions = self.predictions(estimator)
+        scores = self.scores(estimator, predictions)
+        return LearnerFit(estimator, predictions, scores, perf_counter() - start)
+
+    def decode(self, targets: np.ndarray) -> np.ndarray:
+        """Return targets as the estimator is to see them."""
+        return targets
+
+    def predictions(self, estimator: Any) -> np.ndarray:
+        """Return the predictions on the training rows, as the projection is to see them."""
+        name = f"the predictions of {type(estimator).__name__}"
+        return check_numbers(estimator.predict(self.X), name, n_columns=1)
+
+    def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
+        """Return what the master is to come close to."""
+        return predictions
+
+
+class ClassifierLearner(Learner):
+    """A learner of two classes, which the projection knows as 0 and 1.
+
+    Parameters
+    ----------
+    estimator, X, fit_params, rng
+        As for `Learner`.
+    classes : ndarray of shape (2,)
+        The labels of 0 and 1.
+    use_probabilities : bool
+        Whether the master sees probabilities instead of labels.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        fit_params: dict[str, Any],
+        rng: np.random.RandomState | None,
+        *,
+        classes: np.ndarray,
+        use_probabilities: bool,
+    ) -> None:
+        super().__init__(estimator, X, fit_params, rng)
+        self.classes = classes
+        self.use_probabilities = use_probabilities
+
+    def decode(self, targets: np.ndarray) -> np.ndarray:
+        """Return the labels of targets given as 0 and 1."""
+        return self.classes[targets]
+
+    def predictions(self, estimator: Any) -> np.ndarray:
+        """Return 1 where the second class is predicted, else 0."""
+        return (np.asarray(estimator.predict(self.X)).ravel() == self.classes[1]).astype(int)
+
+    def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
+        """Return the probabilities of the second class, or the predictions."""
+        if not self.use_probabilities:
+            return predictions
+        column = int(np.flatnonzero(estimator.classes_ == self.classes[1])[0])
+        return np.asarray(estimator.predict_proba(self.X), dtype=np.float64)[:, column]
+
+
+def _set_seed(estimator: Any, seed: int) -> None:
+    """Set every `random_state` of an estimator and of what it contains."""
+    names = [
+        name
+        for name in estimator.get_params(deep=True)
+        if name == "random_state" or name.endswith("__random_state")
+    ]
+    if names:
+        estimator.set_params(**dict.fromkeys(names, seed))

@@ -1,0 +1,134 @@
+"""The master's side of Moving Targets: one projection, solved again and again."""
+
+from __future__ import annotations
+
+import warnings
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..exceptions import RankDeficientKernelError
+from ..projection import Projection, ProjectionResult
+
+
+class Master:
+    """One :class:`Projection` for a whole fit, closed at its end.
+
+    A constant attribute cannot be influenced by anything, so there is no projection: every
+    target is allowed, and the wrapped model is the plain learner.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Original targets, classes as 0 and 1.
+    sensitive_features : ndarray of shape (n, m)
+        The attribute.
+    **options
+        Keywords of :class:`Projection`.
+
+    Attributes
+    ----------
+    kernel, constraint, threshold, reference
+        What the projection resolved; without one None, None, inf and NaN.
+    solver : str
+        What solved the last projection; "" before the first.
+    """
+
+    def __init__(self, y: np.ndarray, sensitive_features: np.ndarray, **options: Any) -> None:
+        self.y = y
+        self.solver = ""
+        self._last: ProjectionResult | None = None
+        self._stopped: list[str] = []
+        start = perf_counter()
+        try:
+            self._projection = Projection(y, sensitive_features=sensitive_features, **options)
+        except RankDeficientKernelError as error:
+            if error.rank > 0:
+                raise
+            self._projection = None
+            warnings.warn(
+                "sensitive_features is constant, so there is nothing to constrain: the inner "
+                "estimator is fitted once, on the original targets.",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._seconds = perf_counter() - start
+
+    @property
+    def kernel(self) -> Any:
+        """The fitted kernel."""
+        return None if self._projection is None else self._projection.kernel_
+
+    @property
+    def constraint(self) -> Any:
+        """The constraint with its absolute threshold."""
+        return None if self._projection is None else self._projection.constraint_
+
+    @property
+    def threshold(self) -> Any:
+        """The absolute threshold."""
+        return np.inf if self._projection is None else self._projection.threshold_
+
+    @property
+    def reference(self) -> float:
+        """The indicator that a relative threshold is a share of."""
+        return np.nan if self._projection is None else self._projection.reference_
+
+    def __enter__(self) -> Master:
+        if self._projection is not None:
+            self._projection.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._projection is not None:
+            self._projection.__exit__(*error)
+
+    def allows(self, targets: np.ndarray) -> bool:
+        """Tell whether targets or hard predictions satisfy the constraint."""
+        return self._projection is None or self._projection.satisfied(targets)
+
+    def gedi(self, targets: np.ndarray) -> float:
+        """Return the indicator of targets or hard predictions; NaN for a constant attribute."""
+        return np.nan if self._projection is None else self._projection.gedi(targets)
+
+    def violation(self, targets: np.ndarray) -> float:
+        """Return by how much targets or hard predictions miss the constraint."""
+        return 0.0 if self._projection is None else self._projection.violation(targets)
+
+    def solve(self, scores: np.ndarray | None = None, target_weight: float = 1.0) -> np.ndarray:
+        """Return the allowed targets nearest to the learner's scores and to y."""
+        assert self._projection is not None  # a constant attribute allows everything
+        start = perf_counter()
+        with warnings.catch_warnings():
+            # Said once at the end of the fit, see `warn_early_stops`.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self._last = self._projection.solve(scores, target_weight)
+        self._seconds += perf_counter() - start
+        self.solver = self._last.solver
+        if self._last.status not in ("optimal", "gap") or self._last.gap > self._projection.gap:
+            self._stopped.append(self._last.status)
+        return self._last.targets
+
+    def take_last(self) -> ProjectionResult | None:
+        """Return the last result once; None where nothing was solved since."""
+        last, self._last = self._last, None
+        return last
+
+    def take_seconds(self) -> float:
+        """Return the wall time spent here since the last call."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
+
+    def warn_early_stops(self) -> None:
+        """Warn once for all projections that a limit stopped."""
+        if self._stopped:
+            warnings.warn(
+                f"{len(self._stopped)} projection(s) stopped at a limit before the gap was "
+                f"closed ({', '.join(sorted(set(self._stopped)))}); their targets satisfy the "
+                "constraint but may be further from y than necessary, see history_['gap']. Raise "
+                "`time_limit` (or the limit in `solver_params`) or `gap`.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
