@@ -108,7 +108,7 @@ def _require_sized(values: Any, name: str) -> None:
 def _refuse_missing(array: np.ndarray, name: str) -> None:
     """Raise where an entry is NaN, None, NA or NaT, and say how many are."""
     if array.dtype.kind == "f":
-        missing = int(np.isnan(array).sum())
+        missing = 0 if _all_finite(array) else int(np.isnan(array).sum())
     elif array.dtype.kind in "mM":
         missing = int(np.isnat(array).sum())
     elif array.dtype.kind == "O":
@@ -121,6 +121,12 @@ def _refuse_missing(array: np.ndarray, name: str) -> None:
             "NA). Drop or impute those rows first; a missing value is neither a number nor a "
             "group."
         )
+
+
+def _all_finite(array: np.ndarray) -> bool:
+    # The sum is one pass without a copy, and not finite where any value is not.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 
 
 def _is_missing(value: Any) -> bool:
@@ -200,7 +206,7 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
     if array.dtype.kind != "f" or array.dtype.itemsize != 8:
         array = array.astype(np.float64)
     _refuse_missing(array, name)
-    if not np.isfinite(array).all():
+    if not _all_finite(array):
         raise ValueError(f"{name} contains infinity; every value must be finite.")
     if n_columns == 1:
         if array.ndim == 2 and array.shape[1] != 1:

@@ -46,6 +46,9 @@ __all__ = ["FittedKernel", "FourierKernel", "KernelDesign", "PolynomialKernel"]
 
 # Rows a block of the QR factorisation: large enough for BLAS, small enough for the cache.
 _BLOCK = 5000
+# From this number of rows the columns are factorised by their moments, up to this condition.
+_MOMENT_ROWS = 20_000
+_MOMENT_CONDITION = 1e4
 # A column whose part outside the span of its predecessors is smaller than this share of it is
 # dependent on them; rounding leaves about 1e-15.
 _RANK_TOLERANCE = 1e-12
@@ -57,11 +60,23 @@ def _weighted_moments(
     values: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return weighted mean and population deviation of every column; deviation 0 becomes 1."""
-    mean = np.average(values, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
+    total = len(values) if weight is None else weight.sum()
+    mean = (values.sum(axis=0) if weight is None else weight @ values) / total
+    square = np.zeros(values.shape[1])
+    for rows in _blocks(len(values)):
+        centred = values[rows] - mean
+        weighted = centred if weight is None else centred * weight[rows, None]
+        square += np.einsum("ij,ij->j", weighted, centred)
+    deviation = np.sqrt(square / total)
     # A constant column leaves rounding noise of about eps·|mean|, which is no deviation.
     constant = deviation <= 4 * np.finfo(float).eps * np.abs(mean)
     return mean, np.where(constant | (deviation == 0), 1.0, deviation)
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    """Yield slices that cover the rows."""
+    for start in range(0, n_rows, _BLOCK):
+        yield slice(start, start + _BLOCK)
 
 
 class PolynomialKernel(TransformerMixin, BaseEstimator):
@@ -156,7 +171,7 @@ class PolynomialKernel(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return _evaluate_monomials((X - self.mean_) / self.scale_, self.powers_)
+        return _evaluate_monomials((X - self.mean_) / self.scale_, _factors(self.powers_))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the columns, e.g. "age", "age^2".
@@ -325,19 +340,27 @@ def _monomials(n_attributes: int, degree: int) -> np.ndarray:
     return np.asarray(terms)
 
 
-def _evaluate_monomials(values: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Return the columns Π_c values[:, c] ** powers[j, c], each one product from an earlier one."""
-    position = {tuple(row): j for j, row in enumerate(powers)}
-    columns = np.empty((values.shape[0], len(powers)))
-    for j, row in enumerate(powers):
-        attribute = int(np.flatnonzero(row)[0])
-        parent = row.copy()
-        parent[attribute] -= 1
-        if parent.any():
-            np.multiply(columns[:, position[tuple(parent)]], values[:, attribute], columns[:, j])
+def _factors(powers: np.ndarray) -> list[tuple[int, int]]:
+    """Return for every monomial an earlier one (−1: the constant) and the attribute it lacks."""
+    position = {tuple(row): j for j, row in enumerate(powers.tolist())}
+    factors = []
+    for row in powers.tolist():
+        attribute = next(c for c, power in enumerate(row) if power)
+        row[attribute] -= 1
+        factors.append((position.get(tuple(row), -1), attribute))
+    return factors
+
+
+def _evaluate_monomials(values: np.ndarray, factors: list[tuple[int, int]]) -> np.ndarray:
+    """Return the columns of :func:`_factors`, each one product from an earlier one."""
+    # One column after the other in memory, as they are filled.
+    columns = np.empty((len(factors), values.shape[0]))
+    for column, (parent, attribute) in zip(columns, factors, strict=True):
+        if parent < 0:
+            column[:] = values[:, attribute]
         else:
-            columns[:, j] = values[:, attribute]
-    return columns
+            np.multiply(columns[parent], values[:, attribute], out=column)
+    return columns.T
 
 
 def _expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -382,8 +405,13 @@ class _PolynomialBasis(_Basis):
     def __init__(
         self, kernel: PolynomialKernel, values: np.ndarray, weight: np.ndarray | None
     ) -> None:
-        self.mean, self.scale = _weighted_moments(values, weight)
+        self.mean, self.scale = (
+            (kernel.mean_, kernel.scale_)
+            if kernel.standardize
+            else _weighted_moments(values, weight)
+        )
         self.powers = kernel.powers_
+        self.factors = _factors(self.powers)
         if kernel.standardize:
             self.to_raw = self.from_raw = np.eye(len(self.powers))
         else:
@@ -391,7 +419,9 @@ class _PolynomialBasis(_Basis):
             self.from_raw = _expansion(self.powers, self.mean, self.scale)
 
     def evaluate(self, values: np.ndarray) -> np.ndarray:
-        return _evaluate_monomials((values - self.mean) / self.scale, self.powers)
+        standardized = values - self.mean
+        standardized /= self.scale
+        return _evaluate_monomials(standardized, self.factors)
 
 
 class _ColumnBasis(_Basis):
@@ -482,8 +512,10 @@ class FittedKernel:
 
     def orthonormal(self, values: np.ndarray) -> np.ndarray:
         """Return Q for rows (n, m): on the training rows Q'WQ = I and the weighted mean is 0."""
-        centred = self.basis.evaluate(values) - self.center_
-        return solve_triangular(self.R_, centred.T, trans="T", check_finite=False).T
+        # R is a few columns wide and, of a standardised basis, well conditioned: a product with
+        # its inverse is as exact as a triangular solve of every row, and ten times as fast.
+        inverse = solve_triangular(self.R_, np.eye(self.n_columns))
+        return (self.basis.evaluate(values) - self.center_) @ inverse
 
 
 class KernelDesign:
@@ -503,6 +535,9 @@ class KernelDesign:
         self.fitted = fitted
         self.values = values
         self.weight = weight
+        # One target, the products of the centred columns with it, and its variance: found while
+        # factorising.
+        self._known: tuple[np.ndarray, np.ndarray, float] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -511,8 +546,15 @@ class KernelDesign:
 
     def blocks(self) -> Iterator[slice]:
         """Yield slices that cover the rows."""
-        for start in range(0, self.n_rows, _BLOCK):
-            yield slice(start, start + _BLOCK)
+        return _blocks(self.n_rows)
+
+    def columns(self, rows: slice) -> np.ndarray:
+        """Return the standardised columns of some rows, not centred, shape (rows, k)."""
+        return self.fitted.basis.evaluate(self.values[rows])
+
+    def shares(self, rows: slice) -> np.ndarray | float:
+        """Return the weights of some rows, such that all sum to 1."""
+        return 1 / self.n_rows if self.weight is None else self.weight[rows]
 
     @cached_property
     def orthonormal(self) -> np.ndarray:
@@ -521,33 +563,55 @@ class KernelDesign:
 
     def mean(self, z: np.ndarray) -> float:
         """Return the weighted mean of a target."""
-        return float(np.average(z, weights=self.weight))
+        return float(z.mean() if self.weight is None else self.weight @ z)
 
     def deviation(self, z: np.ndarray) -> float:
         """Return the weighted population deviation of a target."""
-        return float(np.sqrt(np.average((z - self.mean(z)) ** 2, weights=self.weight)))
+        if self._known is not None and self._known[0] is z:
+            return float(np.sqrt(self._known[2]))
+        mean, variance = self.mean(z), 0.0
+        for rows in self.blocks():
+            centred = z[rows] - mean
+            variance += float((centred * self.shares(rows)) @ centred)
+        return float(np.sqrt(variance))
+
+    def _products(self, z: np.ndarray, solution: np.ndarray | None = None) -> np.ndarray:
+        """Return B̃'W(z̃ − B̃s), shape (k,), for the centred standardised columns B̃."""
+        mean = self.mean(z)
+        total = np.zeros(self.fitted.n_columns)
+        for rows in self.blocks():
+            columns = self.columns(rows) - self.fitted.center_
+            residual = z[rows] - mean
+            if solution is not None:
+                residual -= columns @ solution
+            residual *= self.shares(rows)
+            total += residual @ columns
+        return total
+
+    def _solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the orthonormal coordinates c and the standardised coefficients s of a target.
+
+        One step of iterative refinement: the conversion to raw units multiplies what rounding
+        leaves in s by (|mean| / sd)^(k−1), so the last digits count. On many rows it is left out
+        where the conversion is harmless, since it costs a pass over them.
+        """
+        R = self.fitted.R_
+        known = self._known is not None and self._known[0] is z
+        products = self._known[1] if known else self._products(z)  # type: ignore[index]
+        coordinates = solve_triangular(R, products, trans="T")
+        solution = solve_triangular(R, coordinates)
+        if known and np.linalg.cond(self.fitted.basis.to_raw) < _MOMENT_CONDITION:
+            return coordinates, solution
+        correction = solve_triangular(R, self._products(z, solution), trans="T")
+        return coordinates + correction, solution + solve_triangular(R, correction)
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c = Q'Wz̃, the coefficients of z in the orthonormal basis, shape (k,)."""
-        centred = z - self.mean(z)
-        weighted = centred / self.n_rows if self.weight is None else centred * self.weight
-        total = np.zeros(self.fitted.n_columns)
-        for rows in self.blocks():
-            total += self.fitted.orthonormal(self.values[rows]).T @ weighted[rows]
-        return total
+        return self._solve(z)[0]
 
     def standardized(self, z: np.ndarray) -> np.ndarray:
-        """Return s = R⁻¹c, the coefficients of z in the standardised basis, shape (k,).
-
-        One step of iterative refinement: the conversion to raw units multiplies what rounding
-        leaves in s by (|mean| / sd)^(k−1), so the last digits count.
-        """
-        solution = solve_triangular(self.fitted.R_, self.coordinates(z))
-        residual = z - self.mean(z)
-        for rows in self.blocks():
-            columns = self.fitted.basis.evaluate(self.values[rows]) - self.fitted.center_
-            residual[rows] -= columns @ solution
-        return solution + solve_triangular(self.fitted.R_, self.coordinates(residual))
+        """Return s = R⁻¹c, the coefficients of z in the standardised basis, shape (k,)."""
+        return self._solve(z)[1]
 
     def coefficients(self, z: np.ndarray) -> np.ndarray:
         """Return α̃ = T s, the coefficients of z in the kernel's own units, shape (k,)."""
@@ -579,6 +643,7 @@ def fit_kernel(
     degree: int = 1,
     weight: np.ndarray | None = None,
     names: list[str] | None = None,
+    target: np.ndarray | None = None,
 ) -> KernelDesign:
     """Fit a kernel on rows of positive weight.
 
@@ -594,6 +659,8 @@ def fit_kernel(
         Positive weights of any sum.
     names : list of str, default=None
         Names of the attributes.
+    target : ndarray of shape (n,), default=None
+        A target whose coefficients will be asked for: on many rows it saves a pass over them.
 
     Returns
     -------
@@ -622,7 +689,7 @@ def fit_kernel(
         labels = _column_names(kernel, columns.shape[1])
     fitted = FittedKernel(kernel, basis, [str(label) for label in labels])
     design = KernelDesign(fitted, values, weight)
-    fitted.center_, fitted.R_ = _center_and_factor(design)
+    factorize(design, target)
     return design
 
 
@@ -690,28 +757,86 @@ def _column_names(kernel: Any, n_columns: int) -> list[str]:
     return [f"f{j}" for j in range(1, n_columns + 1)]
 
 
-def _center_and_factor(design: KernelDesign) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted mean of the standardised columns and the factor R of their centring.
+def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
+    """Find the weighted mean of the standardised columns and the factor R of their centring.
 
-    The columns are factorised with a leading 1, block by block: the first row of the factor
-    gives the mean, the rest is R. One pass, and no centred copy of the columns.
+    The columns are factorised with a leading 1: the first row of the factor gives the mean, the
+    rest is R. One pass, and no centred copy of the columns. On many rows by the Cholesky factor
+    of their moments, where that loses less digits than the condition 1e4 costs; else by QR.
     """
-    k = design.fitted.n_columns
-    factor: np.ndarray = np.empty((0, k + 1))
-    for rows in design.blocks():
-        columns = design.fitted.basis.evaluate(design.values[rows])
-        block = np.column_stack([np.ones(len(columns)), columns])
-        if design.weight is None:
-            block /= np.sqrt(design.n_rows)
-        else:
-            block *= np.sqrt(design.weight[rows])[:, None]
-        factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
-    if factor.shape[0] < k + 1:
-        factor = np.vstack([factor, np.zeros((k + 1 - factor.shape[0], k + 1))])
+    factor = None
+    if design.n_rows > _MOMENT_ROWS:
+        moments, products, variance = _moments(design, target)
+        factor = _moment_factor(moments)
+        if factor is not None and target is not None:
+            design._known = (target, products, variance)
+    if factor is None:
+        factor = _qr_factor(design)
     # The sign of a factor's row is free; a positive diagonal makes it unique.
     factor *= np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]
     _refuse_dependent_columns(design, factor)
-    return factor[0, 1:] / factor[0, 0], factor[1:, 1:]
+    design.fitted.center_, design.fitted.R_ = factor[0, 1:] / factor[0, 0], factor[1:, 1:]
+
+
+def _moments(
+    design: KernelDesign, target: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (0 without one)."""
+    k = design.fitted.n_columns
+    mean = 0.0 if target is None else design.mean(target)
+    # The products of two powers are powers: of one attribute, 1 and the last one give them all.
+    single = design.fitted.is_single_polynomial
+    n_right = 1 if single else k
+    right = np.zeros((n_right + 2, _BLOCK))
+    right[0] = 1.0
+    moments, variance = np.zeros((k, n_right + 2)), 0.0
+    for rows in design.blocks():
+        columns = design.columns(rows).T
+        part = right[:, : columns.shape[1]]
+        part[1:-1] = columns[k - n_right :]
+        if target is not None:
+            np.subtract(target[rows], mean, out=part[-1])
+        if design.weight is None:
+            variance += float(part[-1] @ part[-1])
+        else:
+            part[0] = 1.0
+            variance += float((part[-1] * design.weight[rows]) @ part[-1])
+            part *= design.weight[rows]
+        moments += columns @ part.T
+    total = design.n_rows if design.weight is None else 1.0
+    sums, products = moments[:, 0], moments[:, 1:-1]
+    if single:
+        powers = np.r_[total, sums, products[:, 0]]
+        gram = powers[np.add.outer(np.arange(k + 1), np.arange(k + 1))]
+    else:
+        gram = np.block([[np.full((1, 1), total), sums[None, :]], [sums[:, None], products]])
+    return gram / total, moments[:, -1] / total, variance / total
+
+
+def _moment_factor(moments: np.ndarray) -> np.ndarray | None:
+    """Return the upper Cholesky factor; None where the scaled columns are too far from orthogonal.
+
+    Their condition decides, since the factorisation does not feel the scale of a column.
+    """
+    scale = np.sqrt(np.diag(moments))
+    if (scale == 0).any():
+        return None
+    eigenvalues = np.linalg.eigvalsh(moments / np.outer(scale, scale))
+    if eigenvalues[0] * _MOMENT_CONDITION < eigenvalues[-1]:
+        return None
+    return np.linalg.cholesky(moments).T.copy()
+
+
+def _qr_factor(design: KernelDesign) -> np.ndarray:
+    """Return the R of a QR factorisation of the columns with a leading 1, block by block."""
+    k = design.fitted.n_columns
+    factor: np.ndarray = np.zeros((k + 1, k + 1))
+    for rows in design.blocks():
+        columns = design.columns(rows)
+        block = np.column_stack([np.ones(len(columns)), columns])
+        block *= np.sqrt(np.reshape(design.shares(rows), (-1, 1)))
+        factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
+    return factor
 
 
 def _refuse_dependent_columns(design: KernelDesign, factor: np.ndarray) -> None:

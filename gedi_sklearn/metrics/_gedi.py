@@ -234,6 +234,6 @@ def checked_kernel(kernel: Any, degree: int, sample: Sample) -> Any:
 
 def fit_design(kernel: Any, sample: Sample) -> KernelDesign:
     """Fit the kernel of a public function, which warns of an unfavourable unit once."""
-    design = fit_kernel(kernel, sample.values, weight=sample.weight)
+    design = fit_kernel(kernel, sample.values, weight=sample.weight, target=sample.target)
     warn_attribute_scale(design)
     return design

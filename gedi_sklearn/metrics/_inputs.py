@@ -124,7 +124,9 @@ def check_sample(
 def _plain_numbers(values: Any, name: str) -> np.ndarray:
     """Return numbers as they are; what is no number needs `pos_label`."""
     # A pandas categorical is a set of labels even where its categories are numbers.
-    if str(getattr(values, "dtype", "")) == "category" or is_text(check_labels(values, name)):
+    dtype = getattr(values, "dtype", None)
+    plain = isinstance(dtype, np.dtype) and dtype.kind in "fiub"
+    if str(dtype) == "category" or (not plain and is_text(check_labels(values, name))):
         raise ValueError(
             f"{name} holds labels that are not numbers; pass `pos_label`, the label that counts "
             "as 1."

@@ -73,7 +73,8 @@ def reference_disparity(
         Exactly 0.0 where it counts as zero: where ‖s‖₁ ≤ 1e-12·sd(y) for the standardised
         coefficients s (at degree 1, gedi·sd(x) ≤ 1e-12·sd(y)).
     """
-    design = fit_kernel(reference_kernel(kernel, degree, relative), values, weight=weight)
+    kernel = reference_kernel(kernel, degree, relative)
+    design = fit_kernel(kernel, values, weight=weight, target=y)
     standardized = design.standardized(y)
     if is_negligible(design, standardized, y):
         return 0.0
