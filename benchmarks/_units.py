@@ -1,0 +1,207 @@
+"""One unit of work: a row of the paper's tables on one fold."""
+
+import json
+import platform
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+from benchmarks.tasks import N_FOLDS, TASKS, Task, load_task, split
+from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor
+from gedi_sklearn.metrics import gedi
+
+# The row's name in the paper's tables: a learner, then its constraint if it has one.
+CONSTRAINTS = {"": None, "+MT": "coarse", "+MT-Fine": "fine", "+MT-Coarse": "coarse"}
+LEARNERS = {
+    "RF": (RandomForestClassifier, RandomForestRegressor),
+    "GB": (GradientBoostingClassifier, GradientBoostingRegressor),
+}
+MODELS = tuple(learner + suffix for learner in LEARNERS for suffix in CONSTRAINTS)
+SOLVERS = ("gurobi", "highs", "auto")
+PACKAGES = ("gedi-sklearn", "scikit-learn", "numpy", "scipy", "gurobipy")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run may choose; the defaults are the paper's."""
+
+    max_iter: int = 10
+    solver: str = "gurobi"
+    seed: int = 0
+
+    def text(self, model: str) -> str:
+        """Name all that a result depends on besides its seed, for the CSV and for resuming."""
+        if constraint_of(model) is None:
+            return json.dumps({})
+        return json.dumps({"max_iter": self.max_iter, "solver": self.solver})
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A model on one fold of a task."""
+
+    task: Task
+    model: str
+    fold: int
+
+    def key(self, settings: Settings) -> tuple[str, ...]:
+        """Return the columns of the CSV that tell whether this unit is done."""
+        record = self.identity(settings)
+        return tuple(str(record[name]) for name in KEY)
+
+    def identity(self, settings: Settings) -> dict[str, Any]:
+        return {
+            "dataset": self.task.dataset,
+            "protected": self.task.protected,
+            "model": self.model,
+            "fold": self.fold,
+            "seed": settings.seed,
+            "settings": settings.text(self.model),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.model} fold {self.fold}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is measured; the columns of the CSV after those of the unit."""
+
+    score_train: float
+    score_val: float
+    gedi_train: float
+    gedi_val: float
+    seconds_total: float
+    seconds_learner: float
+    seconds_master: float
+    n_iter: int
+    worst_gap: float
+    status: str
+
+
+KEY = ("dataset", "protected", "model", "fold", "seed", "settings")
+COLUMNS = (*KEY, *Outcome.__annotations__, *PACKAGES, "python")
+
+
+def models_of(task: Task) -> tuple[str, ...]:
+    """Return the paper's rows of a task: with a binary attribute fine and coarse coincide."""
+    suffixes = ("", "+MT") if task.protected_kind == "binary" else ("", "+MT-Fine", "+MT-Coarse")
+    return tuple(learner + suffix for learner in LEARNERS for suffix in suffixes)
+
+
+def constraint_of(model: str) -> str | None:
+    return CONSTRAINTS[model[2:]]
+
+
+def units(
+    *,
+    datasets: Sequence[str],
+    protected: Sequence[str],
+    models: Sequence[str],
+    n_folds: int = N_FOLDS,
+) -> Iterator[Unit]:
+    """Yield the units of the paper's rows that are asked for, fold by fold."""
+    for task in TASKS:
+        if task.dataset in datasets and task.protected in protected:
+            for fold in range(n_folds):
+                for model in models_of(task):
+                    if model in models:
+                        yield Unit(task, model, fold)
+
+
+def make_model(task: Task, model: str, settings: Settings) -> Any:
+    """Build an unfitted model: default parameters, and for Moving Targets the paper's."""
+    learner = LEARNERS[model[:2]][task.is_regression](random_state=settings.seed)
+    constraint = constraint_of(model)
+    if constraint is None:
+        return learner
+    moving_targets = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
+    return moving_targets(
+        learner,
+        constraint=constraint,
+        degree=task.degree,
+        threshold=0.2,
+        relative=True,
+        loss="squared_error" if task.is_regression else "hamming",
+        target_weight="harmonic",
+        max_iter=settings.max_iter,
+        response_method="predict",
+        solver=settings.solver,
+        # None leaves the learner's own seed in every fit, as the paper does.
+        random_state=None,
+    )
+
+
+def run_unit(unit: Unit, settings: Settings) -> dict[str, Any]:
+    """Fit and measure; return one line of the CSV."""
+    task, data = unit.task, load_task(unit.task)
+    *_, (train, val) = split(task, data, n_folds=unit.fold + 1, seed=settings.seed)
+    model = make_model(task, unit.model, settings)
+    fit_params = (
+        {} if constraint_of(unit.model) is None else {"sensitive_features": data.sensitive[train]}
+    )
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        # The command line gives the notice once, not every process again.
+        warnings.filterwarnings("ignore", "Gurobi runs on the size-limited licence", UserWarning)
+        model.fit(data.X[train], data.y[train], **fit_params)
+    seconds = time.perf_counter() - start
+
+    def measure(rows: np.ndarray) -> tuple[float, float]:
+        y, predictions = data.y[rows], model.predict(data.X[rows])
+        disparity = gedi(
+            y,
+            predictions,
+            sensitive_features=data.sensitive[rows],
+            degree=task.degree,
+            relative=1,
+        )
+        return float(model.score(data.X[rows], y)), float(disparity)
+
+    (score_train, gedi_train), (score_val, gedi_val) = measure(train), measure(val)
+    outcome = Outcome(
+        score_train=score_train,
+        score_val=score_val,
+        gedi_train=gedi_train,
+        gedi_val=gedi_val,
+        seconds_total=round(seconds, 3),
+        **_loop_facts(model, seconds),
+    )
+    return unit.identity(settings) | asdict(outcome) | _versions()
+
+
+def _loop_facts(model: Any, seconds: float) -> dict[str, Any]:
+    """Sum up a Moving Targets history; a plain learner has none."""
+    history = getattr(model, "history_", None)
+    if history is None:
+        return {
+            "seconds_learner": round(seconds, 3),
+            "seconds_master": 0.0,
+            "n_iter": 0,
+            "worst_gap": float("nan"),
+            "status": "",
+        }
+    # Entry 0 is the first fit, which has no projection.
+    projections = {name: np.asarray(values)[1:] for name, values in history.items()}
+    return {
+        "seconds_learner": round(float(np.sum(history["fit_seconds"])), 3),
+        "seconds_master": round(float(np.sum(projections["projection_seconds"])), 3),
+        "n_iter": int(model.n_iter_),
+        "worst_gap": float(max(projections["gap"], default=float("nan"))),
+        "status": " ".join(sorted(set(projections["status"]))),
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in PACKAGES} | {"python": platform.python_version()}

@@ -1,0 +1,381 @@
+"""The paper's protocol, the runner that saves and resumes, and the formatting."""
+
+import csv
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from benchmarks import _tables, _units, paper_tables
+from benchmarks._storage import append_row, read_rows
+from benchmarks._units import COLUMNS, MODELS, Settings, Unit, make_model, models_of, units
+from benchmarks.tasks import TASKS, load_task, split
+from gedi_sklearn.metrics import gedi
+
+BY_NAME = {str(task): task for task in TASKS}
+RACE, PCT_BLACK, SEX, AGE = (
+    BY_NAME[name] for name in ("crimes/race", "crimes/pctBlack", "adult/sex", "adult/age")
+)
+
+
+# --- the protocol
+
+
+@pytest.mark.parametrize(
+    ("task", "degree", "first", "last"),
+    [
+        (RACE, 1, 0.26516120602881993, 0.26516120602881993),
+        (PCT_BLACK, 5, 0.07938886803939368, 0.13670415350651627),
+        (SEX, 1, 0.2001589107709993, 0.2001589107709993),
+        (AGE, 5, 0.10463728576268949, 0.356220208742108),
+    ],
+    ids=str,
+)
+def test_disparity_of_the_targets_is_that_of_the_authors_code(task, degree, first, last):
+    data = load_task(task)
+    assert task.degree == degree
+    assert_allclose(gedi(data.y, sensitive_features=data.sensitive), first, rtol=1e-8)
+    assert_allclose(gedi(data.y, sensitive_features=data.sensitive, degree=degree), last, rtol=1e-8)
+
+
+def test_communities_features_are_standardised_except_race():
+    data = load_task(PCT_BLACK)
+    assert data.X.shape == (1993, 103)
+    race = data.feature_names.index("race")
+    assert set(data.X[:, race]) == {0.0, 1.0}
+    others = np.delete(data.X, race, axis=1)
+    assert_allclose(others.mean(axis=0), 0, atol=1e-12)
+    assert_allclose(others.std(axis=0), 1)
+    assert (data.y.min(), data.y.max()) == (0.0, 1.0)
+    assert_array_equal(load_task(RACE).sensitive, data.X[:, race])
+
+
+def test_adult_features_are_one_hot_with_all_levels_and_sex_in_one_column():
+    data = load_task(AGE)
+    names = data.feature_names
+    assert data.X.shape == (30162, 46)
+    numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
+    numeric = data.X[:, [names.index(name) for name in numbers]]
+    assert_allclose(numeric.mean(axis=0), 0, atol=1e-12)
+    assert_allclose(numeric.std(axis=0), 1)
+    levels = {"workclass": 7, "marital-status": 7, "occupation": 14, "relationship": 6, "race": 5}
+    for category, n_levels in levels.items():
+        block = [i for i, name in enumerate(names) if name.startswith(f"{category}=")]
+        assert len(block) == n_levels
+        assert_array_equal(data.X[:, block].sum(axis=1), 1)
+    assert_allclose(load_task(SEX).sensitive.mean(), 20380 / 30162)  # 1 = Male
+    assert_array_equal(load_task(SEX).sensitive, data.X[:, names.index("sex")])
+    assert_array_equal(data.sensitive, data.X[:, 0])
+
+
+@pytest.mark.parametrize("task", TASKS, ids=str)
+def test_folds_are_the_papers(task):
+    data = load_task(task)
+    splitter = (KFold if task.is_regression else StratifiedKFold)(5, shuffle=True, random_state=0)
+    for (train, val), (train_expected, val_expected) in zip(
+        split(task, data), splitter.split(data.X, data.y), strict=True
+    ):
+        assert_array_equal(train, train_expected)
+        assert_array_equal(val, val_expected)
+    assert len(list(split(task, data, n_folds=2))) == 2
+
+
+def test_models_are_the_rows_of_the_papers_tables():
+    rows = {
+        (task.dataset, task.protected_kind, model) for task in TASKS for model in models_of(task)
+    }
+    reference = {key for key in _tables.read_reference() if not key[2].startswith("NN")}
+    assert rows == reference
+    assert {model for task in TASKS for model in models_of(task)} == set(MODELS)
+
+
+def test_models_follow_the_paper():
+    plain = make_model(RACE, "GB", Settings())
+    assert isinstance(plain, GradientBoostingRegressor)
+    assert plain.get_params() == GradientBoostingRegressor(random_state=0).get_params()
+    fine = make_model(AGE, "GB+MT-Fine", Settings()).get_params(deep=False)
+    assert isinstance(fine["estimator"], GradientBoostingClassifier)
+    assert fine["estimator"].random_state == 0
+    asked = {
+        "constraint": "fine",
+        "degree": 5,
+        "threshold": 0.2,
+        "relative": True,
+        "loss": "hamming",
+        "target_weight": "harmonic",
+        "max_iter": 10,
+        "response_method": "predict",
+        "solver": "gurobi",
+        "random_state": None,  # the learner's own seed stays in every fit
+    }
+    assert {name: fine[name] for name in asked} == asked
+    coarse = make_model(RACE, "RF+MT", Settings(max_iter=3, solver="highs"))
+    assert (coarse.constraint, coarse.degree, coarse.loss) == ("coarse", 1, "squared_error")
+    assert (coarse.max_iter, coarse.solver) == (3, "highs")
+
+
+@pytest.fixture
+def small_learners(monkeypatch):
+    small = {"n_estimators": 3, "max_depth": 2}
+    classes = (GradientBoostingClassifier, GradientBoostingRegressor)
+    monkeypatch.setitem(_units.LEARNERS, "GB", tuple(partial(c, **small) for c in classes))
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "n_iter"),
+    [(RACE, "GB", 0), (RACE, "GB+MT", 2), (AGE, "GB+MT-Coarse", 2)],
+    ids=str,
+)
+def test_a_unit_measures_scores_disparities_and_times(small_learners, task, model, n_iter):
+    unit, settings = Unit(task, model, fold=1), Settings(max_iter=2)
+    record = _units.run_unit(unit, settings)
+    assert tuple(record) == COLUMNS
+    assert unit.key(settings) == tuple(str(record[name]) for name in _units.KEY)
+    assert record["n_iter"] == n_iter
+    assert set(record["status"].split()) <= {"optimal", "gap"}
+    assert bool(record["status"]) == bool(n_iter)
+
+    data = load_task(task)
+    _, (train, val) = split(task, data, n_folds=2)
+    fitted = make_model(task, model, settings)
+    fit_params = {"sensitive_features": data.sensitive[train]} if n_iter else {}
+    fitted.fit(data.X[train], data.y[train], **fit_params)
+    assert record["score_val"] == fitted.score(data.X[val], data.y[val])
+    x, predictions = data.sensitive[val], fitted.predict(data.X[val])
+    disparity = gedi(predictions, sensitive_features=x, degree=task.degree)
+    assert_allclose(record["gedi_val"], disparity / gedi(data.y[val], sensitive_features=x))
+    assert record["seconds_learner"] + record["seconds_master"] <= record["seconds_total"] + 1e-2
+
+
+# --- running, saving, resuming
+
+
+def fake_record(unit, settings, **values):
+    """Return a line of the CSV that no model was fitted for."""
+    measured = dict.fromkeys(COLUMNS, "1.0") | {"status": "", "n_iter": "0", "worst_gap": "nan"}
+    return measured | unit.identity(settings) | values
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Replace the work by a record of what was asked for."""
+    asked = []
+
+    def run_unit(unit, settings):
+        asked.append(str(unit))
+        return fake_record(unit, settings)
+
+    monkeypatch.setattr(paper_tables, "run_unit", run_unit)
+    return asked
+
+
+RACE_GB = ["--dataset", "crimes", "--protected", "race", "--model", "GB", "GB+MT", "--folds", "2"]
+
+
+def test_a_second_run_does_only_what_is_missing(calls, tmp_path):
+    asked = [*RACE_GB, "--output", str(tmp_path)]
+    paper_tables.main([*asked, "--folds", "1"])
+    assert calls == ["crimes/race GB fold 0", "crimes/race GB+MT fold 0"]
+    paper_tables.main(asked)
+    assert calls[2:] == ["crimes/race GB fold 1", "crimes/race GB+MT fold 1"]
+    paper_tables.main(asked)
+    assert len(calls) == 4
+    # The plain learner knows no iterations; another seed is another experiment.
+    paper_tables.main([*asked, "--max-iter", "4", "--folds", "1"])
+    assert calls[4:] == ["crimes/race GB+MT fold 0"]
+    paper_tables.main([*asked, "--seed", "1", "--folds", "1"])
+    assert calls[5:] == ["crimes/race GB fold 0", "crimes/race GB+MT fold 0"]
+    rows = read_rows(tmp_path / "paper_tables.csv", COLUMNS)
+    assert len(rows) == 7
+
+
+def test_an_interrupted_run_keeps_what_was_done(calls, tmp_path, monkeypatch):
+    work = paper_tables.run_unit
+
+    def fail_on_fold_1(unit, settings):
+        if unit.fold == 1:
+            raise RuntimeError("interrupted")
+        return work(unit, settings)
+
+    monkeypatch.setattr(paper_tables, "run_unit", fail_on_fold_1)
+    with pytest.raises(RuntimeError, match="interrupted"):
+        paper_tables.main([*RACE_GB, "--output", str(tmp_path)])
+    assert len(read_rows(tmp_path / "paper_tables.csv", COLUMNS)) == 2
+    monkeypatch.setattr(paper_tables, "run_unit", work)
+    paper_tables.main([*RACE_GB, "--output", str(tmp_path)])
+    assert calls[2:] == ["crimes/race GB fold 1", "crimes/race GB+MT fold 1"]
+
+
+def test_a_report_shows_one_setting_only(calls, tmp_path, capsys):
+    asked = [*RACE_GB, "--output", str(tmp_path)]
+    paper_tables.main(asked)
+    paper_tables.main([*asked, "--max-iter", "4", "--folds", "1"])
+    capsys.readouterr()
+    n_done = len(calls)
+    paper_tables.main(["--report", "--output", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert len(calls) == n_done
+    assert "10 iterations of Moving Targets" in printed
+    assert "| crimes/race | GB+MT | 2 |" in printed
+    assert (tmp_path / "paper_tables.md").read_text(encoding="utf-8") in printed
+
+
+def test_a_report_of_nothing_says_so(tmp_path):
+    with pytest.raises(SystemExit, match=r"--report: there is no .*paper_tables.csv"):
+        paper_tables.main(["--report", "--output", str(tmp_path)])
+
+
+def test_progress_without_tqdm_says_what_to_install(calls, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "tqdm", None)
+    paper_tables.main([*RACE_GB, "--output", str(tmp_path), "--folds", "1"])
+    errors = capsys.readouterr().err
+    assert "tqdm is not installed (pip install -e '.[benchmarks]')" in errors
+    assert "2/2: crimes/race GB+MT fold 0" in errors
+
+
+def test_a_csv_of_other_columns_is_refused(tmp_path):
+    path = tmp_path / "paper_tables.csv"
+    append_row(path, ["a", "b"], {"a": 1, "b": 2})
+    with pytest.raises(ValueError, match=r"has the columns .*move it away"):
+        read_rows(path, COLUMNS)
+    assert [file.name for file in tmp_path.iterdir()] == ["paper_tables.csv"]
+
+
+# --- the command line
+
+
+def test_all_rows_and_folds_are_the_default():
+    options = paper_tables.parse([])
+    asked = list(units(datasets=options.dataset, protected=options.protected, models=options.model))
+    assert len(asked) == len(set(asked)) == 5 * (4 + 6 + 4 + 6)
+    assert (options.folds, options.max_iter, options.solver, options.seed) == (5, 10, "gurobi", 0)
+    assert options.output == paper_tables.RESULTS
+
+
+def test_quick_is_one_fold_of_gradient_boosting_on_every_task():
+    options = paper_tables.parse(["--quick"])
+    asked = units(
+        datasets=options.dataset,
+        protected=options.protected,
+        models=options.model,
+        n_folds=options.folds,
+    )
+    assert [str(unit) for unit in asked] == [
+        "crimes/race GB fold 0",
+        "crimes/race GB+MT fold 0",
+        "crimes/pctBlack GB fold 0",
+        "crimes/pctBlack GB+MT-Fine fold 0",
+        "crimes/pctBlack GB+MT-Coarse fold 0",
+        "adult/sex GB fold 0",
+        "adult/sex GB+MT fold 0",
+        "adult/age GB fold 0",
+        "adult/age GB+MT-Fine fold 0",
+        "adult/age GB+MT-Coarse fold 0",
+    ]
+    assert options.max_iter == 3
+    assert options.output != paper_tables.RESULTS
+    assert paper_tables.parse(["--quick", "--max-iter", "5"]).max_iter == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset", "compas"], "invalid choice: 'compas'"),
+        (["--protected", "race", "colour"], "invalid choice: 'colour'"),
+        (["--model", "NN"], "invalid choice: 'NN'"),
+        (["--folds", "6"], "invalid choice: 6"),
+        (["--solver", "cplex"], "invalid choice: 'cplex'"),
+        (["--max-iter", "0"], "must be at least 1, got 0"),
+        (["--max-iter", "few"], "invalid positive_int value: 'few'"),
+        (["--fold", "few"], "invalid int value: 'few'"),
+        (["--dataset", "adult", "--protected", "race"], "the paper has no row for this"),
+        (["--protected", "sex", "--model", "RF+MT-Fine"], "a binary attribute has RF.MT"),
+        (["--thresholds", "0.1"], "unrecognized arguments: --thresholds"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        paper_tables.parse(arguments)
+    assert stopped.value.code == 2
+    assert message.replace("RF.MT", "RF+MT") in capsys.readouterr().err
+
+
+# --- formatting
+
+
+def made_up_rows():
+    settings = Settings()
+    scores = {"score_train": 0.64, "gedi_train": 0.2, "gedi_val": 0.3}
+    times = {"seconds_total": 10.0, "seconds_learner": 9.5, "seconds_master": 0.25}
+    solved = {"n_iter": 10, "status": "optimal", "worst_gap": 2e-5}
+    rows = [
+        fake_record(Unit(RACE, "GB+MT", fold), settings, score_val=val, **scores, **times, **solved)
+        for fold, val in enumerate((0.5, 0.6))
+    ]
+    return [*rows, fake_record(Unit(RACE, "GB", 0), settings)]
+
+
+def as_text(rows, tmp_path):
+    """Take the rows through the file, as the runner does."""
+    for row in rows:
+        append_row(tmp_path / "rows.csv", COLUMNS, row)
+    return read_rows(tmp_path / "rows.csv", COLUMNS)
+
+
+def test_report_puts_paper_ours_and_difference_side_by_side(tmp_path):
+    report = _tables.report(as_text(made_up_rows(), tmp_path), settings="made up")
+    assert "| model | measure | paper | ours | difference |" in report
+    assert "| GB+MT | R2 train | 0.64 ± 0.01 | 0.640 ± 0.000 | +0.000 |" in report
+    assert "|  | R2 val | 0.54 ± 0.02 | 0.550 ± 0.050 | +0.010 |" in report
+    assert "|  | R2 val | 0.63 ± 0.02 | 1.000 | +0.370 |" in report  # one fold: no deviation
+    assert "|  | GeDI-V1 % train | 0.21 ± 0.00 | 0.200 ± 0.000 | -0.010 |" in report
+    assert "| crimes/race | GB+MT | 2 | 29.2 | 10.0 | 2.50 % | 2e-05 | optimal |" in report
+    assert "| crimes/race | GB | 1 | 2.4 | 1.0 |  |  |  |" in report
+    assert report.index("| GB |") < report.index("| GB+MT |")  # the paper's order
+    assert "adult" not in report
+
+
+def test_readme_table_shows_paper_and_ours(tmp_path):
+    table = _tables.readme_table(as_text(made_up_rows(), tmp_path))
+    assert "| **crimes/race** | R2 train | R2 val | GeDI-V1 % train | GeDI-V1 % val | f" in table
+    assert "| GB+MT | 0.64 → 0.640 | 0.54 → 0.550 | 0.21 → 0.200 | 0.27 → 0.300 | 2 |" in table
+
+
+def test_formatting_of_no_rows():
+    assert _tables.readme_table([]) == "No result yet."
+    assert "No result yet." in _tables.report([], settings="made up")
+
+
+def test_readme_block_is_replaced_and_its_markers_are_needed():
+    text = f"before\n{_tables.README_BEGIN}\nold\n{_tables.README_END}\nafter\n"
+    once = _tables.insert_in_readme(text, "new")
+    assert "old" not in once
+    assert once.startswith("before\n")
+    assert once.endswith("\nafter\n")
+    assert _tables.insert_in_readme(once, "new") == once
+    with pytest.raises(ValueError, match="the README lacks the lines"):
+        _tables.insert_in_readme("no markers", "new")
+
+
+def test_reference_holds_the_papers_36_rows():
+    with _tables.REFERENCE.open(encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 36
+    assert _tables.read_reference()["crimes", "binary", "GB+MT"]["score_val"] == "0.54"
+
+
+# --- the committed results
+
+
+def test_committed_report_and_readme_are_those_of_the_committed_csv():
+    options, settings = paper_tables.parse([]), Settings()
+    asked = list(units(datasets=options.dataset, protected=options.protected, models=options.model))
+    rows = paper_tables.select(
+        read_rows(options.output / "paper_tables.csv", COLUMNS), asked, settings
+    )
+    report = (options.output / "paper_tables.md").read_text(encoding="utf-8")
+    assert report == _tables.report(rows, settings=paper_tables.describe(settings))
+    readme = paper_tables.README.read_text(encoding="utf-8")
+    assert readme == _tables.insert_in_readme(readme, _tables.readme_table(rows))

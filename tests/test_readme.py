@@ -1,0 +1,93 @@
+"""What the README says to paste works as written."""
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from numpy.testing import assert_allclose
+
+from benchmarks import paper_tables
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_example_runs_and_prints_what_its_comment_says(capsys):
+    (example,) = blocks("python")
+    assert len([line for line in example.splitlines() if line]) == 15
+    names = {}
+    exec(compile(example, "README.md", "exec"), names)
+    plain, fair, _ = capsys.readouterr().out.splitlines()
+    assert_allclose([float(value) for value in plain.split()], [0.61, -1.02], atol=0.03)
+    assert_allclose([float(value) for value in fair.split()], [0.35, -0.24], atol=0.03)
+    assert names["search"].best_params_ == {"threshold": 0.5}
+
+
+def test_the_two_commands_are_one_line_each_and_do_all_the_set_up():
+    commands = blocks("sh")
+    assert len(commands) == 2
+    for command, last in zip(commands, ("benchmarks.paper_tables", "pytest"), strict=True):
+        (line,) = command.strip().splitlines()
+        create, install, run = line.split(" && ")
+        assert create == "python3 -m venv .venv"
+        assert install.startswith(".venv/bin/python -m pip install -q -e ")
+        assert run.startswith(f".venv/bin/python -m {last}")
+    assert ".venv/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_first_command_is_a_quick_run():
+    *_, run = blocks("sh")[0].strip().split(" && ")
+    program, *arguments = shlex.split(run)[2:]
+    assert program == "benchmarks.paper_tables"
+    options = paper_tables.parse(arguments)
+    assert (options.quick, options.n_jobs) == (True, 2)
+
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_to_files_lead_somewhere(document):
+    text = document.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", text)
+    assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert {page for page in pages if f"]({page})" not in index} == set()
+
+
+def resolve(dotted):
+    """Import what a dotted name stands for: a module, or something in one."""
+    names = dotted.split(".")
+    for cut in range(len(names), 0, -1):
+        try:
+            found = importlib.import_module(".".join(names[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in names[cut:]:
+            found = getattr(found, name)
+        return found
+    raise ModuleNotFoundError(dotted)
+
+
+def test_map_of_the_paper_names_what_exists():
+    text = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    names = re.findall(r"`((?:gedi_sklearn|benchmarks)\.[\w.]+)`", text)
+    tests = re.findall(r"`(tests/\w+\.py)::(\w+)`", text)
+    assert len(names) > 15
+    assert all(resolve(name) is not None for name in names)
+    missing = [
+        f"{path}::{name}"
+        for path, name in tests
+        if not re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert missing == []
