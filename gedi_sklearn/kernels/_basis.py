@@ -1,0 +1,107 @@
+"""The standardised columns in which a kernel is computed, and the way back to its own units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._validation import check_numbers
+from ._moments import evaluate_monomials, expansion, monomial_factors, weighted_moments
+from ._transformers import PolynomialKernel
+
+__all__ = ["Basis", "ColumnBasis", "KernelColumns", "PolynomialBasis", "column_names"]
+
+
+class Basis:
+    """The standardised columns of a kernel and the change of basis to its own columns.
+
+    Attributes
+    ----------
+    to_raw, from_raw : ndarray of shape (k, k)
+        T and its inverse, both upper triangular.
+    """
+
+    to_raw: np.ndarray
+    from_raw: np.ndarray
+
+    def evaluate(self, values: np.ndarray) -> np.ndarray:
+        """Return the standardised columns, not centred, for attribute values (n, m)."""
+        raise NotImplementedError
+
+
+class PolynomialBasis(Basis):
+    """Monomials of the standardised attribute, whatever the kernel's own unit."""
+
+    def __init__(
+        self, kernel: PolynomialKernel, values: np.ndarray, weight: np.ndarray | None
+    ) -> None:
+        self.mean, self.scale = (
+            (kernel.mean_, kernel.scale_)
+            if kernel.standardize
+            else weighted_moments(values, weight)
+        )
+        self.powers = kernel.powers_
+        self.factors = monomial_factors(self.powers)
+        if kernel.standardize:
+            self.to_raw = self.from_raw = np.eye(len(self.powers))
+        else:
+            self.to_raw = expansion(self.powers, -self.mean / self.scale, 1 / self.scale)
+            self.from_raw = expansion(self.powers, self.mean, self.scale)
+
+    def evaluate(self, values: np.ndarray) -> np.ndarray:
+        standardized = values - self.mean
+        standardized /= self.scale
+        return evaluate_monomials(standardized, self.factors)
+
+
+class ColumnBasis(Basis):
+    """The kernel's own columns, each standardised: for kernels of unknown structure."""
+
+    def __init__(
+        self,
+        columns_of: Callable[[np.ndarray], np.ndarray],
+        columns: np.ndarray,
+        weight: np.ndarray | None,
+    ) -> None:
+        self.columns_of = columns_of
+        self.mean, self.scale = weighted_moments(columns, weight)
+        self.to_raw, self.from_raw = np.diag(1 / self.scale), np.diag(self.scale)
+
+    def evaluate(self, values: np.ndarray) -> np.ndarray:
+        return (self.columns_of(values) - self.mean) / self.scale
+
+
+class KernelColumns:
+    """Evaluate a transformer, a callable, or (None) a matrix that is given as the values.
+
+    A class and not a closure, so that a fitted kernel can be pickled.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        columns: Any
+        if self.kernel is None:
+            columns = values
+        elif hasattr(self.kernel, "transform"):
+            columns = self.kernel.transform(values)
+        else:
+            columns = self.kernel(values[:, 0] if values.shape[1] == 1 else values)
+        columns = columns.toarray() if sp.issparse(columns) else columns
+        columns = check_numbers(columns, "the output of kernel")
+        if columns.shape[0] != values.shape[0]:
+            raise ValueError(
+                f"kernel returned {columns.shape[0]} rows for {values.shape[0]} rows of "
+                "sensitive_features."
+            )
+        return columns
+
+
+def column_names(kernel: Any, n_columns: int) -> list[str]:
+    if hasattr(kernel, "get_feature_names_out"):
+        return list(kernel.get_feature_names_out())
+    return [f"f{j}" for j in range(1, n_columns + 1)]

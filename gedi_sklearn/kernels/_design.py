@@ -1,0 +1,219 @@
+"""A fitted kernel: O(k²) numbers alone; on given rows, a map from targets to coefficients."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from .._validation import check_numbers
+from ..exceptions import IllConditionedKernelWarning
+from ._basis import Basis
+from ._moments import row_blocks
+from ._transformers import PolynomialKernel
+
+__all__ = ["FittedKernel", "KernelDesign"]
+
+# Estimated relative rounding error from which a coefficient comes with a warning.
+_CONVERSION_TOLERANCE = 1e-6
+# Condition of the conversion to raw units up to which many rows need no refinement.
+_HARMLESS_CONVERSION = 1e4
+
+
+class FittedKernel:
+    """A kernel with the centre and the QR factor of the rows it was fitted on.
+
+    Holds O(k²) numbers and no row: it can be pickled with an estimator and applied to new rows.
+
+    Parameters
+    ----------
+    kernel : estimator, callable or None
+        The fitted transformer; None for a precomputed matrix.
+    basis : object
+        Evaluates the standardised columns and knows the change of basis.
+    names : list of str
+        One name a column.
+
+    Attributes
+    ----------
+    n_columns : int
+        Number of columns k.
+    center_ : ndarray of shape (k,)
+        Weighted mean of the standardised columns.
+    R_ : ndarray of shape (k, k)
+        Upper triangular with positive diagonal; R'R is the weighted covariance of the
+        standardised columns.
+    """
+
+    def __init__(self, kernel: Any, basis: Basis, names: list[str]) -> None:
+        self.kernel = kernel
+        self.basis = basis
+        self.names = names
+        self.n_columns = len(names)
+        self.center_ = np.zeros(self.n_columns)
+        self.R_ = np.eye(self.n_columns)
+
+    def __repr__(self) -> str:
+        return f"FittedKernel({self.kernel!r}, n_columns={self.n_columns})"
+
+    @property
+    def is_single_polynomial(self) -> bool:
+        """Whether the columns are the powers of one attribute."""
+        return isinstance(self.kernel, PolynomialKernel) and self.kernel.n_features_in_ == 1
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Deviation by which a raw coefficient turns into a standardised one, shape (k,)."""
+        return 1 / np.diag(self.basis.to_raw)
+
+    def to_raw(self, standardized: np.ndarray) -> np.ndarray:
+        """Convert coefficients of the standardised basis, s, to raw ones, α̃ = T s."""
+        return self.basis.to_raw @ standardized
+
+    def from_raw(self, coefficients: np.ndarray) -> np.ndarray:
+        """Convert raw coefficients to those of the standardised basis, s = T⁻¹ α̃."""
+        return self.basis.from_raw @ coefficients
+
+    def transform(self, values: Any) -> np.ndarray:
+        """Return F̃ for new rows: the kernel's columns, centred as on the training rows.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, m)
+            The attribute (for a precomputed kernel: its columns).
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        values = check_numbers(values, "sensitive_features")
+        return (self.basis.evaluate(values) - self.center_) @ self.basis.from_raw
+
+    def orthonormal(self, values: np.ndarray) -> np.ndarray:
+        """Return Q for rows (n, m): on the training rows Q'WQ = I and the weighted mean is 0."""
+        # R is a few columns wide and, of a standardised basis, well conditioned: a product with
+        # its inverse is as exact as a triangular solve of every row, and ten times as fast.
+        inverse = solve_triangular(self.R_, np.eye(self.n_columns))
+        return (self.basis.evaluate(values) - self.center_) @ inverse
+
+
+class KernelDesign:
+    """A fitted kernel on given rows and weights: the linear map from targets to coefficients.
+
+    Parameters
+    ----------
+    fitted : FittedKernel
+        The kernel.
+    values : ndarray of shape (n, m)
+        The attribute, all rows of positive weight.
+    weight : ndarray of shape (n,) or None
+        Weights, summing to 1; None for equal ones.
+    """
+
+    def __init__(self, fitted: FittedKernel, values: np.ndarray, weight: np.ndarray | None) -> None:
+        self.fitted = fitted
+        self.values = values
+        self.weight = weight
+        # One target, the products of the centred columns with it, and its variance: found while
+        # factorising.
+        self._known: tuple[np.ndarray, np.ndarray, float] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows n."""
+        return self.values.shape[0]
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield slices that cover the rows."""
+        return row_blocks(self.n_rows)
+
+    def columns(self, rows: slice) -> np.ndarray:
+        """Return the standardised columns of some rows, not centred, shape (rows, k)."""
+        return self.fitted.basis.evaluate(self.values[rows])
+
+    def shares(self, rows: slice) -> np.ndarray | float:
+        """Return the weights of some rows, such that all sum to 1."""
+        return 1 / self.n_rows if self.weight is None else self.weight[rows]
+
+    @cached_property
+    def orthonormal(self) -> np.ndarray:
+        """The n×k matrix Q; only projections ask for it, indicators go block by block."""
+        return self.fitted.orthonormal(self.values)
+
+    def mean(self, z: np.ndarray) -> float:
+        """Return the weighted mean of a target."""
+        return float(z.mean() if self.weight is None else self.weight @ z)
+
+    def deviation(self, z: np.ndarray) -> float:
+        """Return the weighted population deviation of a target."""
+        if self._known is not None and self._known[0] is z:
+            return float(np.sqrt(self._known[2]))
+        mean, variance = self.mean(z), 0.0
+        for rows in self.blocks():
+            centred = z[rows] - mean
+            variance += float((centred * self.shares(rows)) @ centred)
+        return float(np.sqrt(variance))
+
+    def _products(self, z: np.ndarray, solution: np.ndarray | None = None) -> np.ndarray:
+        """Return B̃'W(z̃ − B̃s), shape (k,), for the centred standardised columns B̃."""
+        mean = self.mean(z)
+        total = np.zeros(self.fitted.n_columns)
+        for rows in self.blocks():
+            columns = self.columns(rows) - self.fitted.center_
+            residual = z[rows] - mean
+            if solution is not None:
+                residual -= columns @ solution
+            residual *= self.shares(rows)
+            total += residual @ columns
+        return total
+
+    def _solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the orthonormal coordinates c and the standardised coefficients s of a target.
+
+        One step of iterative refinement: the conversion to raw units multiplies what rounding
+        leaves in s by (|mean| / sd)^(k−1), so the last digits count. On many rows it is left out
+        where the conversion is harmless, since it costs a pass over them.
+        """
+        R = self.fitted.R_
+        known = self._known is not None and self._known[0] is z
+        products = self._known[1] if known else self._products(z)  # type: ignore[index]
+        coordinates = solve_triangular(R, products, trans="T")
+        solution = solve_triangular(R, coordinates)
+        if known and np.linalg.cond(self.fitted.basis.to_raw) < _HARMLESS_CONVERSION:
+            return coordinates, solution
+        correction = solve_triangular(R, self._products(z, solution), trans="T")
+        return coordinates + correction, solution + solve_triangular(R, correction)
+
+    def coordinates(self, z: np.ndarray) -> np.ndarray:
+        """Return c = Q'Wz̃, the coefficients of z in the orthonormal basis, shape (k,)."""
+        return self._solve(z)[0]
+
+    def standardized(self, z: np.ndarray) -> np.ndarray:
+        """Return s = R⁻¹c, the coefficients of z in the standardised basis, shape (k,)."""
+        return self._solve(z)[1]
+
+    def coefficients(self, z: np.ndarray) -> np.ndarray:
+        """Return α̃ = T s, the coefficients of z in the kernel's own units, shape (k,)."""
+        return self.fitted.to_raw(self.standardized(z))
+
+    def checked_coefficients(self, z: np.ndarray) -> np.ndarray:
+        """Return :meth:`coefficients`, with a warning where rounding may show in them.
+
+        The estimate is eps·sd(z)·Σ_j‖(T R⁻¹)_j‖ against ‖α̃‖₁. A value that is 0 on the scale
+        of sd(z) is exact enough, however small it is.
+        """
+        standardized = self.standardized(z)
+        alpha = self.fitted.to_raw(standardized)
+        rows = solve_triangular(self.fitted.R_, self.fitted.basis.to_raw.T, trans="T").T
+        deviation = self.deviation(z)
+        error = np.finfo(float).eps * deviation * np.linalg.norm(rows, axis=1).sum()
+        size = float(np.abs(alpha).sum())
+        negligible = 1e-12 * deviation / self.fitted.scale[0]
+        if error > max(_CONVERSION_TOLERANCE * size, negligible):
+            relative = error / size if size else np.inf
+            warnings.warn(IllConditionedKernelWarning.from_error(relative), stacklevel=4)
+        return alpha

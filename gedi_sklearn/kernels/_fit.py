@@ -1,0 +1,131 @@
+"""From the parameter `kernel` and the attribute's rows to a fitted design."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from .._validation import check_numbers
+from ..exceptions import AttributeScaleWarning
+from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
+from ._design import FittedKernel, KernelDesign
+from ._factorization import factorize
+from ._transformers import FourierKernel, PolynomialKernel
+
+__all__ = ["count_columns", "fit_kernel", "resolve_kernel", "warn_attribute_scale"]
+
+
+def fit_kernel(
+    kernel: Any,
+    values: np.ndarray,
+    *,
+    degree: int = 1,
+    weight: np.ndarray | None = None,
+    names: list[str] | None = None,
+    target: np.ndarray | None = None,
+) -> KernelDesign:
+    """Fit a kernel on rows of positive weight.
+
+    Parameters
+    ----------
+    kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k)
+        What :func:`resolve_kernel` accepts.
+    values : ndarray of shape (n, m)
+        The attribute.
+    degree : int, default=1
+        Degree or order, for a kernel given by name.
+    weight : ndarray of shape (n,), default=None
+        Positive weights of any sum.
+    names : list of str, default=None
+        Names of the attributes.
+    target : ndarray of shape (n,), default=None
+        A target whose coefficients will be asked for: on many rows it saves a pass over them.
+
+    Returns
+    -------
+    KernelDesign
+
+    Raises
+    ------
+    RankDeficientKernelError
+        If the kernel's columns are linearly dependent on these rows (rank 0: all constant).
+    """
+    weight = None if weight is None else weight / weight.sum()
+    kernel = resolve_kernel(kernel, degree)
+    if isinstance(kernel, PolynomialKernel):
+        kernel.fit(values, sample_weight=weight)
+        basis: Basis = PolynomialBasis(kernel, values, weight)
+        labels = list(kernel.get_feature_names_out(names))
+    else:
+        if isinstance(kernel, np.ndarray):
+            kernel, values = None, check_numbers(kernel, "kernel")
+        elif hasattr(kernel, "fit"):
+            accepts = has_fit_parameter(kernel, "sample_weight")
+            kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
+        columns_of = KernelColumns(kernel)
+        columns = columns_of(values)
+        basis = ColumnBasis(columns_of, columns, weight)
+        labels = column_names(kernel, columns.shape[1])
+    fitted = FittedKernel(kernel, basis, [str(label) for label in labels])
+    design = KernelDesign(fitted, values, weight)
+    factorize(design, target)
+    return design
+
+
+def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
+    """Return an unfitted kernel object, a callable or a float matrix from the `kernel` parameter.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or `degree` is given beside a kernel that carries its own.
+    """
+    if isinstance(kernel, str):
+        if kernel == "polynomial":
+            return PolynomialKernel(degree)
+        if kernel == "fourier":
+            return FourierKernel(degree)
+        raise ValueError(f"kernel={kernel!r} is unknown; use 'polynomial', 'fourier' or an object.")
+    if degree != 1:
+        raise ValueError(
+            f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
+            "carries its own. Leave `degree` at 1."
+        )
+    if hasattr(kernel, "transform"):
+        return clone(kernel)
+    if callable(kernel):
+        return kernel
+    if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
+        return check_numbers(kernel, "kernel")
+    raise ValueError(
+        "kernel must be 'polynomial', 'fourier', a transformer, a callable or a matrix; got "
+        f"{kernel!r}."
+    )
+
+
+def warn_attribute_scale(design: KernelDesign) -> None:
+    """Warn once where a polynomial of degree 2 or more meets an attribute in a hostile unit."""
+    kernel = design.fitted.kernel
+    if not isinstance(kernel, PolynomialKernel) or kernel.standardize or kernel.degree < 2:
+        return
+    basis = design.fitted.basis
+    for mean, scale in zip(basis.mean, basis.scale, strict=True):  # type: ignore[attr-defined]
+        if not 0.3 <= scale <= 3 or abs(mean) > 3 * scale:
+            warnings.warn(
+                AttributeScaleWarning.from_moments(mean, scale, kernel.degree), stacklevel=3
+            )
+            return
+
+
+def count_columns(kernel: Any, values: np.ndarray, *, degree: int = 1) -> int:
+    """Return the number of columns k of a kernel on an attribute that it may be deficient on."""
+    kernel = resolve_kernel(kernel, degree)
+    if isinstance(kernel, np.ndarray):
+        return kernel.shape[1]
+    if hasattr(kernel, "fit"):
+        kernel.fit(values)
+    return KernelColumns(kernel)(values).shape[1]

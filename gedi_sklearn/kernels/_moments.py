@@ -1,0 +1,97 @@
+"""Weighted moments and monomials, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+from math import comb
+
+import numpy as np
+
+__all__ = [
+    "BLOCK",
+    "evaluate_monomials",
+    "expansion",
+    "list_monomials",
+    "monomial_factors",
+    "row_blocks",
+    "weighted_moments",
+]
+
+# Rows a block: large enough for BLAS, small enough for the cache.
+BLOCK = 5000
+
+
+def weighted_moments(
+    values: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return weighted mean and population deviation of every column; deviation 0 becomes 1."""
+    total = len(values) if weight is None else weight.sum()
+    mean = (values.sum(axis=0) if weight is None else weight @ values) / total
+    square = np.zeros(values.shape[1])
+    for rows in row_blocks(len(values)):
+        centred = values[rows] - mean
+        weighted = centred if weight is None else centred * weight[rows, None]
+        square += np.einsum("ij,ij->j", weighted, centred)
+    deviation = np.sqrt(square / total)
+    # A constant column leaves rounding noise of about eps·|mean|, which is no deviation.
+    constant = deviation <= 4 * np.finfo(float).eps * np.abs(mean)
+    return mean, np.where(constant | (deviation == 0), 1.0, deviation)
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Yield slices that cover the rows."""
+    for start in range(0, n_rows, BLOCK):
+        yield slice(start, start + BLOCK)
+
+
+def list_monomials(n_attributes: int, degree: int) -> np.ndarray:
+    """Return the exponents of all monomials of degree 1…degree, lower degrees first."""
+    terms = [
+        np.bincount(factors, minlength=n_attributes)
+        for total in range(1, degree + 1)
+        for factors in combinations_with_replacement(range(n_attributes), total)
+    ]
+    return np.asarray(terms)
+
+
+def monomial_factors(powers: np.ndarray) -> list[tuple[int, int]]:
+    """Return for every monomial an earlier one (−1: the constant) and the attribute it lacks."""
+    position = {tuple(row): j for j, row in enumerate(powers.tolist())}
+    factors = []
+    for row in powers.tolist():
+        attribute = next(c for c, power in enumerate(row) if power)
+        row[attribute] -= 1
+        factors.append((position.get(tuple(row), -1), attribute))
+    return factors
+
+
+def evaluate_monomials(values: np.ndarray, factors: list[tuple[int, int]]) -> np.ndarray:
+    """Return the columns of :func:`monomial_factors`, each one product from an earlier one."""
+    # One column after the other in memory, as they are filled.
+    columns = np.empty((len(factors), values.shape[0]))
+    for column, (parent, attribute) in zip(columns, factors, strict=True):
+        if parent < 0:
+            column[:] = values[:, attribute]
+        else:
+            np.multiply(columns[parent], values[:, attribute], out=column)
+    return columns.T
+
+
+def expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return E such that monomial j of scale·v + shift is Σ_i E[i, j] · (monomial i of v) + const.
+
+    Upper triangular, since a monomial expands into its divisors only.
+    """
+    k = len(powers)
+    expansion = np.zeros((k, k))
+    for j, target in enumerate(powers):
+        for i, source in enumerate(powers[: j + 1]):
+            if (source <= target).all():
+                expansion[i, j] = np.prod(
+                    [
+                        float(comb(int(t), int(s))) * m ** int(t - s) * d ** int(s)
+                        for s, t, m, d in zip(source, target, shift, scale, strict=True)
+                    ]
+                )
+    return expansion
