@@ -102,10 +102,10 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
         own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         given = {name: value for name, value in own.items() if value is not None}
         routed = process_routing(self, "fit", **given, **fit_params).estimator.fit
-        if sample_weight is not None:
+        if sample_weight is not None and "sample_weight" not in routed:
             request = get_routing_for_object(inner)
-            arrives = request.consumes("fit", ["sample_weight"])
-            if not arrives and not _is_refused(request, "sample_weight"):
+            renamed = request.consumes("fit", ["sample_weight"])
+            if not renamed and not _is_refused(request, "sample_weight"):
                 raise ValueError(_no_weight_message(inner))
         return dict(routed)
 

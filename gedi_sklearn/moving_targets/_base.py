@@ -39,7 +39,8 @@ class BaseMovingTargets(MetaEstimator):
     """Base of the regressor and the classifier, which differ in targets, learner and loss."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        # Some have no `predict` before they are fitted, e.g. a stacking regressor.
+        "estimator": [HasMethods(["fit"]), None],
         **{
             name: allowed
             for name, allowed in PROJECTION_CONSTRAINTS.items()
@@ -182,8 +183,8 @@ class BaseMovingTargets(MetaEstimator):
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._resolve_loss()
+        learner = self._make_learner(self._inner_X(X), keywords, rng, loss)
         master = Master(y, attribute, loss=loss, sample_weight=weight, **self._master_options(rng))
-        learner = self._make_learner(self._inner_X(X), keywords, rng)
 
         with master, History(master, y, weight, loss) as history:
             targets = y
@@ -230,7 +231,7 @@ class BaseMovingTargets(MetaEstimator):
         raise NotImplementedError
 
     def _make_learner(
-        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None
+        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
     ) -> Learner:
         """Return the learner's side."""
         raise NotImplementedError

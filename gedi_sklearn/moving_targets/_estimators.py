@@ -173,7 +173,7 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         return "squared_error" if self.loss == "auto" else self.loss
 
     def _make_learner(
-        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None
+        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
     ) -> Learner:
         return Learner(self._inner_estimator(), X, fit_params, rng)
 
@@ -365,33 +365,15 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
             where = "y" if weight is None else "the rows of positive sample_weight"
             raise ValueError(
                 f"Classifier can't train when only one class is present: {where} has only "
-                f"{self.classes_[present[0]]!r}."
+                f"{self.classes_[present].tolist()}."
             )
         return codes
 
     def _resolve_loss(self) -> str:
-        loss = "hamming" if self.loss == "auto" else self.loss
-        if loss == "log_loss" and not self._uses_probabilities():
-            raise ValueError(
-                "loss='log_loss' compares probabilities, but the projection would see labels: "
-                f"response_method={self.response_method!r} with "
-                f"{type(self._inner_estimator()).__name__}. Use loss='hamming', or an inner "
-                "estimator with predict_proba and response_method='predict_proba'."
-            )
-        return loss
-
-    def _uses_probabilities(self) -> bool:
-        inner = self._inner_estimator()
-        available = hasattr(inner, "predict_proba")
-        if self.response_method == "predict_proba" and not available:
-            raise ValueError(
-                f"response_method='predict_proba', but {type(inner).__name__} has no "
-                "predict_proba. Use response_method='predict' or 'auto'."
-            )
-        return available and self.response_method != "predict"
+        return "hamming" if self.loss == "auto" else self.loss
 
     def _make_learner(
-        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None
+        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
     ) -> Learner:
         return ClassifierLearner(
             self._inner_estimator(),
@@ -399,7 +381,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
             fit_params,
             rng,
             classes=self.classes_,
-            use_probabilities=self._uses_probabilities(),
+            response_method=self.response_method,
+            loss=loss,
         )
 
     @available_if(_inner_has("predict_proba"))

@@ -94,8 +94,10 @@ class ClassifierLearner(Learner):
         As for `Learner`.
     classes : ndarray of shape (2,)
         The labels of 0 and 1.
-    use_probabilities : bool
-        Whether the master sees probabilities instead of labels.
+    response_method : {"auto", "predict", "predict_proba"}
+        What the master sees.
+    loss : {"hamming", "log_loss"}
+        How it compares that; log loss needs probabilities.
     """
 
     def __init__(
@@ -106,11 +108,13 @@ class ClassifierLearner(Learner):
         rng: np.random.RandomState | None,
         *,
         classes: np.ndarray,
-        use_probabilities: bool,
+        response_method: str,
+        loss: str,
     ) -> None:
         super().__init__(estimator, X, fit_params, rng)
         self.classes = classes
-        self.use_probabilities = use_probabilities
+        self.response_method = response_method
+        self.loss = loss
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
         """Return the labels of targets given as 0 and 1."""
@@ -121,11 +125,26 @@ class ClassifierLearner(Learner):
         return (np.asarray(estimator.predict(self.X)).ravel() == self.classes[1]).astype(int)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the second class, or the predictions."""
-        if not self.use_probabilities:
-            return predictions
-        column = int(np.flatnonzero(estimator.classes_ == self.classes[1])[0])
-        return np.asarray(estimator.predict_proba(self.X), dtype=np.float64)[:, column]
+        """Return the probabilities of the second class, or the predictions.
+
+        Asked of the fitted clone: what an ensemble can do may show only after its fit.
+        """
+        name, available = type(estimator).__name__, hasattr(estimator, "predict_proba")
+        if self.response_method == "predict_proba" and not available:
+            raise ValueError(
+                f"response_method='predict_proba', but {name} has no predict_proba. Use "
+                "response_method='predict' or 'auto'."
+            )
+        if self.response_method != "predict" and available:
+            column = int(np.flatnonzero(estimator.classes_ == self.classes[1])[0])
+            return np.asarray(estimator.predict_proba(self.X), dtype=np.float64)[:, column]
+        if self.loss == "log_loss":
+            raise ValueError(
+                "loss='log_loss' compares probabilities, but the projection would see labels: "
+                f"response_method={self.response_method!r} with {name}. Use loss='hamming', or "
+                "an inner estimator with predict_proba and response_method='auto'."
+            )
+        return predictions
 
 
 def _set_seed(estimator: Any, seed: int) -> None:

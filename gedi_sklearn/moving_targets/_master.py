@@ -107,7 +107,7 @@ class Master:
             self._last = self._projection.solve(scores, target_weight)
         self._seconds += perf_counter() - start
         self.solver = self._last.solver
-        if self._last.status not in ("optimal", "gap") or self._last.gap > self._projection.gap:
+        if self._last.status not in ("optimal", "gap"):
             self._stopped.append(self._last.status)
         return self._last.targets
 

@@ -1,0 +1,31 @@
+"""The library's own checks, over every public estimator that is fitted under a constraint."""
+
+import pytest
+
+import gedi_sklearn
+from tests.estimator_checks import (
+    HOUSE_CHECKS,
+    constrained_estimators,
+    instance,
+    public_estimators,
+)
+
+# The notice of the licence that comes with pip, said once a process: tests may use that licence.
+pytestmark = pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning")
+
+
+@pytest.mark.parametrize("check", HOUSE_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("cls", constrained_estimators())
+def test_house_checks(cls, check):
+    check(instance(cls))
+
+
+def test_estimators_are_discovered():
+    assert gedi_sklearn.PolynomialKernel in public_estimators()
+    assert {gedi_sklearn.MovingTargetsRegressor, gedi_sklearn.MovingTargetsClassifier} <= set(
+        constrained_estimators()
+    )
+
+
+def test_every_house_check_is_run():
+    assert len(HOUSE_CHECKS) > 10
