@@ -54,6 +54,7 @@ __all__ = [
     "check_same_length",
     "check_sample_weight",
     "check_sensitive",
+    "check_values",
     "is_text",
     "validate_params",
 ]
@@ -174,6 +175,13 @@ def check_labels(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
     _refuse_missing(array, name)
     return array
+
+
+def check_values(values: Any, name: str) -> np.ndarray:
+    """Return values of any type as an array (n, m) without missing entries."""
+    array = _as_array(values, name)
+    _refuse_missing(array, name)
+    return array.reshape(array.shape[0], -1)
 
 
 def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np.ndarray:
@@ -298,12 +306,8 @@ def check_sensitive(
     if sensitive_columns is not None:
         sensitive_features = select_columns(X, sensitive_columns)
         name = f"sensitive_features (column {sensitive_columns!r} of X)"
-    if numeric:
-        values = check_numbers(sensitive_features, name)
-    else:
-        array = _as_array(sensitive_features, name)
-        _refuse_missing(array, name)
-        values = array.reshape(array.shape[0], -1)
+    check = check_numbers if numeric else check_values
+    values = check(sensitive_features, name)
     if n_samples is not None:
         check_same_length(n_samples, sensitive_features=values)
     return values

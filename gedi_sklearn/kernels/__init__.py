@@ -19,17 +19,21 @@ T and its inverse are known in closed form (binomial expansion), R comes from a 
 over blocks of rows, so that the state is O(k²) whatever the number of rows.
 """
 
+from ._categories import AttributeEncoder
+from ._conditional import ConditionalDesign
 from ._design import FittedKernel, KernelDesign
-from ._fit import count_columns, fit_kernel, resolve_kernel, warn_attribute_scale
+from ._fit import fit_kernel, list_columns, resolve_kernel, warn_attribute_scale
 from ._transformers import FourierKernel, PolynomialKernel
 
 __all__ = [
+    "AttributeEncoder",
+    "ConditionalDesign",
     "FittedKernel",
     "FourierKernel",
     "KernelDesign",
     "PolynomialKernel",
-    "count_columns",
     "fit_kernel",
+    "list_columns",
     "resolve_kernel",
     "warn_attribute_scale",
 ]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .._validation import check_numbers
+from .._validation import check_numbers, check_sensitive
 from ..exceptions import IllConditionedKernelWarning
 from ._basis import Basis
+from ._categories import AttributeEncoder
 from ._moments import row_blocks
 from ._transformers import PolynomialKernel
 
@@ -37,6 +38,8 @@ class FittedKernel:
         Evaluates the standardised columns and knows the change of basis.
     names : list of str
         One name a column.
+    encoder : AttributeEncoder, default=None
+        Turns categorical attributes into numbers.
 
     Attributes
     ----------
@@ -49,8 +52,11 @@ class FittedKernel:
         standardised columns.
     """
 
-    def __init__(self, kernel: Any, basis: Basis, names: list[str]) -> None:
+    def __init__(
+        self, kernel: Any, basis: Basis, names: list[str], encoder: AttributeEncoder | None = None
+    ) -> None:
         self.kernel = kernel
+        self.encoder = encoder
         self.basis = basis
         self.names = names
         self.n_columns = len(names)
@@ -90,7 +96,11 @@ class FittedKernel:
         -------
         ndarray of shape (n, k)
         """
-        values = check_numbers(values, "sensitive_features")
+        if self.encoder is None:
+            values = check_numbers(values, "sensitive_features")
+        else:
+            values = check_sensitive(values, numeric=False)
+            values = self.encoder.transform(values)
         return (self.basis.evaluate(values) - self.center_) @ self.basis.from_raw
 
     def orthonormal(self, values: np.ndarray) -> np.ndarray:
@@ -130,6 +140,15 @@ class KernelDesign:
     def blocks(self) -> Iterator[slice]:
         """Yield slices that cover the rows."""
         return row_blocks(self.n_rows)
+
+    @property
+    def n_covariates(self) -> int:
+        """Number of covariates that were taken out of the columns: none here."""
+        return 0
+
+    def residual(self, z: np.ndarray) -> np.ndarray:
+        """Return what covariates leave of a target: all of it here."""
+        return z
 
     def columns(self, rows: slice) -> np.ndarray:
         """Return the standardised columns of some rows, not centred, shape (rows, k)."""

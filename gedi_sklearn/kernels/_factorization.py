@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._validation import check_group_codes
 from ..exceptions import RankDeficientKernelError
 from ._design import KernelDesign
 from ._moments import BLOCK
 
-__all__ = ["factorize"]
+__all__ = ["RANK_TOLERANCE", "factorize"]
 
 # From this number of rows the columns are factorised by their moments, up to this condition.
 _MOMENT_ROWS = 20_000
 _MOMENT_CONDITION = 1e4
 # A column whose part outside the span of its predecessors is smaller than this share of it is
 # dependent on them; rounding leaves about 1e-15.
-_RANK_TOLERANCE = 1e-12
+RANK_TOLERANCE = 1e-12
 
 
 def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
@@ -104,7 +105,7 @@ def _refuse_dependent_columns(design: KernelDesign, factor: np.ndarray) -> None:
     # Norms of the columns before centring: a constant column must come out as dependent.
     norms = np.linalg.norm(factor[:, 1:], axis=0)
     own = np.diag(factor)[1:]
-    rank = int((own > _RANK_TOLERANCE * np.where(norms == 0, 1.0, norms)).sum())
+    rank = int((own > RANK_TOLERANCE * np.where(norms == 0, 1.0, norms)).sum())
     if rank < len(own):
-        n_distinct = len(np.unique(design.values, axis=0))
+        n_distinct = len(check_group_codes(design.values)[1])
         raise RankDeficientKernelError.from_rank(rank, len(own), n_distinct)

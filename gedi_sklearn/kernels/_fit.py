@@ -10,13 +10,14 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import check_numbers
-from ..exceptions import AttributeScaleWarning
+from ..exceptions import AttributeScaleWarning, RankDeficientKernelError
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
+from ._categories import AttributeEncoder, MixedPolynomialKernel
 from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize
 from ._transformers import FourierKernel, PolynomialKernel
 
-__all__ = ["count_columns", "fit_kernel", "resolve_kernel", "warn_attribute_scale"]
+__all__ = ["fit_kernel", "list_columns", "resolve_kernel", "warn_attribute_scale"]
 
 
 def fit_kernel(
@@ -35,7 +36,8 @@ def fit_kernel(
     kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k)
         What :func:`resolve_kernel` accepts.
     values : ndarray of shape (n, m)
-        The attribute.
+        The attribute. Columns that hold text are categorical: one indicator for every level but
+        the first in sorted order.
     degree : int, default=1
         Degree or order, for a kernel given by name.
     weight : ndarray of shape (n,), default=None
@@ -56,6 +58,11 @@ def fit_kernel(
     """
     weight = None if weight is None else weight / weight.sum()
     kernel = resolve_kernel(kernel, degree)
+    encoder = None
+    if values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, FourierKernel)):
+        encoder = AttributeEncoder(values, names)
+        kernel = _categorical_kernel(kernel, encoder)
+        values, names = encoder.transform(values), encoder.names
     if isinstance(kernel, PolynomialKernel):
         kernel.fit(values, sample_weight=weight)
         basis: Basis = PolynomialBasis(kernel, values, weight)
@@ -70,10 +77,22 @@ def fit_kernel(
         columns = columns_of(values)
         basis = ColumnBasis(columns_of, columns, weight)
         labels = column_names(kernel, columns.shape[1])
-    fitted = FittedKernel(kernel, basis, [str(label) for label in labels])
+    fitted = FittedKernel(kernel, basis, [str(label) for label in labels], encoder)
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design
+
+
+def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomialKernel:
+    """Return the kernel that a polynomial becomes where attributes are categorical."""
+    if isinstance(kernel, FourierKernel):
+        raise ValueError(
+            "FourierKernel needs numbers, and sensitive_features holds text. Use a polynomial "
+            "kernel, which measures every level against the first one."
+        )
+    if not encoder.names:
+        raise RankDeficientKernelError.from_rank(0, 0, 1)
+    return MixedPolynomialKernel(kernel.degree, standardize=kernel.standardize, encoder=encoder)
 
 
 def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
@@ -112,8 +131,9 @@ def warn_attribute_scale(design: KernelDesign) -> None:
     kernel = design.fitted.kernel
     if not isinstance(kernel, PolynomialKernel) or kernel.standardize or kernel.degree < 2:
         return
-    basis = design.fitted.basis
-    for mean, scale in zip(basis.mean, basis.scale, strict=True):  # type: ignore[attr-defined]
+    basis, encoder = design.fitted.basis, design.fitted.encoder
+    numeric = slice(None) if encoder is None else ~encoder.is_indicator
+    for mean, scale in zip(basis.mean[numeric], basis.scale[numeric], strict=True):  # type: ignore[attr-defined]
         if not 0.3 <= scale <= 3 or abs(mean) > 3 * scale:
             warnings.warn(
                 AttributeScaleWarning.from_moments(mean, scale, kernel.degree), stacklevel=3
@@ -121,11 +141,21 @@ def warn_attribute_scale(design: KernelDesign) -> None:
             return
 
 
-def count_columns(kernel: Any, values: np.ndarray, *, degree: int = 1) -> int:
-    """Return the number of columns k of a kernel on an attribute that it may be deficient on."""
+def list_columns(
+    kernel: Any, values: np.ndarray, *, degree: int = 1, names: list[str] | None = None
+) -> list[str]:
+    """Return the names of a kernel's columns on an attribute that it may be deficient on."""
     kernel = resolve_kernel(kernel, degree)
     if isinstance(kernel, np.ndarray):
-        return kernel.shape[1]
+        return column_names(None, kernel.shape[1])
+    if values.dtype.kind in "OUS" and isinstance(kernel, PolynomialKernel):
+        encoder = AttributeEncoder(values, names)
+        if not encoder.names:
+            return []
+        kernel = _categorical_kernel(kernel, encoder)
+        values, names = encoder.transform(values), encoder.names
     if hasattr(kernel, "fit"):
         kernel.fit(values)
-    return KernelColumns(kernel)(values).shape[1]
+    if isinstance(kernel, PolynomialKernel):
+        return [str(name) for name in kernel.get_feature_names_out(names)]
+    return column_names(kernel, KernelColumns(kernel)(values).shape[1])

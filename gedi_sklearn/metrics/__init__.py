@@ -2,15 +2,23 @@
 
 from ._didi import binned_didi, didi, quantile_bin_edges
 from ._gedi import gedi, gedi_coefficients
-from ._scorers import make_binned_didi_scorer, make_didi_scorer, make_gedi_scorer
+from ._hgr import hgr
+from ._scorers import (
+    make_binned_didi_scorer,
+    make_didi_scorer,
+    make_gedi_scorer,
+    make_hgr_scorer,
+)
 
 __all__ = [
     "binned_didi",
     "didi",
     "gedi",
     "gedi_coefficients",
+    "hgr",
     "make_binned_didi_scorer",
     "make_didi_scorer",
     "make_gedi_scorer",
+    "make_hgr_scorer",
     "quantile_bin_edges",
 ]

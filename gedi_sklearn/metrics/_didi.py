@@ -105,7 +105,7 @@ def didi(
         pos_label=pos_label,
         sensitive_features=sensitive_features,
         sample_weight=sample_weight,
-        numeric_attribute=False,
+        attribute="groups",
     )
     codes, groups = check_group_codes(sample.values)
     if len(groups) == 1:
@@ -188,7 +188,7 @@ def binned_didi(
         pos_label=pos_label,
         sensitive_features=sensitive_features,
         sample_weight=sample_weight,
-        numeric_attribute=True,
+        attribute="numbers",
     )
     if sample.values.shape[1] != 1:
         raise ValueError(

@@ -9,9 +9,25 @@ import numpy as np
 
 from .._validation import HasMethods, Interval, StrOptions, validate_params
 from ..exceptions import RankDeficientKernelError
-from ..kernels import KernelDesign, count_columns, fit_kernel, resolve_kernel, warn_attribute_scale
-from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined_if_constant
-from ._reference import reference_disparity
+from ..kernels import (
+    AttributeEncoder,
+    ConditionalDesign,
+    KernelDesign,
+    fit_kernel,
+    list_columns,
+    resolve_kernel,
+    warn_attribute_scale,
+)
+from ._inputs import (
+    TARGET_CONSTRAINTS,
+    Sample,
+    check_attribute,
+    check_sample,
+    ratio,
+    undefined,
+    undefined_if_constant,
+)
+from ._reference import kernel_norm, reference_disparity
 
 __all__ = ["gedi", "gedi_coefficients"]
 
@@ -66,6 +82,8 @@ def gedi(
         Predictions. None measures `y_true` itself. Beside labels: labels, or scores in [0, 1].
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute; several columns are measured jointly, interactions included.
+        Columns of text and pandas categories are categorical: one indicator for every level but
+        the first in sorted order, to which the others are compared.
     kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
             default="polynomial"
         The functions of the attribute whose influence counts.
@@ -78,9 +96,14 @@ def gedi(
         Divide by the indicator of `y_true` at this degree; True is 1, the paper's "GeDI %". A
         kernel without a degree is divided by its own value of `y_true`.
     norm : {"l1", "sd", "adjusted_sd"}, default="l1"
-        "l1" is the paper's indicator.
+        "l1" is the paper's indicator, ‖α̃‖₁. "sd" is its unit-free companion ‖F̃α̃‖/√n, the
+        standard deviation of the part of y that is in the kernel's span: in units of y, the same
+        for every unit of the attribute, and never smaller at a higher degree. "adjusted_sd"
+        takes out what chance puts there, as the adjusted R² does.
     conditional_on : array-like of shape (n,) or (n, p), default=None
-        Covariates that may explain the targets legitimately.
+        Covariates that may explain the targets legitimately: kernel and targets are residualised
+        on them (and a constant) by least squares, so that what is left is measured. Text and
+        categories become indicators.
     pos_label : object, default=None
         The label that counts as 1 (all others as 0); needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
@@ -127,27 +150,37 @@ def gedi(
     >>> gedi([1.0, 2.0, 3.0, 4.0], [1.0, 1.5, 2.0, 2.5], sensitive_features=age, relative=True)
     0.5
     """
-    if norm != "l1":
-        raise NotImplementedError(f"norm={norm!r} is not built yet; use norm='l1'.")
-    if conditional_on is not None:
-        raise NotImplementedError("conditional_on is not built yet.")
     sample = check_sample(
         y_true,
         y_pred,
         sensitive_features=sensitive_features,
         sample_weight=sample_weight,
         pos_label=pos_label,
+        attribute="mixed",
     )
     kernel = checked_kernel(kernel, degree, sample)
+    covariates = checked_covariates(conditional_on, sample)
     try:
-        design = fit_design(kernel, sample)
+        design = fit_design(kernel, sample, covariates)
     except RankDeficientKernelError as error:
-        return undefined_if_constant(error)
-    value = float(np.abs(design.checked_coefficients(sample.target)).sum())
+        return undefined_if_constant(error, conditional=covariates is not None)
+    if norm == "l1":
+        value = float(np.abs(design.checked_coefficients(sample.target)).sum())
+    else:
+        value = kernel_norm(design, sample.target, norm, sample.size)
+    if np.isnan(value):
+        return undefined(f"norm={norm!r} needs more rows than kernel columns and covariates.")
     if not relative:
         return value
     reference = reference_disparity(
-        sample.y_true, sample.values, kernel=kernel, relative=relative, weight=sample.weight
+        sample.y_true,
+        sample.values,
+        kernel=kernel,
+        relative=relative,
+        weight=sample.weight,
+        norm=norm,
+        covariates=covariates,
+        size=sample.size,
     )
     return ratio(value, reference)
 
@@ -158,6 +191,7 @@ def gedi(
         "sensitive_features": TARGET_CONSTRAINTS["sensitive_features"],
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
         **KERNEL_CONSTRAINTS,
+        "return_names": ["boolean"],
     },
     prefer_skip_nested_validation=True,
 )
@@ -169,7 +203,8 @@ def gedi_coefficients(
     degree: int = 1,
     pos_label: Any = None,
     sample_weight: Any = None,
-) -> np.ndarray:
+    return_names: bool = False,
+) -> np.ndarray | tuple[np.ndarray, list[str]]:
     r"""Coefficients α̃ of the kernel's columns, whose L1 norm is the indicator.
 
     Parameters
@@ -188,11 +223,16 @@ def gedi_coefficients(
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
 
+    return_names : bool, default=False
+        Whether to return the terms as well.
+
     Returns
     -------
-    ndarray of shape (k,)
+    coefficients : ndarray of shape (k,)
         One coefficient a column; NaN, with
         :class:`sklearn.exceptions.UndefinedMetricWarning`, where the attribute is constant.
+    names : list of str
+        The term that each belongs to, e.g. "age^2", "age sex=Male"; only with `return_names`.
 
     Raises
     ------
@@ -217,13 +257,18 @@ def gedi_coefficients(
         sensitive_features=sensitive_features,
         sample_weight=sample_weight,
         pos_label=pos_label,
+        attribute="mixed",
     )
     kernel = checked_kernel(kernel, degree, sample)
     try:
         design = fit_design(kernel, sample)
     except RankDeficientKernelError as error:
-        return np.full(count_columns(kernel, sample.values), undefined_if_constant(error))
-    return design.checked_coefficients(sample.target)
+        missing = undefined_if_constant(error)
+        names = list_columns(kernel, sample.values, names=sample.names)
+        coefficients = np.full(len(names), missing)
+    else:
+        names, coefficients = design.fitted.names, design.checked_coefficients(sample.target)
+    return (coefficients, names) if return_names else coefficients
 
 
 def checked_kernel(kernel: Any, degree: int, sample: Sample) -> Any:
@@ -232,8 +277,20 @@ def checked_kernel(kernel: Any, degree: int, sample: Sample) -> Any:
     return sample.select(kernel, "kernel") if isinstance(kernel, np.ndarray) else kernel
 
 
-def fit_design(kernel: Any, sample: Sample) -> KernelDesign:
+def checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | None:
+    """Return the covariates as numbers, on the rows of the sample; categories as indicators."""
+    if conditional_on is None:
+        return None
+    n_samples = len(sample.target) if sample.kept is None else len(sample.kept)
+    array = check_attribute(conditional_on, n_samples, kind="mixed", name="conditional_on")
+    array = sample.select(array, "conditional_on")
+    return array if array.dtype.kind == "f" else AttributeEncoder(array).transform(array)
+
+
+def fit_design(kernel: Any, sample: Sample, covariates: np.ndarray | None = None) -> KernelDesign:
     """Fit the kernel of a public function, which warns of an unfavourable unit once."""
-    design = fit_kernel(kernel, sample.values, weight=sample.weight, target=sample.target)
+    design = fit_kernel(
+        kernel, sample.values, weight=sample.weight, names=sample.names, target=sample.target
+    )
     warn_attribute_scale(design)
-    return design
+    return design if covariates is None else ConditionalDesign(design, covariates)

@@ -19,7 +19,7 @@ from .._validation import (
     check_numbers,
     check_same_length,
     check_sample_weight,
-    check_sensitive,
+    check_values,
     is_text,
 )
 from ..exceptions import RankDeficientKernelError
@@ -27,6 +27,8 @@ from ..exceptions import RankDeficientKernelError
 __all__ = [
     "TARGET_CONSTRAINTS",
     "Sample",
+    "attribute_names",
+    "check_attribute",
     "check_sample",
     "ratio",
     "typed_labels",
@@ -53,18 +55,29 @@ class Sample:
     target : ndarray of shape (n,)
         What is measured: the predictions, or the original targets where none were given.
     values : ndarray of shape (n, m)
-        The attribute.
+        The attribute: numbers, or objects where a column is categorical.
+    names : list of str or None
+        Names of the attributes.
     weight : ndarray of shape (n,) or None
         Positive weights; None where all are equal.
     kept : ndarray of bool or None
         Rows of the caller's arrays that are in the sample; None for all.
+    total : float or None
+        Sum of the caller's weights; None where there were none.
     """
 
     y_true: np.ndarray
     target: np.ndarray
     values: np.ndarray
+    names: list[str] | None
     weight: np.ndarray | None
     kept: np.ndarray | None
+    total: float | None
+
+    @property
+    def size(self) -> float:
+        """Number of rows, each counted as often as its weight says."""
+        return float(len(self.target)) if self.total is None else self.total
 
     def select(self, array: Any, name: str) -> Any:
         """Return the rows of another of the caller's arrays that are in the sample."""
@@ -81,7 +94,7 @@ def check_sample(
     sample_weight: Any,
     pos_label: Any = None,
     numeric_targets: bool = True,
-    numeric_attribute: bool = True,
+    attribute: str = "numbers",
 ) -> Sample:
     """Check the arguments that all indicators share.
 
@@ -91,8 +104,8 @@ def check_sample(
         The caller's arguments; `y_pred=None` measures `y_true` itself.
     numeric_targets : bool, default=True
         Whether targets must come out as numbers; False keeps labels of any type.
-    numeric_attribute : bool, default=True
-        Whether the attribute must hold numbers.
+    attribute : {"numbers", "mixed", "groups"}, default="numbers"
+        What the attribute may hold: "mixed" allows categorical columns, "groups" any values.
 
     Returns
     -------
@@ -108,8 +121,9 @@ def check_sample(
         target = reference if y_pred is None else typed_labels(y_pred, "y_pred")
     n_samples = len(reference)
     check_same_length(n_samples, y_pred=target)
-    values = check_sensitive(sensitive_features, n_samples=n_samples, numeric=numeric_attribute)
+    values = check_attribute(sensitive_features, n_samples, kind=attribute)
     weight = check_sample_weight(sample_weight, n_samples)
+    total = None if weight is None else float(weight.sum())
     kept = None
     if weight is not None and not (weight > 0).all():
         kept = weight > 0
@@ -118,7 +132,42 @@ def check_sample(
         target = reference if same else target[kept]
     if weight is not None and (weight == weight[0]).all():
         weight = None
-    return Sample(reference, target, values, weight, kept)
+    names = attribute_names(sensitive_features)
+    return Sample(reference, target, values, names, weight, kept, total)
+
+
+def check_attribute(
+    values: Any, n_samples: int, *, kind: str, name: str = "sensitive_features"
+) -> np.ndarray:
+    """Return an attribute as (n, m): float64, or objects where a column is categorical.
+
+    Categories are text, whatever they were: the numbers 1 and 2 as pandas categories are levels.
+    """
+    array = check_numbers(values, name) if kind == "numbers" else check_values(values, name)
+    check_same_length(n_samples, **{name: array})
+    if kind != "mixed":
+        return array
+    dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
+    columns = list(dtypes) if getattr(values, "ndim", 1) == 2 and np.iterable(dtypes) else [dtypes]
+    categorical = [str(dtype) == "category" for dtype in columns]
+    if not (any(categorical) or is_text(array)):
+        return check_numbers(array, name)
+    array = array.astype(object)
+    for position in np.flatnonzero(categorical):
+        array[:, position] = [str(value) for value in array[:, position]]
+    for column in array.T:
+        if not is_text(column):
+            check_numbers(column, name)
+    return array
+
+
+def attribute_names(values: Any) -> list[str] | None:
+    """Return the names that the attributes carry, if any."""
+    columns = getattr(values, "columns", None)
+    if columns is not None:
+        return [str(column) for column in columns]
+    name = getattr(values, "name", None)
+    return [name] if isinstance(name, str) and name else None
 
 
 def _plain_numbers(values: Any, name: str) -> np.ndarray:
@@ -196,11 +245,12 @@ def undefined(reason: str) -> float:
     return float("nan")
 
 
-def undefined_if_constant(error: RankDeficientKernelError) -> float:
+def undefined_if_constant(error: RankDeficientKernelError, conditional: bool = False) -> float:
     """Return NaN, with the warning, for a constant attribute; raise any other rank error."""
     if error.rank > 0:
         raise error
-    return undefined("sensitive_features is constant on the rows of positive weight.")
+    given = ", given conditional_on" if conditional else ""
+    return undefined(f"sensitive_features is constant on the rows of positive weight{given}.")
 
 
 def ratio(value: float, reference: float) -> float:

@@ -1,4 +1,4 @@
-"""The one denominator behind every ``relative``: the indicator of the original targets."""
+"""The value of an indicator on a fitted kernel, and the one denominator behind `relative`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..kernels import FourierKernel, KernelDesign, PolynomialKernel, fit_kernel, resolve_kernel
+from ..kernels import (
+    ConditionalDesign,
+    FourierKernel,
+    KernelDesign,
+    PolynomialKernel,
+    fit_kernel,
+    resolve_kernel,
+)
 
-__all__ = ["is_negligible", "reference_disparity", "reference_kernel"]
+__all__ = ["is_negligible", "kernel_norm", "reference_disparity", "reference_kernel"]
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
@@ -49,8 +56,11 @@ def reference_disparity(
     degree: int = 1,
     relative: bool | int = True,
     weight: np.ndarray | None = None,
+    norm: str = "l1",
+    covariates: np.ndarray | None = None,
+    size: float | None = None,
 ) -> float:
-    """Return ‖α̃(y)‖₁ of the original targets, by which relative values are divided.
+    """Return the indicator of the original targets, by which relative values are divided.
 
     Parameters
     ----------
@@ -66,6 +76,12 @@ def reference_disparity(
         Degree of the reference; True is 1.
     weight : ndarray of shape (n,), default=None
         Positive weights.
+    norm : {"l1", "sd", "adjusted_sd"}, default="l1"
+        The norm of the indicator; see :func:`kernel_norm`.
+    covariates : ndarray of shape (n, p), default=None
+        What the indicator is conditional on.
+    size : float, default=None
+        Number of rows that the weights stand for.
 
     Returns
     -------
@@ -75,10 +91,43 @@ def reference_disparity(
     """
     kernel = reference_kernel(kernel, degree, relative)
     design = fit_kernel(kernel, values, weight=weight, target=y)
-    standardized = design.standardized(y)
-    if is_negligible(design, standardized, y):
+    if covariates is not None:
+        design = ConditionalDesign(design, covariates)
+    if is_negligible(design, design.standardized(y), y):
         return 0.0
-    return float(np.abs(design.fitted.to_raw(standardized)).sum())
+    return kernel_norm(design, y, norm, len(y) if size is None else size)
+
+
+def kernel_norm(design: KernelDesign, z: np.ndarray, norm: str, size: float) -> float:
+    """Return the size of what the kernel says about a target.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        The kernel on the rows.
+    z : ndarray of shape (n,)
+        The target.
+    norm : {"l1", "sd", "adjusted_sd"}
+        ‖α̃‖₁; ‖F̃α̃‖/√n, the deviation of the part of z in the kernel's span; or that without
+        the part that chance puts there, as in the adjusted R².
+    size : float
+        Number of rows, for the adjustment.
+
+    Returns
+    -------
+    float
+        NaN where no degree of freedom is left for the adjustment.
+    """
+    if norm == "l1":
+        return float(np.abs(design.coefficients(z)).sum())
+    explained = float((design.coordinates(z) ** 2).sum())
+    if norm == "sd":
+        return float(np.sqrt(explained))
+    free = size - 1 - design.n_covariates - design.fitted.n_columns
+    if free <= 0:
+        return float("nan")
+    rest = max(design.deviation(design.residual(z)) ** 2 - explained, 0.0)
+    return float(np.sqrt(max(explained - rest * design.fitted.n_columns / free, 0.0)))
 
 
 def is_negligible(design: KernelDesign, standardized: np.ndarray, y: np.ndarray) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
@@ -25,8 +26,14 @@ from .._validation import (
 from ..exceptions import RankDeficientKernelError
 from ._didi import binned_didi, didi
 from ._gedi import KERNEL_CONSTRAINTS, gedi
+from ._hgr import hgr
 
-__all__ = ["make_binned_didi_scorer", "make_didi_scorer", "make_gedi_scorer"]
+__all__ = [
+    "make_binned_didi_scorer",
+    "make_didi_scorer",
+    "make_gedi_scorer",
+    "make_hgr_scorer",
+]
 
 _RESPONSE_METHODS = {"predict", "predict_proba", "decision_function"}
 _SCORER_CONSTRAINTS: dict = {
@@ -55,8 +62,9 @@ class _DisparityScorer(_BaseScorer):
     ) -> None:
         self._indicator = indicator
         self._sensitive_columns = sensitive_columns
+        weighted = "sample_weight" in signature(indicator).parameters
         super().__init__(
-            score_func=partial(_score, indicator),
+            score_func=partial(_score if weighted else _unweighted_score, indicator),
             sign=-1,
             kwargs=options,
             response_method=response_method,
@@ -103,17 +111,26 @@ def _score(
     sample_weight: Any = None,
     **options: Any,
 ) -> float:
+    """Return an indicator that takes weights; its signature tells what can be routed."""
+    options["sample_weight"] = sample_weight
+    return _unweighted_score(
+        indicator, y_true, y_pred, sensitive_features=sensitive_features, **options
+    )
+
+
+def _unweighted_score(
+    indicator: Callable[..., float],
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any = None,
+    **options: Any,
+) -> float:
     """Return the indicator, or NaN with a warning where a small fold does not define it."""
     if sensitive_features is None:
         raise ValueError(_NO_ATTRIBUTE.format(factory=_factory(indicator)))
     try:
-        return indicator(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            **options,
-        )
+        return indicator(y_true, y_pred, sensitive_features=sensitive_features, **options)
     except RankDeficientKernelError as error:
         warnings.warn(f"{error} The score is NaN.", UndefinedMetricWarning, stacklevel=2)
         return float("nan")
@@ -299,3 +316,59 @@ def make_binned_didi_scorer(
     """
     options = {"bins": bins, "relative": relative, "task": task, "pos_label": pos_label}
     return _DisparityScorer(binned_didi, options, sensitive_columns, response_method)
+
+
+@validate_params(
+    {
+        **_SCORER_CONSTRAINTS,
+        "method": [StrOptions({"kde", "chi2", "kernel"})],
+        "degree": KERNEL_CONSTRAINTS["degree"],
+        "relative": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_hgr_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    method: str = "kde",
+    degree: int = 3,
+    relative: bool = False,
+    pos_label: Any = None,
+) -> _DisparityScorer:
+    """Scorer of :func:`hgr`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute; see :func:`make_gedi_scorer`.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured; see :func:`make_gedi_scorer`.
+    method : {"kde", "chi2", "kernel"}, default="kde"
+        How the dependence is estimated; see :func:`hgr`.
+    degree : int, default=3
+        Degree of the polynomials of ``method="kernel"``.
+    relative : bool, default=False
+        Divide by the value of the original targets.
+    pos_label : object, default=None
+        The label that counts as 1.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined. It
+        takes no weights.
+
+    See Also
+    --------
+    hgr : The indicator.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import make_hgr_scorer
+    >>> make_hgr_scorer(sensitive_columns="age", method="chi2")
+    make_hgr_scorer(sensitive_columns='age', ..., greater_is_better=False)
+    """
+    options = {"method": method, "degree": degree, "relative": relative, "pos_label": pos_label}
+    return _DisparityScorer(hgr, options, sensitive_columns, response_method)

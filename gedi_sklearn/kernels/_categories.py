@@ -1,0 +1,125 @@
+"""Categorical attributes: indicators of their levels, with a reference level left out."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from ._moments import list_monomials
+from ._transformers import PolynomialKernel
+
+__all__ = ["AttributeEncoder", "MixedPolynomialKernel"]
+
+
+class AttributeEncoder:
+    """Turn attributes of which some are categorical into columns of numbers.
+
+    A categorical attribute of g levels becomes g − 1 indicators; its first level in sorted order
+    is the reference, from which the others' coefficients are counted. Numbers stay as they are.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, m)
+        The attributes; a column counts as categorical where it holds text.
+    names : list of str, default=None
+        Their names.
+
+    Attributes
+    ----------
+    levels : list of (list of str or None)
+        Levels of every attribute but the reference; None for a numeric one.
+    names : list of str
+        One name an encoded column, e.g. "age", "race=Black".
+    attribute : ndarray of int
+        The attribute that an encoded column comes from.
+    is_indicator : ndarray of bool
+        Whether an encoded column is the indicator of a level.
+    """
+
+    def __init__(self, values: np.ndarray, names: list[str] | None = None) -> None:
+        given = [f"x{j}" for j in range(values.shape[1])] if names is None else names
+        self.levels: list[list[str] | None] = []
+        self.references: list[str | None] = []
+        self.names: list[str] = []
+        attribute: list[int] = []
+        indicator: list[bool] = []
+        for j, (name, column) in enumerate(zip(given, values.T, strict=True)):
+            if is_categorical(column):
+                reference, *levels = sorted(set(map(str, column)))
+                self.levels.append(levels)
+                self.references.append(reference)
+                self.names += [f"{name}={level}" for level in levels]
+            else:
+                self.levels.append(None)
+                self.references.append(None)
+                self.names.append(name)
+            added = len(self.names) - len(attribute)
+            attribute += [j] * added
+            indicator += [self.levels[-1] is not None] * added
+        self.attribute = np.asarray(attribute, dtype=int)
+        self.is_indicator = np.asarray(indicator, dtype=bool)
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Return the encoded columns, shape (n, m'); a level that was not seen is an error."""
+        columns = []
+        for column, levels, reference in zip(values.T, self.levels, self.references, strict=True):
+            if levels is None:
+                columns.append(column.astype(np.float64))
+                continue
+            labels = np.asarray([str(label) for label in column])
+            unknown = sorted(set(labels.tolist()) - {reference, *levels})
+            if unknown:
+                raise ValueError(f"sensitive_features holds levels not seen before: {unknown}.")
+            columns += [(labels == level).astype(np.float64) for level in levels]
+        return np.column_stack(columns) if columns else np.zeros((len(values), 0))
+
+
+def is_categorical(column: np.ndarray) -> bool:
+    """Tell whether a column of an attribute holds levels and not numbers."""
+    if column.dtype.kind == "O":
+        return not all(isinstance(value, (Number, np.bool_)) for value in column)
+    return column.dtype.kind in "USTV"
+
+
+class MixedPolynomialKernel(PolynomialKernel):
+    """Polynomial kernel of attributes of which some are indicators of levels.
+
+    An indicator is its own square, and two levels of one attribute exclude each other, so a
+    monomial holds at most one indicator of each attribute, at power 1. Indicators are never
+    standardised: a coefficient is the gap of a level to the reference level.
+
+    Parameters
+    ----------
+    degree : int, default=1
+        Highest total degree.
+    standardize : bool, default=False
+        Whether numeric attributes are standardised.
+    encoder : AttributeEncoder
+        Says which columns are indicators, and of which attribute.
+    """
+
+    def __init__(
+        self, degree: int = 1, *, standardize: bool = False, encoder: AttributeEncoder | None = None
+    ) -> None:
+        super().__init__(degree, standardize=standardize)
+        self.encoder = encoder
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MixedPolynomialKernel:
+        """Learn the moments of the numeric attributes; see :meth:`PolynomialKernel.fit`."""
+        X = validate_data(self, X, dtype=np.float64)
+        super().fit(X, sample_weight=sample_weight)
+        encoder = self.encoder
+        if encoder is None:
+            return self
+        powers = list_monomials(X.shape[1], self.degree)
+        indicators = np.where(encoder.is_indicator, powers, 0)
+        one_each = np.ones(len(powers), dtype=bool)
+        for j in np.unique(encoder.attribute[encoder.is_indicator]):
+            one_each &= indicators[:, encoder.attribute == j].sum(axis=1) <= 1
+        self.powers_ = powers[one_each]
+        self.mean_ = np.where(encoder.is_indicator, 0.0, self.mean_)
+        self.scale_ = np.where(encoder.is_indicator, 1.0, self.scale_)
+        return self
