@@ -135,7 +135,8 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
         named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
         # A name missing on one side is only worth a warning; most inner estimators give it
         # themselves, and the user should read it once.
-        if named == seen or not hasattr(self.estimator_, "n_features_in_"):
+        inner = getattr(self, "estimator_", None)
+        if named == seen or not hasattr(inner, "n_features_in_"):
             _check_feature_names(self, X, reset=False)
         if getattr(X, "ndim", 2) == 2:  # of another shape the inner estimator knows what to say
             _check_n_features(self, X, reset=False)

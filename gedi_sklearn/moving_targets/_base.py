@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,15 +22,14 @@ from ..projection._projection import PROJECTION_CONSTRAINTS
 from ._history import History
 from ._learner import Learner
 from ._master import Master
+from ._rules import Kept, StopRule
+from ._validation_data import ValidationData
+from ._words import constraint_in_words
 
 # Parameters whose other values are not built yet, with the one value that is.
 _RESERVED: dict[str, Any] = {
     "cv": "train",
     "method": "moving_targets",
-    "tol": None,
-    "n_iter_no_change": None,
-    "select": "last",
-    "warm_start": False,
     "conditional_on": None,
     "n_jobs": None,
 }
@@ -143,6 +143,9 @@ class BaseMovingTargets(MetaEstimator):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sensitive_features_val: Any = None,
         **fit_params: Any,
     ) -> BaseMovingTargets:
         """Fit the inner estimator on targets that satisfy the constraint.
@@ -159,6 +162,14 @@ class BaseMovingTargets(MetaEstimator):
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows: in every fit of the inner estimator, in the loss of the
             projection and in the moments of the kernel. A row of weight 0 does not count.
+        X_val : array-like of shape (n_val, p), default=None
+            Rows to watch and not to learn from: each fit's score on them (R² or accuracy) and
+            the indicator of its predictions there, in the units of the training rows' kernel,
+            become `validation_score` and `validation_gedi` in `history_`.
+        y_val : array-like of shape (n_val,), default=None
+            Targets of `X_val`.
+        sensitive_features_val : array-like of shape (n_val,) or (n_val, m), default=None
+            Attribute of `X_val`; None where `sensitive_columns` names it.
         **fit_params : dict
             Further keywords of the inner estimator's `fit`.
 
@@ -185,30 +196,44 @@ class BaseMovingTargets(MetaEstimator):
         loss = self._resolve_loss()
         learner = self._make_learner(self._inner_X(X), keywords, rng, loss)
         master = Master(y, attribute, loss=loss, sample_weight=weight, **self._master_options(rng))
+        held_out = self._check_held_out(X_val, y_val, sensitive_features_val, learner, master)
 
-        with master, History(master, y, weight, loss) as history:
+        with master, History(master, y, weight, loss, held_out, self.verbose > 0) as history:
             targets = y
             if self.init == "projection" and not master.allows(y):
                 targets = master.solve()
             fit = learner.fit(targets)
             history.record(0, np.nan, targets, fit)
+            kept = Kept.of(0, targets, fit, master, history.last_loss)
+            stop = StopRule(y, weight, self.tol, self.n_iter_no_change)
 
-            n_iter = 0
-            if not (master.allows(y) and master.allows(fit.predictions)):
-                n_iter = self.max_iter
-            for iteration in range(1, n_iter + 1):
+            is_fair = master.allows(y) and master.allows(fit.predictions)
+            for iteration in range(1, 1 if is_fair else self.max_iter + 1):
                 target_weight = self._resolve_target_weight(iteration)
                 targets = master.solve(fit.scores, target_weight)
                 fit = learner.fit(targets)
                 history.record(iteration, target_weight, targets, fit)
+                kept = kept.or_later(
+                    Kept.of(iteration, targets, fit, master, history.last_loss), self.select
+                )
+                if stop.reached(targets):
+                    break
 
         master.warn_early_stops()
-        self.estimator_ = fit.estimator
-        self.targets_ = learner.decode(targets)
+        kept.fit.warn_collapse(y, weight)
+        self._set_fitted(learner, master, kept, history)
+        return self
+
+    def _set_fitted(self, learner: Learner, master: Master, kept: Kept, history: History) -> None:
+        """Set the fitted attributes; nothing of the solver, no row of the kernel stays."""
+        self.estimator_ = kept.fit.estimator
+        self.targets_ = learner.decode(kept.targets)
+        self.selected_iteration_ = kept.iteration
         self.kernel_, self.constraint_ = master.kernel, master.constraint
         self.threshold_, self.reference_ = master.threshold, master.reference
-        self.solver_, self.n_iter_, self.history_ = master.solver, n_iter, history.as_arrays()
-        return self
+        self.solver_ = master.solver
+        self.history_ = history.as_arrays()
+        self.n_iter_ = len(history.entries) - 1
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict with the fitted inner estimator; the attribute is not asked for.
@@ -226,9 +251,41 @@ class BaseMovingTargets(MetaEstimator):
         self._check_columns(X)
         return self.estimator_.predict(self._inner_X(X))
 
+    def _repr_html_inner(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return what notebooks and IPython show: the parameters, and the constraint in words."""
+        bundle, words = super()._repr_mimebundle_(**kwargs), constraint_in_words(self)
+        if "text/html" in bundle:
+            bundle["text/html"] += f"<p>{escape(words)}</p>"
+        return {**bundle, "text/plain": f"{bundle['text/plain']}\n{words}"}
+
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the targets as the projection takes them, shape (n,)."""
         raise NotImplementedError
+
+    def _check_more_targets(self, y: Any) -> np.ndarray:
+        """Return targets of other rows in the same encoding, shape (n,)."""
+        raise NotImplementedError
+
+    def _check_held_out(
+        self, X: Any, y: Any, sensitive_features: Any, learner: Learner, master: Master
+    ) -> ValidationData | None:
+        """Return the validation data, or None where there are none."""
+        if X is None and y is None and sensitive_features is None:
+            return None
+        if X is None or y is None:
+            raise ValueError(
+                "validation data need both X_val and y_val (and sensitive_features_val unless "
+                f"sensitive_columns is set); got X_val={type(X).__name__}, "
+                f"y_val={type(y).__name__}."
+            )
+        self._check_columns(X)
+        y = self._check_more_targets(y)
+        check_consistent_length(X, y)
+        attribute = self._check_attribute(X, sensitive_features, len(y))
+        return ValidationData(learner, self._inner_X(X), y, attribute, master.kernel)
 
     def _make_learner(
         self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
@@ -264,7 +321,8 @@ class BaseMovingTargets(MetaEstimator):
             "time_limit",
         )
         seed = None if rng is None else rng.randint(np.iinfo(np.int32).max)
-        return {**{name: getattr(self, name) for name in names}, "random_state": seed}
+        shared = {name: getattr(self, name) for name in names}
+        return {**shared, "random_state": seed, "verbose": self.verbose}
 
     def _resolve_target_weight(self, iteration: int) -> float:
         """Return the weight of y in the projection of an iteration, counted from 1."""

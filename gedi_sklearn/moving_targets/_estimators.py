@@ -82,14 +82,23 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         `random_state` parameters, and the projection another. None leaves the inner
         estimator's seeds as they are and fixes those of the projection.
     verbose : int, default=0
-        Reserved for progress.
+        Above 0 every iteration prints one line, above 1 the solver prints its log.
     method : "moving_targets", default="moving_targets"
         Reserved.
-    tol, n_iter_no_change, conditional_on, n_jobs : None
-        Reserved.
-    select : "last", default="last"
-        Reserved.
-    warm_start : False
+    tol : float, default=None
+        Stop once the targets change by no more than this between iterations, relative to the
+        deviation of y: ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖. None never stops early.
+    n_iter_no_change : int, default=None
+        How many such iterations in a row it takes; None is 1. Without `tol`, the targets must
+        not change at all.
+    select : {"last", "best"}, default="last"
+        Which iteration's fit is kept. "best" is the one of least loss among those whose
+        predictions on the training rows satisfy the constraint, or else of least violation.
+    warm_start : bool, default=False
+        Whether the inner estimator, which must have a `warm_start` of its own, goes on from its
+        last fit instead of starting afresh. An ensemble grows by as many members as it began
+        with in every iteration.
+    conditional_on, n_jobs : None
         Reserved.
 
     Attributes
@@ -97,7 +106,9 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets of the last fit; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint.
+    selected_iteration_ : int
+        The iteration that it comes from, an index of `history_`.
     kernel_ : FittedKernel or None
         The kernel with the training rows' moments; None for a constant attribute.
     constraint_ : constraint object or None
@@ -113,7 +124,8 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         `predictions_gedi`, the indicator of the targets and of the predictions on the
         training rows; `loss_predictions` and `loss_targets`, their mean loss against y;
         `n_changed`, the number of targets that differ from y; `fit_seconds` (fitting and
-        predicting) and `projection_seconds`.
+        predicting) and `projection_seconds`; with validation data, `validation_score` and
+        `validation_gedi`.
     n_iter_ : int
         Number of projections after the first fit; 0 where neither the targets nor the
         predictions of the first fit violate the constraint.
@@ -169,13 +181,16 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         _require_targets(self, y)
         return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1)
 
+    def _check_more_targets(self, y: Any) -> np.ndarray:
+        return check_numbers(column_or_1d(y, warn=True), "y_val", n_columns=1)
+
     def _resolve_loss(self) -> str:
         return "squared_error" if self.loss == "auto" else self.loss
 
     def _make_learner(
         self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
     ) -> Learner:
-        return Learner(self._inner_estimator(), X, fit_params, rng)
+        return Learner(self._inner_estimator(), X, fit_params, rng, self.warm_start)
 
 
 def _inner_has(method: str) -> Any:
@@ -254,14 +269,23 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         `random_state` parameters, and the projection another. None leaves the inner
         estimator's seeds as they are and fixes those of the projection.
     verbose : int, default=0
-        Reserved for progress.
+        Above 0 every iteration prints one line, above 1 the solver prints its log.
     method : "moving_targets", default="moving_targets"
         Reserved.
-    tol, n_iter_no_change, conditional_on, n_jobs : None
-        Reserved.
-    select : "last", default="last"
-        Reserved.
-    warm_start : False
+    tol : float, default=None
+        Stop once the targets change by no more than this between iterations, relative to the
+        deviation of y: ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖. None never stops early.
+    n_iter_no_change : int, default=None
+        How many such iterations in a row it takes; None is 1. Without `tol`, the targets must
+        not change at all.
+    select : {"last", "best"}, default="last"
+        Which iteration's fit is kept. "best" is the one of least loss among those whose
+        predictions on the training rows satisfy the constraint, or else of least violation.
+    warm_start : bool, default=False
+        Whether the inner estimator, which must have a `warm_start` of its own, goes on from its
+        last fit instead of starting afresh. An ensemble grows by as many members as it began
+        with in every iteration.
+    conditional_on, n_jobs : None
         Reserved.
 
     Attributes
@@ -269,7 +293,9 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets of the last fit; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint.
+    selected_iteration_ : int
+        The iteration that it comes from, an index of `history_`.
     kernel_ : FittedKernel or None
         The kernel with the training rows' moments; None for a constant attribute.
     constraint_ : constraint object or None
@@ -285,7 +311,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         `predictions_gedi`, the indicator of the targets and of the predictions on the
         training rows; `loss_predictions` and `loss_targets`, their mean loss against y;
         `n_changed`, the number of targets that differ from y; `fit_seconds` (fitting and
-        predicting) and `projection_seconds`.
+        predicting) and `projection_seconds`; with validation data, `validation_score` and
+        `validation_gedi`.
     n_iter_ : int
         Number of projections after the first fit; 0 where neither the targets nor the
         predictions of the first fit violate the constraint.
@@ -369,6 +396,16 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
             )
         return codes
 
+    def _check_more_targets(self, y: Any) -> np.ndarray:
+        labels = check_labels(column_or_1d(y, warn=True), "y_val")
+        unknown = np.setdiff1d(labels, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"y_val holds {unknown.tolist()}, which are not among the classes of y, "
+                f"{self.classes_.tolist()}."
+            )
+        return (labels == self.classes_[1]).astype(int)
+
     def _resolve_loss(self) -> str:
         return "hamming" if self.loss == "auto" else self.loss
 
@@ -380,6 +417,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
             X,
             fit_params,
             rng,
+            self.warm_start,
             classes=self.classes_,
             response_method=self.response_method,
             loss=loss,

@@ -8,6 +8,7 @@ import numpy as np
 
 from ._learner import LearnerFit
 from ._master import Master
+from ._validation_data import ValidationData
 
 # The fields of an entry, in the order of `history_`, with what they hold where there was no
 # projection.
@@ -47,13 +48,27 @@ class History:
         Sample weights.
     loss : str
         The loss in which targets and predictions are compared with `y`.
+    validation : ValidationData or None
+        Adds its fields to every entry.
+    verbose : bool
+        Whether every entry is printed as a line.
     """
 
-    def __init__(self, master: Master, y: np.ndarray, weight: np.ndarray | None, loss: str) -> None:
+    def __init__(
+        self,
+        master: Master,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        loss: str,
+        validation: ValidationData | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.master = master
         self.y = y
         self.weight = weight
         self.loss = loss
+        self.validation = validation
+        self.verbose = verbose
         self.entries: list[dict[str, Any]] = []
 
     def __enter__(self) -> History:
@@ -66,10 +81,11 @@ class History:
     def record(
         self, iteration: int, target_weight: float, targets: np.ndarray, fit: LearnerFit
     ) -> None:
-        """Append one entry: the last projection and the fit on its targets."""
+        """Append one entry, the last projection and the fit on its targets, and print it."""
         result = self.master.take_last()
         projected = {} if result is None else {f: getattr(result, f) for f in _OF_THE_PROJECTION}
         judged = fit.scores if self.loss == "log_loss" else fit.predictions
+        measured = {} if self.validation is None else self.validation.measure(fit.estimator)
         self.entries.append(
             {
                 **_BLANK,
@@ -83,12 +99,21 @@ class History:
                 "n_changed": int((targets != self.y).sum()),
                 "fit_seconds": fit.seconds,
                 "projection_seconds": self.master.take_seconds(),
+                **measured,
             }
         )
+        if self.verbose:
+            print(_line(self.entries[-1]))
 
     def as_arrays(self) -> dict[str, np.ndarray]:
         """Return the entries as equally long arrays, one a field."""
-        return {field: np.array([entry[field] for entry in self.entries]) for field in _BLANK}
+        fields = self.entries[0] if self.entries else _BLANK
+        return {field: np.array([entry[field] for entry in self.entries]) for field in fields}
+
+    @property
+    def last_loss(self) -> float:
+        """The loss of the last fit's predictions against y."""
+        return self.entries[-1]["loss_predictions"]
 
 
 def mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
@@ -101,3 +126,22 @@ def mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray |
     else:
         losses = distance
     return float(np.average(losses, weights=weight))
+
+
+def _line(entry: dict[str, Any]) -> str:
+    """Return an entry as one line, in columns of fixed width."""
+    columns = [
+        f"[Moving Targets] {entry['iteration']:>3}",
+        f"{entry['status'] or 'first fit':<11}",
+        f"GeDI of targets {entry['targets_gedi']:<9.4g}",
+        f"of predictions {entry['predictions_gedi']:<9.4g}",
+        f"loss {entry['loss_predictions']:<9.4g}",
+        f"changed {entry['n_changed']:>7}",
+    ]
+    if "validation_score" in entry:
+        columns += [
+            f"validation score {entry['validation_score']:<9.4g}",
+            f"GeDI {entry['validation_gedi']:<9.4g}",
+        ]
+    seconds = f"{entry['fit_seconds']:.2f} s + {entry['projection_seconds']:.2f} s"
+    return "  ".join([*columns, seconds])

@@ -1,14 +1,20 @@
-"""The learner's side of Moving Targets: fresh clones fitted on changing targets."""
+"""The learner's side of Moving Targets: clones fitted on changing targets."""
 
 from __future__ import annotations
 
+import copy
+import warnings
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from .._validation import check_numbers
+
+# Predictions that differ by less than this share of the range of y are one value and rounding.
+_ONE_VALUE = 1e-9
 
 
 class LearnerFit(NamedTuple):
@@ -31,9 +37,25 @@ class LearnerFit(NamedTuple):
     scores: np.ndarray
     seconds: float
 
+    def warn_collapse(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Warn where the predictions are one value, and the targets y were not."""
+        counted = slice(None) if weight is None else weight > 0
+        spread = np.ptp(y[counted])
+        if np.ptp(self.predictions[counted]) <= _ONE_VALUE * spread and spread > 0:
+            warnings.warn(
+                f"the fitted {type(self.estimator).__name__} predicts one value for every "
+                "training row: the model has collapsed. A constant satisfies any constraint. "
+                "Raise `threshold`, give the inner estimator features beside the attribute, or "
+                "use select='best'.",
+                UserWarning,
+                stacklevel=3,
+            )
+
 
 class Learner:
     """Fits clones of an estimator on the same X and with the same keywords.
+
+    A clone is fresh, or with `warm_start` goes on from the last one.
 
     Parameters
     ----------
@@ -45,7 +67,16 @@ class Learner:
         Keywords of their `fit`.
     rng : RandomState or None
         Gives each clone one seed; None leaves the estimator's own seeds.
+    warm_start : bool
+        Whether a clone goes on from the last one.
+
+    Raises
+    ------
+    ValueError
+        If `warm_start` is asked of an estimator that has no such parameter.
     """
+
+    is_classifier = False
 
     def __init__(
         self,
@@ -53,32 +84,51 @@ class Learner:
         X: Any,
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
+        warm_start: bool = False,
     ) -> None:
+        if warm_start and "warm_start" not in estimator.get_params(deep=False):
+            raise ValueError(
+                f"warm_start=True needs an inner estimator with a parameter `warm_start`; "
+                f"{type(estimator).__name__} has none. Leave `warm_start` at False."
+            )
         self.estimator = estimator
         self.X = X
         self.fit_params = fit_params
         self.rng = rng
+        self.warm_start = warm_start
+        self._last: Any = None
 
     def fit(self, targets: np.ndarray) -> LearnerFit:
-        """Fit a fresh clone on `targets`, shape (n,), and predict the training rows."""
+        """Fit a clone on `targets`, shape (n,), and predict the training rows."""
         start = perf_counter()
-        estimator = clone(self.estimator)
+        estimator = self._next_estimator()
         if self.rng is not None:
             seed = self.rng.randint(np.iinfo(np.int32).max)
             _set_seed(estimator, seed)
         estimator.fit(self.X, self.decode(targets), **self.fit_params)
-        predictions = self.predictions(estimator)
+        self._last = estimator
+        predictions = self.predictions(estimator, self.X)
         scores = self.scores(estimator, predictions)
         return LearnerFit(estimator, predictions, scores, perf_counter() - start)
+
+    def _next_estimator(self) -> Any:
+        if not self.warm_start:
+            return clone(self.estimator)
+        if self._last is None:
+            return clone(self.estimator).set_params(warm_start=True)
+        # A copy, so that the earlier fit stays what it was.
+        estimator = copy.deepcopy(self._last)
+        _grow(estimator, self.estimator)
+        return estimator
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
         """Return targets as the estimator is to see them."""
         return targets
 
-    def predictions(self, estimator: Any) -> np.ndarray:
-        """Return the predictions on the training rows, as the projection is to see them."""
+    def predictions(self, estimator: Any, X: Any) -> np.ndarray:
+        """Return the predictions for X as the projection is to see them."""
         name = f"the predictions of {type(estimator).__name__}"
-        return check_numbers(estimator.predict(self.X), name, n_columns=1)
+        return check_numbers(estimator.predict(X), name, n_columns=1)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
         """Return what the master is to come close to."""
@@ -90,7 +140,7 @@ class ClassifierLearner(Learner):
 
     Parameters
     ----------
-    estimator, X, fit_params, rng
+    estimator, X, fit_params, rng, warm_start
         As for `Learner`.
     classes : ndarray of shape (2,)
         The labels of 0 and 1.
@@ -100,18 +150,21 @@ class ClassifierLearner(Learner):
         How it compares that; log loss needs probabilities.
     """
 
+    is_classifier = True
+
     def __init__(
         self,
         estimator: Any,
         X: Any,
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
+        warm_start: bool = False,
         *,
         classes: np.ndarray,
         response_method: str,
         loss: str,
     ) -> None:
-        super().__init__(estimator, X, fit_params, rng)
+        super().__init__(estimator, X, fit_params, rng, warm_start)
         self.classes = classes
         self.response_method = response_method
         self.loss = loss
@@ -120,9 +173,9 @@ class ClassifierLearner(Learner):
         """Return the labels of targets given as 0 and 1."""
         return self.classes[targets]
 
-    def predictions(self, estimator: Any) -> np.ndarray:
+    def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return 1 where the second class is predicted, else 0."""
-        return (np.asarray(estimator.predict(self.X)).ravel() == self.classes[1]).astype(int)
+        return (np.asarray(estimator.predict(X)).ravel() == self.classes[1]).astype(int)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
         """Return the probabilities of the second class, or the predictions.
@@ -156,3 +209,15 @@ def _set_seed(estimator: Any, seed: int) -> None:
     ]
     if names:
         estimator.set_params(**dict.fromkeys(names, seed))
+
+
+def _grow(estimator: Any, base: Any) -> None:
+    """Make room for as many new members as an ensemble began with.
+
+    At an unchanged size a warm start adds nothing, and the targets would be ignored.
+    """
+    is_histogram = isinstance(base, (HistGradientBoostingRegressor, HistGradientBoostingClassifier))
+    size = "max_iter" if is_histogram else "n_estimators"
+    known = base.get_params(deep=False)
+    if size in known:
+        estimator.set_params(**{size: getattr(estimator, size) + known[size]})

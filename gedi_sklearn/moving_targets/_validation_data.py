@@ -1,0 +1,54 @@
+"""What the learner does on rows that it was not fitted on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import r2_score
+
+from ..kernels import FittedKernel, fit_kernel
+from ._learner import Learner
+
+
+class ValidationData:
+    """Scores every fit on held-out rows, in the units of the training rows' indicator.
+
+    Parameters
+    ----------
+    learner : Learner
+        Reads predictions.
+    X : array-like of shape (n, p)
+        As the inner estimator takes it.
+    y : ndarray of shape (n,)
+        Targets, classes as 0 and 1.
+    attribute : ndarray of shape (n, m)
+        The protected attribute.
+    kernel : FittedKernel or None
+        The kernel of the training rows; None for a constant attribute.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        X: Any,
+        y: np.ndarray,
+        attribute: np.ndarray,
+        kernel: FittedKernel | None,
+    ) -> None:
+        self.learner = learner
+        self.X = X
+        self.y = y
+        self.design = None if kernel is None else fit_kernel(kernel.transform(attribute), attribute)
+
+    def measure(self, estimator: Any) -> dict[str, float]:
+        """Return the score (R², accuracy) and the indicator of a fitted estimator."""
+        predictions = self.learner.predictions(estimator, self.X)
+        if self.learner.is_classifier:
+            score = float(np.mean(predictions == self.y))
+        else:
+            score = float(r2_score(self.y, predictions))
+        gedi = np.nan
+        if self.design is not None:
+            gedi = float(np.abs(self.design.coefficients(predictions.astype(float))).sum())
+        return {"validation_score": score, "validation_gedi": gedi}

@@ -1,0 +1,53 @@
+"""A constraint in words, for people who print a model."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ..constraints import FineConstraint
+from ..kernels import PolynomialKernel
+
+
+def constraint_in_words(model: Any) -> str:
+    """Return e.g. "‖α̃‖₁ ≤ 0.2 × GeDI-V1 of y, polynomial kernel of degree 5".
+
+    Parameters
+    ----------
+    model : object
+        With the attributes constraint, kernel, degree, threshold and relative.
+    """
+    is_object = not isinstance(model.constraint, str)
+    owner = model.constraint if is_object else model
+    is_fine = isinstance(owner, FineConstraint) if is_object else model.constraint == "fine"
+    threshold, unit = owner.threshold, _unit(owner)
+    if not is_fine:
+        bound = f"‖α̃‖₁ ≤ {threshold:g}{unit}"
+    elif isinstance(threshold, Real):
+        bound = f"|α̃₁| ≤ {threshold:g}{unit}, every other coefficient 0"
+    else:
+        bounds = ", ".join(f"{entry:g}" for entry in np.ravel(threshold))
+        bound = f"|α̃| ≤ ({bounds}){unit}"
+    return f"{bound}, {_kernel(owner)}"
+
+
+def _unit(owner: Any) -> str:
+    if owner.relative is False:
+        return ""
+    if owner.kernel == "polynomial" or isinstance(owner.kernel, PolynomialKernel):
+        return f" × GeDI-V{int(owner.relative)} of y"
+    return " × GeDI of y"
+
+
+def _kernel(owner: Any) -> str:
+    kernel = owner.kernel
+    if isinstance(kernel, str):
+        word = {"polynomial": "degree", "fourier": "order"}[kernel]
+        name = {"polynomial": "polynomial", "fourier": "Fourier"}[kernel]
+        return f"{name} kernel of {word} {owner.degree}"
+    if isinstance(kernel, PolynomialKernel):
+        scale = ", standardised" if kernel.standardize else ""
+        return f"polynomial kernel of degree {kernel.degree}{scale}"
+    return f"kernel {kernel!r}"

@@ -1,0 +1,281 @@
+"""Moving Targets: early stop, selection, warm start, held-out data, and what is shown."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import SplineTransformer
+
+from gedi_sklearn import (
+    CoarseConstraint,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    PolynomialKernel,
+)
+from gedi_sklearn.metrics import gedi
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    attribute = rng.uniform(-1.5, 1.5, 120)
+    X = np.c_[attribute, rng.normal(size=(120, 2))]
+    t = attribute + X[:, 1] + 0.5 * rng.normal(size=120)
+    return X, t, (t > 0).astype(int), attribute
+
+
+def forest(**params):
+    return RandomForestRegressor(n_estimators=5, random_state=0, **params)
+
+
+# --- early stop -------------------------------------------------------------------------------
+
+
+def test_stops_once_the_targets_settle(data):
+    X, t, _, _ = data
+    # A linear model reproduces what it was fitted on, so a constant weight leads to a limit.
+    model = MovingTargetsRegressor(sensitive_columns=0, max_iter=50, target_weight=1.0)
+    stopped = clone(model).set_params(tol=1e-3).fit(X, t)
+    assert 1 < stopped.n_iter_ < 50
+    assert len(stopped.history_["iteration"]) == stopped.n_iter_ + 1
+
+    before = clone(model).set_params(max_iter=stopped.n_iter_ - 1).fit(X, t)
+    change = np.linalg.norm(stopped.targets_ - before.targets_)
+    assert change <= 1e-3 * np.linalg.norm(t - t.mean())
+
+    patient = clone(model).set_params(tol=1e-3, n_iter_no_change=3).fit(X, t)
+    assert patient.n_iter_ == stopped.n_iter_ + 2
+    assert clone(model).set_params(max_iter=12).fit(X, t).n_iter_ == 12
+
+
+def test_unchanged_labels_stop(data):
+    X, _, y, _ = data
+    model = MovingTargetsClassifier(sensitive_columns=0, max_iter=40, target_weight=3.0)
+    stopped = model.set_params(n_iter_no_change=1).fit(X, y)
+    assert stopped.n_iter_ < 40
+    before = clone(model).set_params(max_iter=stopped.n_iter_ - 1).fit(X, y)
+    assert_array_equal(stopped.targets_, before.targets_)
+
+
+# --- selection --------------------------------------------------------------------------------
+
+
+def violation(predictions, model, attribute):
+    return max(0.0, gedi(predictions, sensitive_features=attribute) - model.threshold_)
+
+
+def test_best_has_the_least_loss_within_the_threshold(data):
+    X, t, _, _ = data
+    model = MovingTargetsRegressor(sensitive_columns=0, max_iter=8, select="best").fit(X, t)
+    history = model.history_
+    allowed = history["predictions_gedi"] <= model.threshold_ * (1 + 1e-9)
+    allowed[0] = False
+    assert allowed.any()
+    losses = np.where(allowed, history["loss_predictions"], np.inf)
+    assert model.selected_iteration_ == losses.argmin()
+    assert_allclose(np.mean((model.predict(X) - t) ** 2), losses.min())
+    last = clone(model).set_params(select="last").fit(X, t)
+    assert last.selected_iteration_ == last.n_iter_ == 8
+
+
+def test_best_has_the_least_violation_otherwise(data):
+    X, t, _, _ = data
+    model = MovingTargetsRegressor(
+        forest(max_depth=3), sensitive_columns=0, max_iter=6, threshold=1e-3, select="best"
+    ).fit(X, t)
+    indicators = model.history_["predictions_gedi"][1:]
+    assert (indicators > model.threshold_).all()
+    assert model.selected_iteration_ == 1 + indicators.argmin()
+    assert_allclose(gedi(model.predict(X), sensitive_features=X[:, 0]), indicators.min())
+    assert gedi(model.targets_, sensitive_features=X[:, 0]) <= model.threshold_ * (1 + 1e-9)
+
+
+# --- warm start -------------------------------------------------------------------------------
+
+
+def test_warm_start_goes_on_from_the_last_fit(data):
+    X, t, _, _ = data
+    # Stops after a few epochs, as if converged, so there is something left to go on with.
+    network = MLPRegressor(hidden_layer_sizes=(8,), tol=1e9, n_iter_no_change=3, random_state=0)
+    options = {"sensitive_columns": 0, "max_iter": 4, "warm_start": True}
+    model = MovingTargetsRegressor(network, **options).fit(X, t)
+    assert network.warm_start is False
+    assert model.estimator_.warm_start is True
+    cold = MovingTargetsRegressor(network, **{**options, "warm_start": False}).fit(X, t)
+    losses = model.history_["loss_predictions"], cold.history_["loss_predictions"]
+    assert losses[0][0] == losses[1][0]
+    assert not np.array_equal(*losses)
+
+
+@pytest.mark.parametrize(
+    ("inner", "size"),
+    [
+        (GradientBoostingRegressor(n_estimators=7, random_state=0), "n_estimators"),
+        (HistGradientBoostingRegressor(max_iter=7, random_state=0), "max_iter"),
+        (forest().set_params(n_estimators=7), "n_estimators"),
+    ],
+)
+def test_warm_ensembles_grow(data, inner, size):
+    X, t, _, _ = data
+    model = MovingTargetsRegressor(inner, sensitive_columns=0, max_iter=3, warm_start=True)
+    model.fit(X, t)
+    assert getattr(model.estimator_, size) == 7 * 4
+    assert getattr(inner, size) == 7
+    assert len(set(model.history_["predictions_gedi"])) == 4
+
+
+def test_best_of_a_warm_start_is_kept_as_it_was(data):
+    X, t, _, _ = data
+    inner = GradientBoostingRegressor(n_estimators=5, random_state=0)
+    model = MovingTargetsRegressor(
+        inner, sensitive_columns=0, max_iter=5, warm_start=True, select="best"
+    ).fit(X, t)
+    loss = model.history_["loss_predictions"][model.selected_iteration_]
+    assert_allclose(np.mean((model.predict(X) - t) ** 2), loss)
+
+
+def test_warm_start_needs_an_inner_warm_start(data):
+    X, t, _, _ = data
+    with pytest.raises(ValueError, match="LinearRegression has none"):
+        MovingTargetsRegressor(sensitive_columns=0, warm_start=True).fit(X, t)
+
+
+# --- collapse ---------------------------------------------------------------------------------
+
+
+def test_collapse_is_named(data):
+    _, t, y, attribute = data
+    alone = attribute[:, None]
+    with pytest.warns(UserWarning, match="LinearRegression predicts one value"):
+        MovingTargetsRegressor(threshold=0.0, sensitive_columns=0, max_iter=1).fit(
+            alone, np.round(t)
+        )
+    with pytest.warns(UserWarning, match="LogisticRegression predicts one value"):
+        MovingTargetsClassifier(LogisticRegression(C=1e-9), max_iter=1).fit(
+            alone, np.r_[np.ones(100), y[100:]], sensitive_features=attribute
+        )
+
+
+# --- held-out data ----------------------------------------------------------------------------
+
+
+def test_held_out_rows_are_watched(data):
+    X, t, y, _ = data
+    train, test = slice(0, 80), slice(80, None)
+    for model, target in (
+        (MovingTargetsRegressor(forest()), t),
+        (MovingTargetsClassifier(), np.where(y, "yes", "no")),
+    ):
+        model.set_params(sensitive_columns=0, max_iter=3)
+        plain = clone(model).fit(X[train], target[train])
+        assert "validation_score" not in plain.history_
+        model.fit(X[train], target[train], X_val=X[test], y_val=target[test])
+        assert_array_equal(model.predict(X), plain.predict(X))
+        history = model.history_
+        assert list(history)[-2:] == ["validation_score", "validation_gedi"]
+        assert len(history["validation_score"]) == 4
+        assert_allclose(history["validation_score"][-1], model.score(X[test], target[test]))
+        predictions = model.predict(X[test])
+        options = {"pos_label": "yes"} if target is not t else {}
+        assert_allclose(
+            history["validation_gedi"][-1],
+            gedi(predictions, sensitive_features=X[test, 0], **options),
+        )
+
+
+def test_held_out_indicator_is_in_the_units_of_training(data):
+    X, t, _, attribute = data
+    kernel = PolynomialKernel(1, standardize=True)
+    model = MovingTargetsRegressor(kernel=kernel, max_iter=1)
+    model.fit(
+        X[:80],
+        t[:80],
+        sensitive_features=attribute[:80],
+        X_val=X[80:],
+        y_val=t[80:],
+        sensitive_features_val=attribute[80:],
+    )
+    raw = gedi(model.predict(X[80:]), sensitive_features=attribute[80:])
+    assert_allclose(model.history_["validation_gedi"][-1], raw * attribute[:80].std())
+
+
+def test_held_out_data_are_checked(data):
+    X, t, y, _ = data
+    model = MovingTargetsRegressor(sensitive_columns=0)
+    with pytest.raises(ValueError, match="both X_val and y_val"):
+        model.fit(X, t, X_val=X)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X, t, X_val=X, y_val=t[:-1])
+    with pytest.raises(ValueError, match="features"):
+        model.fit(X, t, X_val=X[:, :2], y_val=t)
+    with pytest.raises(ValueError, match=r"y_val holds \[5\]"):
+        MovingTargetsClassifier(sensitive_columns=0).fit(X, y, X_val=X, y_val=y * 5)
+    with pytest.raises(ValueError, match="exactly one of"):
+        MovingTargetsRegressor().fit(X, t, sensitive_features=X[:, 0], X_val=X, y_val=t)
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (
+            MovingTargetsRegressor(degree=5),
+            "‖α̃‖₁ ≤ 0.2 × GeDI-V1 of y, polynomial kernel of degree 5",
+        ),
+        (
+            MovingTargetsClassifier(constraint="fine", degree=3, relative=3),
+            "|α̃₁| ≤ 0.2 × GeDI-V3 of y, every other coefficient 0, polynomial kernel of degree 3",
+        ),
+        (
+            MovingTargetsRegressor(
+                constraint="fine", degree=3, threshold=[0.1, 0, np.inf], relative=False
+            ),
+            "|α̃| ≤ (0.1, 0, inf), polynomial kernel of degree 3",
+        ),
+        (
+            MovingTargetsRegressor(
+                constraint=CoarseConstraint(kernel="fourier", degree=2, threshold=0.5)
+            ),
+            "‖α̃‖₁ ≤ 0.5 × GeDI of y, Fourier kernel of order 2",
+        ),
+        (
+            MovingTargetsRegressor(kernel=PolynomialKernel(2, standardize=True)),
+            "‖α̃‖₁ ≤ 0.2 × GeDI-V1 of y, polynomial kernel of degree 2, standardised",
+        ),
+        (
+            MovingTargetsRegressor(kernel=SplineTransformer()),
+            "‖α̃‖₁ ≤ 0.2 × GeDI of y, kernel SplineTransformer()",
+        ),
+    ],
+)
+def test_a_notebook_shows_the_constraint_in_words(model, words):
+    bundle = model._repr_mimebundle_()
+    assert bundle["text/plain"] == f"{model!r}\n{words}"
+    assert f"<p>{words}</p>" in bundle["text/html"]
+    assert "sk-estimator" in bundle["text/html"]
+    assert f"<p>{words}</p>" in model._repr_html_()
+    with config_context(display="text"):
+        assert list(model._repr_mimebundle_()) == ["text/plain"]
+
+
+def test_verbose_prints_one_aligned_line_an_iteration(data, capsys):
+    X, t, _, _ = data
+    model = MovingTargetsRegressor(LinearRegression(), sensitive_columns=0, max_iter=3)
+    model.fit(X, t)
+    assert capsys.readouterr().out == ""
+    model.set_params(verbose=1).fit(X, t, X_val=X, y_val=t)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert "first fit" in lines[0]
+    for word in ("GeDI of targets", "loss", "changed", "validation score"):
+        assert len({line.index(word) for line in lines}) == 1
