@@ -11,7 +11,7 @@ its linear rows, its membership, its violation and its support function.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -57,6 +57,15 @@ class AllowedSet:
         if self.radius is not None:
             return max(0.0, float(np.abs(v).sum()) - self.radius)
         return max(0.0, float(np.max(np.abs(v) - self.bounds, initial=0.0)))
+
+    def shrunk(self, margins: np.ndarray) -> AllowedSet:
+        """Return the set whose members may move by `margins` (r,) and stay in this one.
+
+        Where the margin exceeds the set, what is left is its centre.
+        """
+        if self.radius is not None:
+            return replace(self, radius=max(0.0, self.radius - float(margins.sum())))
+        return replace(self, bounds=np.maximum(0.0, self.bounds - margins))
 
     def support(self, direction: np.ndarray) -> float:
         """Return max over the set of direction·v, the support function."""

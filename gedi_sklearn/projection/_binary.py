@@ -12,7 +12,7 @@ the whole; the core grows until that is good enough.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,24 @@ from .._validation import check_group_codes
 from ..constraints import AllowedSet
 from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
 from ..kernels import FittedKernel, KernelDesign
-from ._highs import solve_relaxation
+from ._highs import solve_continuous
 from ._model import LinearModel, Outcome, SolverSession
+from ._relaxation import solve_relaxation
+from ._rounding import round_counts
 
 __all__ = ["BinarySolution", "BinaryTargets", "row_effects"]
 
 # Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
 # core of the last size still solves in a second or two.
-_CORE_SIZES = (200, 600, 1500)
+_CORE_SIZES = (600, 1500)
+# Groups that may take a step when the relaxation is rounded.
+_ROUNDING_POOL = 300
+# Margins to round from, in mean effects of a row; each gives another starting point.
+_ROUNDING_MARGINS = (0, 1, 2)
+# Ranges (quantiles) of the effect on a row of v whose nearest groups take turns at the front of
+# the core, and how many turns.
+_EFFECT_RANGES = 8
+_TURNS = 3
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
 _PROBABILITY_MARGIN = 1e-3
 # A count further than this from an integer is not one.
@@ -268,7 +278,13 @@ class BinaryTargets:
         size = np.diff(np.r_[start, len(order)])
         return _Groups(order, start, size, sorted_cost[start], self.effects[:, code[start]])
 
-    def _model(self, groups: _Groups, core: np.ndarray, fixed: np.ndarray) -> LinearModel:
+    def _model(
+        self,
+        groups: _Groups,
+        core: np.ndarray,
+        fixed: np.ndarray,
+        allowed: AllowedSet | None = None,
+    ) -> LinearModel:
         r"""Return the integer model of the core, given the counts of the fixed groups.
 
         Variables: the count of every group, then for a ball v⁺ and v⁻ in units of its radius::
@@ -277,14 +293,15 @@ class BinaryTargets:
                             A x + f = q(v⁺ − v⁻),  Σ(v⁺ + v⁻) ≤ 1       (ball)
                             1 ≤ Σ x + ones ≤ n − 1                      (both classes stay)
         """
+        allowed = self.allowed if allowed is None else allowed
         cost, size = groups.cost[core], groups.size[core].astype(float)
         scale = _row_scale(groups.effects)
         rows = groups.effects[:, core] / scale[:, None]
         shift = groups.effects @ fixed / scale
         ones = fixed.sum()
         both_classes = 1 - ones, len(self.y) - 1 - ones
-        if self.allowed.bounds is not None:
-            bounds = self.allowed.bounds / scale
+        if allowed.bounds is not None:
+            bounds = allowed.bounds / scale
             return LinearModel(
                 cost,
                 np.vstack([rows, np.ones(len(core))]),
@@ -294,7 +311,7 @@ class BinaryTargets:
                 len(core),
             )
         r, p = rows.shape
-        units = np.diag((self.allowed.radius or 0.0) / scale)
+        units = np.diag((allowed.radius or 0.0) / scale)
         matrix = np.zeros((r + 2, p + 2 * r))
         matrix[:r] = np.hstack([rows, -units, units])
         matrix[r, :p] = 1
@@ -309,7 +326,7 @@ class BinaryTargets:
         )
 
     def _solve_groups(self, groups: _Groups, tolerance: float) -> _Counts:
-        """Solve the relaxation, then integer models over cores that grow until the gap is met."""
+        """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         relaxation = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
         solved = solve_relaxation(relaxation)
@@ -317,65 +334,103 @@ class BinaryTargets:
             raise InfeasibleProjectionError.from_problem(**self.description)
         relaxed, row_multipliers = solved[0][: groups.n], solved[1]
         lower_bound = relaxation.lagrangian_bound(row_multipliers)
-        reduced = np.abs(relaxation.cost - row_multipliers @ relaxation.matrix)[: groups.n]
+        reduced = np.abs(relaxation.reduced_cost(row_multipliers))[: groups.n]
         multipliers = row_multipliers[: len(groups.effects)] / _row_scale(groups.effects)
         # Groups that the relaxation splits come first, whatever rounding makes of their r.
         split = np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY
-        nearest = np.lexsort((reduced, ~split))
-        best: _Counts | None = None
-        start = None if self._last is None else groups.counts(self._last)
+        nearest = _mix(np.lexsort((reduced, ~split)), groups.effects)
+        best = self._round(groups, relaxed, nearest[:_ROUNDING_POOL], lower_bound, multipliers)
         for core_size in _core_sizes(groups.n):
+            if best is not None and best.objective - best.bound <= tolerance:
+                break
             core, rest = nearest[:core_size], nearest[core_size:]
             counts = np.rint(relaxed)
             counts[core] = 0
             fixed_cost = float(groups.cost @ counts)
-            outcome, n_variables = self._solve_model(
-                self._model(groups, core, counts),
-                gap=tolerance,
-                target=lower_bound + tolerance - fixed_cost,
-                start=None if start is None else start[core],
-                deadline=deadline,
-            )
-            if outcome.status == "infeasible":
-                continue
-            assert outcome.x is not None  # _solve_model raises where a limit left no solution
-            counts[core] = self._integers(outcome.x[: len(core)])
-            # A better solution is in the core, or differs from the relaxation outside of it.
-            elsewhere = lower_bound + float(reduced[rest].min(initial=np.inf))
-            bound = max(lower_bound, min(outcome.bound + fixed_cost, elsewhere))
-            objective = float(groups.cost @ counts)
-            self._check(groups, counts)
-            if best is None or objective <= best.objective:
-                best = _Counts(counts, objective, bound, outcome.status, multipliers, n_variables)
-            start = counts
-            if objective - bound <= tolerance or outcome.status in _LIMITS:
-                break
+            model = self._model(groups, core, counts)
+            outcome = self._solve_model(model, tolerance, self._start(groups, best, core), deadline)
+            if outcome.x is not None:
+                counts[core] = self._integers(outcome.x[: len(core)])
+                # A better solution is in the core, or differs from the relaxation outside of it.
+                elsewhere = lower_bound + float(reduced[rest].min(initial=np.inf))
+                bound = max(lower_bound, min(outcome.bound + fixed_cost, elsewhere))
+                found = self._accept(
+                    groups, counts, bound, outcome.status, multipliers, len(model.cost)
+                )
+                best = found if best is None or found.objective <= best.objective else best
+            if outcome.status in _LIMITS:
+                if best is None:
+                    raise SolverLimitError.from_limit(
+                        solver=self.session.name, status=outcome.status, **self.description
+                    )
+                return replace(best, status=outcome.status, n_variables=len(model.cost))
         if best is None:
             raise InfeasibleProjectionError.from_problem(**self.description)
         return best
 
-    def _solve_model(
+    def _round(
         self,
-        model: LinearModel,
-        *,
-        gap: float,
-        target: float,
-        start: np.ndarray | None,
-        deadline: float | None,
-    ) -> tuple[Outcome, int]:
-        """Solve one integer model within what is left of the time."""
-        outcome = self.session.solve_linear(
-            model,
-            gap=gap,
-            target=target if gap else None,
-            start=start,
-            time_limit=None if deadline is None else max(deadline - time.monotonic(), 0.01),
-        )
-        if outcome.x is None and outcome.status != "infeasible":
-            raise SolverLimitError.from_limit(
-                solver=self.session.name, status=outcome.status, **self.description
+        groups: _Groups,
+        relaxed: np.ndarray,
+        pool: np.ndarray,
+        bound: float,
+        multipliers: np.ndarray,
+    ) -> _Counts | None:
+        """Return the relaxation rounded into the constraint, if a step or two lead there."""
+        margin = np.abs(groups.effects[:, pool]).mean(axis=1)
+        counts = None
+        for margins in _ROUNDING_MARGINS:
+            if margins:
+                # Start from the optimum of a smaller set: rounding then misses the set by less.
+                relaxed = self._relax_pool(groups, relaxed, pool, margins * margin)
+            counts = round_counts(
+                relaxed, groups.cost, groups.size, groups.effects, self.allowed, pool
             )
-        return outcome, len(model.cost)
+            if counts is not None:
+                break
+        if counts is None or not 1 <= counts.sum() <= len(self.y) - 1:
+            return None
+        return self._accept(groups, counts, bound, "gap", multipliers, groups.n)
+
+    def _relax_pool(
+        self, groups: _Groups, relaxed: np.ndarray, pool: np.ndarray, margins: np.ndarray
+    ) -> np.ndarray:
+        """Return the relaxation in a smaller set, if moving the pool alone leads there."""
+        fixed = np.rint(relaxed)
+        fixed[pool] = 0
+        model = self._model(groups, pool, fixed, self.allowed.shrunk(margins))
+        solved = solve_continuous(model)
+        if solved is None:
+            return relaxed
+        fixed[pool] = solved[0][: len(pool)]
+        return fixed
+
+    def _start(self, groups: _Groups, best: _Counts | None, core: np.ndarray) -> np.ndarray | None:
+        """Return counts for the solver to start from: the best so far, or the last targets."""
+        if best is not None:
+            return best.counts[core]
+        return None if self._last is None else groups.counts(self._last)[core]
+
+    def _accept(
+        self,
+        groups: _Groups,
+        counts: np.ndarray,
+        bound: float,
+        status: str,
+        multipliers: np.ndarray,
+        n_variables: int,
+    ) -> _Counts:
+        """Check counts against every constraint, and put a price on them."""
+        self._check(groups, counts)
+        objective = float(groups.cost @ counts)
+        return _Counts(counts, objective, min(bound, objective), status, multipliers, n_variables)
+
+    def _solve_model(
+        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: float | None
+    ) -> Outcome:
+        """Solve one integer model within what is left of the time."""
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.01)
+        return self.session.solve_linear(model, gap=gap, start=start, time_limit=left)
 
     def _integers(self, x: np.ndarray) -> np.ndarray:
         """Round counts, and refuse what is not near an integer."""
@@ -400,6 +455,22 @@ def _row_scale(effects: np.ndarray) -> np.ndarray:
     """Return the largest entry of every row, 1 for a row of zeros."""
     largest = np.abs(effects).max(axis=1, initial=0.0)
     return np.where(largest == 0, 1.0, largest)
+
+
+def _mix(nearest: np.ndarray, effects: np.ndarray) -> np.ndarray:
+    """Let the nearest groups of every range of effects on every row of v take turns at the front.
+
+    The nearest groups of all can have much the same attribute value; steps that together restore
+    several rows of v need different ones.
+    """
+    parts = [nearest]
+    for row in effects:
+        edges = np.quantile(row, np.linspace(0, 1, _EFFECT_RANGES + 1)[1:-1])
+        member = np.searchsorted(edges, row[nearest])
+        parts += [nearest[member == one] for one in range(_EFFECT_RANGES)]
+    turns = [part[turn] for turn in range(_TURNS) for part in parts if turn < len(part)]
+    mixed = np.r_[np.asarray(turns, dtype=int), nearest]
+    return mixed[np.sort(np.unique(mixed, return_index=True)[1])]
 
 
 def _core_sizes(n_groups: int) -> list[int]:

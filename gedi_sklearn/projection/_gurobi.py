@@ -80,7 +80,7 @@ _STATUS = {
     10: "interrupted",  # solution limit
     11: "interrupted",
     13: "gap",  # suboptimal: a feasible point, tolerances of optimality not met
-    15: "gap",  # the target that was asked for
+    15: "interrupted",  # objective limit
     16: "work_limit",
     17: "interrupted",  # memory limit
 }
@@ -148,7 +148,6 @@ class GurobiSession:
         model: LinearModel,
         *,
         gap: float,
-        target: float | None,
         start: np.ndarray | None,
         time_limit: float | None,
     ) -> Outcome:
@@ -171,9 +170,7 @@ class GurobiSession:
                 gurobi_model.addConstr(model.matrix[below] @ x >= model.lower[below])
             if start is not None:
                 x[: len(start)].Start = start
-            settings = {"MIPGap": 0.0, "MIPGapAbs": gap}
-            if target is not None:
-                settings["BestObjStop"] = target
+            settings: dict[str, float] = {"MIPGap": 0.0, "MIPGapAbs": gap}
             if time_limit is not None:
                 settings["TimeLimit"] = time_limit
             status = self._optimize(gurobi_model, settings)

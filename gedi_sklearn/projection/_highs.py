@@ -14,7 +14,7 @@ from ..exceptions import SolverError
 from ._model import LeastDistance, LinearModel, Outcome
 from ._real import nearest_coefficients
 
-__all__ = ["PARAMETERS", "HighsSession", "solve_relaxation"]
+__all__ = ["PARAMETERS", "HighsSession", "solve_continuous"]
 
 # Options of HiGHS that `solver_params` may set. scipy lets unknown names pass, so they are
 # checked against this list: https://ergo-code.github.io/HiGHS/dev/options/definitions/
@@ -42,7 +42,6 @@ _STATUS = {
     7: "optimal",
     8: "infeasible",
     9: "infeasible",  # unbounded or infeasible: every variable of our models is bounded
-    12: "gap",  # the target that was asked for
     13: "time_limit",
     14: "interrupted",  # iteration limit
     16: "node_limit",  # the limit on solutions, leaves or nodes
@@ -78,7 +77,6 @@ class HighsSession:
         model: LinearModel,
         *,
         gap: float,
-        target: float | None,
         start: np.ndarray | None,
         time_limit: float | None,
     ) -> Outcome:
@@ -93,8 +91,6 @@ class HighsSession:
         }
         if time_limit is not None:
             options["time_limit"] = time_limit
-        if target is not None:
-            options["objective_target"] = target
         integrality = np.zeros(len(model.cost))
         integrality[: model.n_integers] = 1
         with warnings.catch_warnings():
@@ -138,8 +134,8 @@ def read_status(message: str) -> str:
     return _STATUS[code]
 
 
-def solve_relaxation(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
-    """Solve the linear relaxation; return x and the multipliers of the rows, or None if infeasible.
+def solve_continuous(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
+    """Solve a model without integrality; return x and the rows' multipliers, None if infeasible.
 
     Raises
     ------

@@ -35,13 +35,17 @@ class LinearModel:
     capacity: np.ndarray
     n_integers: int
 
+    def reduced_cost(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return c − A'λ, shape (p,)."""
+        return self.cost - multipliers @ self.matrix
+
     def lagrangian_bound(self, multipliers: np.ndarray) -> float:
         """Return the lower bound on the optimum that any row multipliers prove.
 
         min over the box of c'x − λ'(Ax) plus the least of λ'r over lower ≤ r ≤ upper: computed
         from λ alone, it holds whatever tolerance λ was found with.
         """
-        reduced = self.cost - multipliers @ self.matrix
+        reduced = self.reduced_cost(multipliers)
         ends = np.where(multipliers > 0, self.lower, self.upper)
         rows = np.where(multipliers == 0, 0.0, multipliers * np.where(multipliers == 0, 0, ends))
         return float(np.minimum(reduced, 0.0) @ self.capacity + rows.sum())
@@ -101,7 +105,6 @@ class SolverSession(Protocol):
         model: LinearModel,
         *,
         gap: float,
-        target: float | None,
         start: np.ndarray | None,
         time_limit: float | None,
     ) -> Outcome:
@@ -113,8 +116,6 @@ class SolverSession(Protocol):
             The model.
         gap : float
             Absolute gap between objective and bound to stop at.
-        target : float or None
-            Objective to stop at, however far the bound is.
         start : ndarray or None
             Known values of the integers, feasible or not; a hint.
         time_limit : float or None

@@ -1,0 +1,114 @@
+r"""Linear relaxation over many groups: few rows, many columns, solved by sifting.
+
+The optimum is determined by the multipliers λ of k + 1 rows or so, and at the right λ all but a
+few columns sit at the bound that the sign of their reduced cost c − A'λ names. So: fix the columns
+far from 0 at that bound, solve the linear program of the others, and look whether a fixed one
+contradicts the new λ. If none does, the solution is optimal for all columns; those that do join
+the next program. The first λ comes from random samples of growing size, each sifted from the λ of
+the one before, whose error falls with the square root of its size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._highs import solve_continuous
+from ._model import LinearModel
+
+__all__ = ["solve_relaxation"]
+
+# Columns that one linear program takes without sifting, and the smallest sample.
+_DIRECT = 2000
+# Size of a sample over that of the one before.
+_GROWTH = 8
+# Sampling error of λ, in the share of columns whose sign it leaves open: _OPEN / √(sample size).
+_OPEN = 4.0
+
+
+def solve_relaxation(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
+    """Solve a model without its integrality.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The first `n_integers` columns are the many; the others take part in every program.
+
+    Returns
+    -------
+    tuple of ndarray of shape (p,) and ndarray of shape (m,), or None
+        A basic optimal solution and multipliers of the rows; None if infeasible.
+
+    Raises
+    ------
+    SolverError
+        If the solver of the small programs fails.
+    """
+    n = model.n_integers
+    if n <= _DIRECT:
+        return solve_continuous(model)
+    shuffled = np.random.default_rng(0).permutation(n)
+    size, previous, multipliers = _DIRECT, None, np.zeros(len(model.lower))
+    while size < n:
+        solved = _sift(_sample(model, shuffled[:size]), multipliers, previous)
+        if solved is not None:
+            multipliers, previous = solved[1], size
+        size *= _GROWTH
+    return _sift(model, multipliers, previous)
+
+
+def _sample(model: LinearModel, columns: np.ndarray) -> LinearModel:
+    """Return the model of some of the many columns, in numbers that stand for all of them."""
+    n = model.n_integers
+    kept = np.r_[columns, np.arange(n, len(model.cost))]
+    capacity = model.capacity[kept]
+    capacity[: len(columns)] *= model.capacity[:n].sum() / model.capacity[columns].sum()
+    return LinearModel(
+        model.cost[kept],
+        model.matrix[:, kept],
+        model.lower,
+        model.upper,
+        capacity,
+        len(columns),
+    )
+
+
+def _sift(
+    model: LinearModel, multipliers: np.ndarray, sample_size: int | None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Solve the relaxation from multipliers found on a sample of the given size."""
+    n = model.n_integers
+    if sample_size is None or n <= _DIRECT:
+        return solve_continuous(model)
+    reduced = model.reduced_cost(multipliers)
+    n_open = min(n, max(_DIRECT, int(_OPEN * n / np.sqrt(sample_size))))
+    free = np.ones(len(model.cost), dtype=bool)
+    free[:n] = False
+    free[np.argpartition(np.abs(reduced[:n]), n_open - 1)[:n_open]] = True
+    at_capacity = reduced < 0
+    while True:
+        x = np.where(at_capacity & ~free, model.capacity, 0.0)
+        shift = model.matrix @ x
+        solved = solve_continuous(
+            LinearModel(
+                model.cost[free],
+                model.matrix[:, free],
+                model.lower - shift,
+                model.upper - shift,
+                model.capacity[free],
+                0,
+            )
+        )
+        if solved is None:
+            if free.all():
+                return None
+            # The columns left open cannot make up for those fixed wrongly: open as many again.
+            closed = np.flatnonzero(~free)
+            more = min(len(closed), int(free.sum()))
+            free[closed[np.argsort(np.abs(reduced[closed]))[:more]]] = True
+            continue
+        x[free], multipliers = solved
+        reduced = model.reduced_cost(multipliers)
+        wrong = ~free & np.where(at_capacity, reduced > 0, reduced < 0)
+        if not wrong.any():
+            return x, multipliers
+        free |= wrong
