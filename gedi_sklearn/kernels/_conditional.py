@@ -79,5 +79,10 @@ class ConditionalDesign(KernelDesign):
         """Return the residualised standardised columns of some rows, shape (rows, k)."""
         return self._columns[rows]
 
+    def leverage(self) -> np.ndarray:
+        """Return the leverage of every row, covariates included, shape (n,)."""
+        own = np.square(self.orthonormal).sum(axis=1) * self._root**2
+        return np.square(self._explained).sum(axis=1) + own
+
     def _solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return super()._solve(self.residual(z))

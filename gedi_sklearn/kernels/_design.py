@@ -161,7 +161,12 @@ class KernelDesign:
     @cached_property
     def orthonormal(self) -> np.ndarray:
         """The n×k matrix Q; only projections ask for it, indicators go block by block."""
-        return self.fitted.orthonormal(self.values)
+        inverse = solve_triangular(self.fitted.R_, np.eye(self.fitted.n_columns))
+        return (self.columns(slice(None)) - self.fitted.center_) @ inverse
+
+    def leverage(self) -> np.ndarray:
+        """Return the leverage of every row in the fit on the constant and the kernel, (n,)."""
+        return (1 + np.square(self.orthonormal).sum(axis=1)) * self.shares(slice(None))
 
     def mean(self, z: np.ndarray) -> float:
         """Return the weighted mean of a target."""

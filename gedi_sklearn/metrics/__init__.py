@@ -3,6 +3,13 @@
 from ._didi import binned_didi, didi, quantile_bin_edges
 from ._gedi import gedi, gedi_coefficients
 from ._hgr import hgr
+from ._inference import (
+    ConfidenceInterval,
+    GediNull,
+    gedi_interval,
+    gedi_null,
+    gedi_permutation_test,
+)
 from ._scorers import (
     make_binned_didi_scorer,
     make_didi_scorer,
@@ -11,10 +18,15 @@ from ._scorers import (
 )
 
 __all__ = [
+    "ConfidenceInterval",
+    "GediNull",
     "binned_didi",
     "didi",
     "gedi",
     "gedi_coefficients",
+    "gedi_interval",
+    "gedi_null",
+    "gedi_permutation_test",
     "hgr",
     "make_binned_didi_scorer",
     "make_didi_scorer",
