@@ -152,7 +152,7 @@ class CoarseConstraint(_Constraint):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_SHARED_CONSTRAINTS,
-        "threshold": [Interval(Real, 0, None, closed="left")],
+        "threshold": [Interval(Real, 0, np.inf, closed="both")],
     }
 
     def __init__(
@@ -233,7 +233,7 @@ class FineConstraint(_Constraint):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_SHARED_CONSTRAINTS,
-        "threshold": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
         "slack": [Interval(Real, 0, 1, closed="both")],
     }
 

@@ -42,7 +42,7 @@ PROJECTION_CONSTRAINTS: dict[str, list[Any]] = {
     "constraint": [StrOptions({"coarse", "fine"}), CoarseConstraint, FineConstraint],
     "kernel": [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable],
     "degree": [Interval(Integral, 1, None, closed="left")],
-    "threshold": [Interval(Real, 0, None, closed="left"), "array-like"],
+    "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
     "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
     "loss": [StrOptions({"auto", "squared_error", "absolute_error", "hamming", "log_loss"})],
     "slack": [Interval(Real, 0, 1, closed="both")],
