@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, minimize
 from scipy.stats import f as f_distribution
 
@@ -49,11 +48,9 @@ class LinearIndicator:
     @classmethod
     def of_kernel(cls, design: KernelDesign, norm: str) -> LinearIndicator:
         """Return GeDI ("l1") or its sd form ("sd") of a kernel."""
-        k = design.fitted.n_columns
         if norm == "sd":
-            return cls(design, np.eye(k), "l2")
-        inverse = solve_triangular(design.fitted.R_, np.eye(k))
-        return cls(design, design.fitted.basis.to_raw @ inverse, "l1")
+            return cls(design, np.eye(design.fitted.n_columns), "l2")
+        return cls(design, design.fitted.basis.to_raw @ design.fitted.R_inverse, "l1")
 
     @classmethod
     def of_groups(
@@ -140,25 +137,23 @@ def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) 
     target, spread = indicator.matrix @ center, indicator.matrix @ root
     if indicator.norm == "l2":
         return _nearest_norm(center, root)
-    scale = np.abs(target).sum()
-    if scale == 0:
-        return 0.0
-    target, spread = target / scale, spread / scale
+    # Every term in units of its own half-width, in which the dual is well scaled.
+    width = np.linalg.norm(spread, axis=1)
+    width = np.maximum(width, 1e-12 * (width.max() + np.abs(target).max()))
+    target, spread = target / width, spread / width[:, None]
 
     def negative(s: np.ndarray) -> tuple[float, np.ndarray]:
         pulled = spread.T @ s
         size = float(np.sqrt(pulled @ pulled + 1e-30))
         return size - float(s @ target), spread @ pulled / size - target
 
-    result = minimize(
-        negative,
-        np.sign(target),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(-1, 1)] * len(target),
-        options={"ftol": 1e-12, "gtol": 1e-9, "maxiter": 1000},
-    )
-    return float(max(-result.fun, 0.0) * scale)
+    start = np.sign(target) * width
+    value, slope = negative(start)
+    if (slope * start > 0).any():
+        # Else the ellipsoid lies in one orthant of the terms, and this corner is optimal.
+        bounds = np.column_stack([-width, width])
+        value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
+    return float(max(-value, 0.0))
 
 
 def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
