@@ -220,7 +220,7 @@ def test_16_a_work_limit_is_kept_and_named():  # pyomo 3459
     rng = np.random.default_rng(0)
     A = rng.integers(20, 70, 150)
     B = (A + 15 * rng.normal(size=150) > 45).astype(int)
-    limits = {"WorkLimit": 2}
+    limits = {"WorkLimit": 0.5}
     model = MTC(
         LogisticRegression(), constraint="fine", degree=5, solver="gurobi", solver_params=limits
     ).set_params(max_iter=1)
@@ -240,7 +240,7 @@ def test_16_a_work_limit_is_kept_and_named():  # pyomo 3459
     else:
         assert status in ("optimal", "gap")
     assert time.perf_counter() - start < 60
-    assert model.solver_params == {"WorkLimit": 2}
+    assert model.solver_params == {"WorkLimit": 0.5}
 
 
 class Boom(LinearRegression):

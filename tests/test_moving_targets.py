@@ -514,16 +514,16 @@ def test_responses_that_do_not_exist(data):
 
 def test_a_solver_that_stops_early_warns_once(data):
     rng = np.random.default_rng(0)
-    attribute = rng.uniform(20, 70, 400)
-    X = np.c_[attribute, rng.normal(size=400)]
-    y = (attribute + 15 * rng.normal(size=400) > 45).astype(int)
+    attribute = rng.uniform(20, 70, 200)
+    X = np.c_[attribute, rng.normal(size=200)]
+    y = (attribute + 15 * rng.normal(size=200) > 45).astype(int)
     model = MovingTargetsClassifier(
         DecisionTreeClassifier(max_depth=4),
         kernel=PolynomialKernel(5, standardize=True),
         solver="highs",
         solver_params={"mip_max_nodes": 1},
         gap=0.0,
-        max_iter=3,
+        max_iter=2,
     )
     with pytest.warns(ConvergenceWarning, match="projection") as record:
         model.fit(X, y, sensitive_features=attribute)

@@ -1,5 +1,11 @@
-"""Moving Targets: any scikit-learn model, fitted on targets that satisfy a constraint."""
+"""Moving Targets: any scikit-learn model, fitted on targets that satisfy a constraint.
 
-from ._estimators import MovingTargetsClassifier, MovingTargetsRegressor
+A learner and a master take turns (Detassis, Lombardi and Milano, 2021). The master projects: it
+finds the targets nearest to the learner's predictions and to the original targets among those
+that satisfy the constraint. The learner, any scikit-learn estimator, is fitted on them afresh.
+"""
+
+from ._classifier import MovingTargetsClassifier
+from ._regressor import MovingTargetsRegressor
 
 __all__ = ["MovingTargetsClassifier", "MovingTargetsRegressor"]
