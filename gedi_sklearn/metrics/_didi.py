@@ -21,7 +21,7 @@ from .._validation import (
 from ..exceptions import RankDeficientKernelError
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
 
-__all__ = ["binned_didi", "didi", "quantile_bin_edges"]
+__all__ = ["bin_codes", "binned_didi", "didi", "quantile_bin_edges", "target_kind"]
 
 # Rounding leaves about 1e-16 standard deviations where all groups agree.
 _ZERO_REFERENCE = 1e-12
@@ -198,7 +198,7 @@ def binned_didi(
     values = sample.values[:, 0]
     if (values == values[0]).all():
         return undefined("sensitive_features is constant on the rows of positive weight.")
-    codes = _bin_codes(values, bins, sample.weight)
+    codes = bin_codes(values, bins, sample.weight)
     return _disparity(codes, columns, reference, sample.weight, relative)
 
 
@@ -259,7 +259,7 @@ def _quantile_edges(values: np.ndarray, bins: int, weight: np.ndarray | None) ->
     return np.unique(values[order][np.searchsorted(cumulative, wanted)])
 
 
-def _bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.ndarray:
+def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.ndarray:
     """Return the bin of every value, right-closed, with a warning where bins are lost."""
     if isinstance(bins, Integral):
         edges, asked = _quantile_edges(values, int(bins), weight), int(bins)
@@ -313,19 +313,19 @@ def _target_columns(
 
 
 def _detect_task(sample: Sample) -> str:
-    kinds = {_target_kind(sample.y_true), _target_kind(sample.target)}
+    kinds = {target_kind(sample.y_true), target_kind(sample.target)}
     if kinds == {"continuous"}:
         return "regression"
     if kinds <= {"binary", "labels"}:
         return "classification"
     raise ValueError(
         f"task='auto' cannot tell regression from classification: y_true is "
-        f"{_target_kind(sample.y_true)}, y_pred is {_target_kind(sample.target)}. Pass "
+        f"{target_kind(sample.y_true)}, y_pred is {target_kind(sample.target)}. Pass "
         "task='regression' or task='classification'."
     )
 
 
-def _target_kind(target: np.ndarray) -> str:
+def target_kind(target: np.ndarray) -> str:
     if is_text(target):
         return "labels"
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from .._validation import Interval, StrOptions, validate_params
 from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
 from ._inputs import TARGET_CONSTRAINTS, check_sample, ratio, undefined
 
-__all__ = ["hgr"]
+__all__ = ["hgr", "resampled_hgr"]
 
 # The grid of the density, in standard deviations, and its finest resolution.
 _HALF_WIDTH = 2.5
@@ -137,19 +137,50 @@ def hgr(
 
 def _density_spectrum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the singular values of the joint density over the root of its margins."""
-    x, y = ((v - v.mean()) / v.std(ddof=1) for v in (x, y))
+    x, y, grid, bandwidth = _standardize(x, y)
     _warn_outside(x, y)
-    bandwidth = len(x) ** (-1 / 6)  # Silverman's rule in two dimensions
-    grid = np.linspace(-_HALF_WIDTH, _HALF_WIDTH, int(min(_MAX_BINS, 2 * _HALF_WIDTH / bandwidth)))
-    density = np.zeros((len(grid), len(grid)))
+    products = np.zeros((len(grid), len(grid)))
     for start in range(0, len(x), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        density += _bumps(x[rows], grid, bandwidth).T @ _bumps(y[rows], grid, bandwidth)
+        products += _bumps(x[rows], grid, bandwidth).T @ _bumps(y[rows], grid, bandwidth)
+    return _spectrum(products, len(x), bandwidth)
+
+
+def _standardize(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    x, y = ((v - v.mean()) / v.std(ddof=1) for v in (x, y))
+    bandwidth = len(x) ** (-1 / 6)  # Silverman's rule in two dimensions
+    grid = np.linspace(-_HALF_WIDTH, _HALF_WIDTH, int(min(_MAX_BINS, 2 * _HALF_WIDTH / bandwidth)))
+    return x, y, grid, bandwidth
+
+
+def _spectrum(products: np.ndarray, n: int, bandwidth: float) -> np.ndarray:
     # One factor 1/(h√2π), as in the authors' code: the effect of the floor depends on it.
-    density = density / (len(x) * bandwidth * np.sqrt(2 * np.pi)) + _FLOOR
+    density = products / (n * bandwidth * np.sqrt(2 * np.pi)) + _FLOOR
     density /= density.sum()
     margins = np.outer(density.sum(axis=1), density.sum(axis=0))
     return np.linalg.svd(density / np.sqrt(margins), compute_uv=False)
+
+
+def resampled_hgr(
+    x: np.ndarray, y: np.ndarray, n_resamples: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of "kde" for permuted targets, and for rows drawn with replacement.
+
+    Resamples keep the standardisation and the grid of the sample.
+    """
+    x, y, grid, bandwidth = _standardize(x, y)
+    left, right = _bumps(x, grid, bandwidth), _bumps(y, grid, bandwidth)
+    n = len(x)
+
+    def value(products: np.ndarray) -> float:
+        return float(_spectrum(products, n, bandwidth)[1])
+
+    permuted = [value(left.T @ right[rng.permutation(n)]) for _ in range(n_resamples)]
+    drawn = []
+    for _ in range(n_resamples):
+        counts = np.bincount(rng.randint(n, size=n), minlength=n)
+        drawn.append(value(left.T @ (right * counts[:, None])))
+    return np.asarray(permuted), np.asarray(drawn)
 
 
 def _bumps(values: np.ndarray, grid: np.ndarray, bandwidth: float) -> np.ndarray:

@@ -143,14 +143,11 @@ sample_weight
         sensitive_features,
         sample_weight,
     )
-    covariance = indicator.null_covariance(sample.target)
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = check_random_state(random_state).standard_normal((n_resamples, len(root)))
     levels = np.asarray(quantiles, dtype=np.float64)
+    rng = check_random_state(random_state)
     return GediNull(
         mean=indicator.null_mean(sample.target) / unit,
-        quantiles=np.quantile(indicator.value(draws @ root.T), levels) / unit,
+        quantiles=indicator.null_quantiles(sample.target, levels, n_resamples, rng) / unit,
         levels=levels,
     )
 
@@ -335,11 +332,7 @@ sample_weight
         return ConfidenceInterval(low / unit, high / unit)
     rng = check_random_state(random_state)
     if method == "simulation":
-        center = indicator.design.coordinates(z)
-        covariance = indicator.robust_covariance(z, center)
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        resampled = indicator.value(center + rng.standard_normal((n_resamples, len(root))) @ root.T)
+        resampled = indicator.simulate(z, n_resamples, rng)
     else:
         resampled = np.concatenate(list(_bootstrap(indicator, z, n_resamples, rng)))
     tail = (1 - confidence_level) / 2

@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 from scipy.optimize import brentq, minimize
+from scipy.special import gammaln
 from scipy.stats import f as f_distribution
 
 from ..kernels import KernelDesign, fit_kernel
@@ -88,17 +89,31 @@ class LinearIndicator:
     def null_mean(self, z: np.ndarray) -> float:
         """Return the expected value under independence, for normal coordinates.
 
-        For the L1 norm exactly sd·√(2/π)·Σ_j √[G⁻¹]_jj; for the L2 norm to first order.
+        For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
         covariance = self.matrix @ self.null_covariance(z) @ self.matrix.T
         if self.norm == "l1":
             return float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
-        variances = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
-        total = variances.sum()
-        if total == 0:
+        # The root of a sum of squares, as of a χ² with fitted degrees of freedom (Satterthwaite):
+        # exact where the weights are equal.
+        total, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
+        if squares == 0:
             return 0.0
-        # E√S ≈ √E[S]·(1 − Var S / (8 E[S]²)) for S = Σ λ_j χ²_1.
-        return float(np.sqrt(total) * (1 - 2 * (variances**2).sum() / (8 * total**2)))
+        free = total**2 / squares
+        ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
+        return float(np.sqrt(2 * total / free) * ratio)
+
+    def null_quantiles(
+        self, z: np.ndarray, levels: np.ndarray, n_draws: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Return quantiles under independence, of simulated normal coordinates."""
+        draws = _normal_draws(self.null_covariance(z), n_draws, rng)
+        return np.quantile(self.value(draws), levels)
+
+    def simulate(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return values for normal coordinates around the estimated ones."""
+        center = self.design.coordinates(z)
+        return self.value(center + _normal_draws(self.robust_covariance(z, center), n_draws, rng))
 
     def robust_covariance(self, z: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
         """Return the HC3 covariance of c, valid under unequal variances of the residuals."""
@@ -123,6 +138,12 @@ class LinearIndicator:
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
         return _smallest(self, center, root), _largest(self, center, root)
+
+
+def _normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return rng.standard_normal((n_draws, len(root))) @ root.T
 
 
 def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
