@@ -61,10 +61,12 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._inner_estimator())
-        tags.input_tags = inner.input_tags
-        tags.non_deterministic = inner.non_deterministic
         tags.target_tags.required = True
+        inner = self._inner_estimator()
+        if hasattr(inner, "__sklearn_tags__"):  # not all libraries inherit from scikit-learn
+            inner_tags = get_tags(inner)
+            tags.input_tags = inner_tags.input_tags
+            tags.non_deterministic = inner_tags.non_deterministic
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:

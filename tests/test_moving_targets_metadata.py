@@ -401,3 +401,33 @@ def test_tags_follow_the_inner_estimator():
     assert ours.input_tags.allow_nan
     assert ours.classifier_tags.multi_class is False
     assert ours.target_tags.required
+
+
+class Foreign:
+    """A regressor of a library that knows scikit-learn's conventions and not its classes."""
+
+    def get_params(self, deep=True):
+        return {}
+
+    def set_params(self, **params):
+        return self
+
+    def fit(self, X, y):
+        self.inner_ = LinearRegression().fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.inner_.predict(X)
+
+
+def test_an_inner_estimator_need_not_inherit(data, routing):
+    X, t, _, attribute, weight = data
+    model = MovingTargetsRegressor(Foreign(), sensitive_columns=0)
+    assert get_tags(model).estimator_type == "regressor"
+    search = GridSearchCV(model, {"threshold": [0.1, 0.5]}, cv=2).fit(X, t)
+    expected = MovingTargetsRegressor(sensitive_columns=0, **search.best_params_).fit(X, t)
+    assert_allclose(search.predict(X), expected.predict(X), atol=1e-9)
+    with pytest.raises(ValueError, match=r"Foreign\.fit takes no `sample_weight`"):
+        MovingTargetsRegressor(Foreign()).fit(
+            X, t, sensitive_features=attribute, sample_weight=weight
+        )
