@@ -167,6 +167,7 @@ def _linear_indicators(
     sample: Sample, degrees: Any, standardize: bool, bins: Any, task: str
 ) -> Iterator[tuple[str, Any, LinearIndicator]]:
     """Yield name, parameter and indicator of every row but HGR's."""
+    n_columns = 0
     for degree in degrees:
         kernel = PolynomialKernel(int(degree), standardize=standardize)
         try:
@@ -176,6 +177,10 @@ def _linear_indicators(
                 raise
             # Too few distinct values: this and all higher degrees say nothing new.
             break
+        if design.fitted.n_columns == n_columns:
+            # Levels have no powers.
+            break
+        n_columns = design.fitted.n_columns
         for name, norm in (("gedi", "l1"), ("gedi_sd", "sd")):
             yield name, int(degree), LinearIndicator.of_kernel(design, norm)
     if task == "auto":
