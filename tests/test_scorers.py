@@ -23,13 +23,15 @@ from gedi_sklearn.metrics import (
     binned_didi,
     didi,
     gedi,
+    hgr,
     make_binned_didi_scorer,
     make_didi_scorer,
     make_gedi_scorer,
+    make_hgr_scorer,
 )
 
-FACTORIES = [make_gedi_scorer, make_didi_scorer, make_binned_didi_scorer]
-every_factory = pytest.mark.parametrize("factory", FACTORIES)
+WEIGHTED = [make_gedi_scorer, make_didi_scorer, make_binned_didi_scorer]
+every_factory = pytest.mark.parametrize("factory", [*WEIGHTED, make_hgr_scorer])
 
 
 @pytest.fixture
@@ -64,6 +66,20 @@ def test_a_wrong_keyword_fails_at_the_factory(factory):
         factory(relative="yes")
 
 
+@pytest.mark.usefixtures("routing")
+def test_hgr_is_routed_without_weights(data):
+    X, t, _ = data
+    scorer = make_hgr_scorer(method="kernel", degree=2).set_score_request(sensitive_features=True)
+    model = LinearRegression()
+    result = cross_validate(model, X, t, scoring=scorer, params={"sensitive_features": X[:, 0]})
+    assert (result["test_score"] < 0).all()
+    model.fit(X, t)
+    expected = hgr(model.predict(X), sensitive_features=X[:, 0], method="kernel", degree=2)
+    assert scorer(model, X, t, sensitive_features=X[:, 0]) == -expected
+    with pytest.raises(TypeError, match="sample_weight"):
+        scorer(model, X, t, sensitive_features=X[:, 0], sample_weight=np.ones(40))
+
+
 def test_options_reach_the_indicator(data):
     X, t, _ = data
     model = LinearRegression().fit(X, t)
@@ -91,7 +107,7 @@ def test_scorer_is_negative_and_says_so(factory, data):
     assert check_scoring(LinearRegression(), scoring=scorer) is scorer
 
 
-@every_factory
+@pytest.mark.parametrize("factory", WEIGHTED)  # HGR knows no scale, so that alpha hardly moves it
 def test_search_takes_the_fairest(factory, data):
     X, t, _ = data
     search = GridSearchCV(
@@ -136,7 +152,7 @@ def test_without_an_attribute_the_error_names_both_doors(factory, data):
         factory()(LinearRegression().fit(X, t), X, t)
 
 
-@every_factory
+@pytest.mark.parametrize("factory", WEIGHTED)
 @pytest.mark.usefixtures("routing")
 def test_routed_values_and_weights(factory, data):
     X, _, y = data
@@ -164,7 +180,7 @@ def test_routed_values_and_weights(factory, data):
         assert score == pytest.approx(-expected)
 
 
-@every_factory
+@pytest.mark.parametrize("factory", WEIGHTED)
 @pytest.mark.usefixtures("routing")
 def test_routed_values_in_a_search(factory, data):
     X, t, _ = data

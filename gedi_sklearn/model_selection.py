@@ -1,0 +1,121 @@
+"""Choosing a model by two numbers: how good it is, and how fair."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+__all__ = ["best_under_constraint"]
+
+
+class best_under_constraint:
+    """Rule for `refit` of a search: the best candidate whose disparity is within a bound.
+
+    Parameters
+    ----------
+    score : str, default="mean_test_r2"
+        Key of ``cv_results_`` to maximise.
+    disparity : str, default="mean_test_neg_gedi"
+        Key of ``cv_results_`` with a negated disparity, as this package's scorers give it.
+    at_most : float, default=0.05
+        Bound on the disparity.
+
+    Raises
+    ------
+    ValueError
+        When the search calls it: if a key is missing, or the disparities are not negated.
+
+    Warns
+    -----
+    UserWarning
+        When no candidate is within the bound: the fairest one is taken.
+
+    See Also
+    --------
+    gedi_sklearn.metrics.make_gedi_scorer : Scorers of disparities.
+
+    Notes
+    -----
+    An object and not a function, so that a search with it can be cloned and pickled. Candidates
+    whose score or disparity is NaN are never taken; ties go to the fairer one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from gedi_sklearn.metrics import make_gedi_scorer
+    >>> from gedi_sklearn.model_selection import best_under_constraint
+    >>> X = np.linspace(-1, 1, 40)[:, None]
+    >>> search = GridSearchCV(
+    ...     Ridge(),
+    ...     {"alpha": [0.1, 10.0, 1000.0]},
+    ...     scoring={"r2": "r2", "neg_gedi": make_gedi_scorer(sensitive_columns=0)},
+    ...     refit=best_under_constraint(at_most=0.8),
+    ...     cv=4,
+    ... )
+    >>> search.fit(X, X[:, 0]).best_params_
+    {'alpha': 10.0}
+    """
+
+    def __init__(
+        self,
+        score: str = "mean_test_r2",
+        disparity: str = "mean_test_neg_gedi",
+        at_most: float = 0.05,
+    ) -> None:
+        self.score = score
+        self.disparity = disparity
+        self.at_most = at_most
+
+    def __repr__(self) -> str:
+        return (
+            f"best_under_constraint(score={self.score!r}, disparity={self.disparity!r}, "
+            f"at_most={self.at_most!r})"
+        )
+
+    def __call__(self, cv_results: dict[str, Any]) -> int:
+        """Return the index of the candidate to refit.
+
+        Parameters
+        ----------
+        cv_results : dict of str to ndarray
+            As the search stores it.
+
+        Returns
+        -------
+        int
+        """
+        score = self._column(cv_results, self.score, "score")
+        disparity = -self._column(cv_results, self.disparity, "disparity")
+        if np.nanmax(disparity, initial=0.0) <= 0 and np.nanmin(disparity, initial=0.0) < 0:
+            raise ValueError(
+                f"disparity={self.disparity!r} is positive, so it is not negated. Score with the "
+                "package's scorers, or with make_scorer(..., greater_is_better=False)."
+            )
+        known = np.isfinite(score) & np.isfinite(disparity)
+        if not known.any():
+            raise ValueError(
+                f"no candidate has both a {self.score!r} and a {self.disparity!r}: all are NaN."
+            )
+        within = known & (disparity <= self.at_most)
+        if within.any():
+            order = np.lexsort((disparity, -score))
+            return int(next(i for i in order if within[i]))
+        fairest = int(np.argmin(np.where(known, disparity, np.inf)))
+        warnings.warn(
+            f"no candidate has {self.disparity!r} within at_most={self.at_most}: the fairest one, "
+            f"at {disparity[fairest]:.4g}, is taken. Widen the search, or raise `at_most`.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return fairest
+
+    @staticmethod
+    def _column(cv_results: dict[str, Any], key: str, parameter: str) -> np.ndarray:
+        if key not in cv_results:
+            known = sorted(name for name in cv_results if name.startswith("mean_test_"))
+            raise ValueError(f"{parameter}={key!r} is no key of cv_results_; there are {known}.")
+        return np.asarray(cv_results[key], dtype=np.float64)
