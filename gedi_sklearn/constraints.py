@@ -45,12 +45,15 @@ class AllowedSet:
         The box's half widths; None for a ball.
     unit : float
         What counts as 1 on the scale of v, for tolerances.
+    forbidden : ndarray of shape (r,) or None
+        Rows of a box that have nothing but a slack; None for a ball.
     """
 
     rows: np.ndarray
     radius: float | None
     bounds: np.ndarray | None
     unit: float
+    forbidden: np.ndarray | None = None
 
     def violation(self, v: np.ndarray) -> float:
         """Return by how much v = V s leaves the set, 0 inside."""
@@ -308,4 +311,10 @@ class FineConstraint(_Constraint):
         if integral:
             half_widths[bounds == 0] = self.slack * unit
         bounded = np.isfinite(half_widths)
-        return AllowedSet(rows[bounded], None, half_widths[bounded], unit=unit)
+        return AllowedSet(
+            rows[bounded],
+            None,
+            half_widths[bounded],
+            unit=unit,
+            forbidden=(bounds == 0)[bounded],
+        )

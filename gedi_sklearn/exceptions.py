@@ -12,6 +12,7 @@ __all__ = [
     "InfeasibleProjectionError",
     "RankDeficientKernelError",
     "SolverError",
+    "SolverLicenceError",
     "SolverLimitError",
 ]
 
@@ -45,14 +46,22 @@ class InfeasibleProjectionError(ValueError):
 
     @classmethod
     def from_problem(
-        cls, *, constraint: str, n_rows: int, n_columns: int, threshold: object, slack: float
+        cls,
+        *,
+        constraint: str,
+        n_rows: int,
+        n_columns: int,
+        threshold: object,
+        slack: float,
+        smallest_slack: float | None = None,
     ) -> InfeasibleProjectionError:
         """Build the error for a projection of ``n_rows`` rows on a kernel of ``n_columns``."""
+        hint = "" if smallest_slack is None else f" slack={smallest_slack:.3g} is feasible."
         return cls(
             f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
             f"slack={slack:g}, {n_columns} kernel column(s), {n_rows} rows of positive weight, at "
             "least one row of each class. Raise `threshold` or `slack`, lower `degree`, or use "
-            "more rows."
+            f"more rows.{hint}"
         )
 
 
@@ -65,24 +74,6 @@ class SolverError(RuntimeError):
         return cls(
             f"solver={solver!r} ended with status {status!r} and no usable solution. Try the "
             "other solver ('gurobi' or 'highs'), or check `solver_params`."
-        )
-
-    @classmethod
-    def from_licence(cls, detail: str) -> SolverError:
-        """Build the error for a Gurobi licence that cannot be used."""
-        return cls(
-            f"solver='gurobi' found no usable licence: {detail}. Configure a licence "
-            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
-        )
-
-    @classmethod
-    def from_size(cls, n_variables: int, n_rows: int, detail: str) -> SolverError:
-        """Build the error for a model that is larger than the licence allows."""
-        return cls(
-            f"a model of {n_variables} variables and {n_rows} constraints is larger than the "
-            f"Gurobi licence at hand allows ({detail}; the licence that comes with pip stops at "
-            "2,000 of each, 200 variables with a quadratic objective). Configure a full licence "
-            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
         )
 
     @classmethod
@@ -102,6 +93,28 @@ class SolverError(RuntimeError):
             "after rounding. Tighten the solver's feasibility tolerance in `solver_params`, "
             "standardise the attribute (PolynomialKernel(degree, standardize=True)), or use the "
             "other solver."
+        )
+
+
+class SolverLicenceError(SolverError):
+    """Gurobi's licence is missing, expired, taken, or too small for the model."""
+
+    @classmethod
+    def from_licence(cls, detail: str) -> SolverLicenceError:
+        """Build the error for a Gurobi licence that cannot be used."""
+        return cls(
+            f"solver='gurobi' found no usable licence: {detail}. Configure a licence "
+            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
+        )
+
+    @classmethod
+    def from_size(cls, n_variables: int, n_rows: int, detail: str) -> SolverLicenceError:
+        """Build the error for a model that is larger than the licence allows."""
+        return cls(
+            f"a model of {n_variables} variables and {n_rows} constraints is larger than the "
+            f"Gurobi licence at hand allows ({detail}; the licence that comes with pip stops at "
+            "2,000 of each, 200 variables with a quadratic objective). Configure a full licence "
+            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
         )
 
 

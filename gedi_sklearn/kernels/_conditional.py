@@ -84,5 +84,5 @@ class ConditionalDesign(KernelDesign):
         own = np.square(self.orthonormal).sum(axis=1) * self._root**2
         return np.square(self._explained).sum(axis=1) + own
 
-    def _solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return super()._solve(self.residual(z))
+    def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return super().solve(self.residual(z))

@@ -201,7 +201,7 @@ class KernelDesign:
             total += residual @ columns
         return total
 
-    def _solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the orthonormal coordinates c and the standardised coefficients s of a target.
 
         One step of iterative refinement: the conversion to raw units multiplies what rounding
@@ -209,22 +209,30 @@ class KernelDesign:
         where the conversion is harmless, since it costs a pass over them.
         """
         R = self.fitted.R_
+        if "orthonormal" in self.__dict__ and self._conversion_is_harmless:
+            shares = self.shares(slice(None))
+            coordinates = ((z - self.mean(z)) * shares) @ self.orthonormal
+            return coordinates, dtrsv(R, coordinates)
         known = self._known is not None and self._known[0] is z
         products = self._known[1] if known else self._products(z)  # type: ignore[index]
         coordinates = dtrsv(R, products, trans=1)
         solution = dtrsv(R, coordinates)
-        if known and np.linalg.cond(self.fitted.basis.to_raw) < _HARMLESS_CONVERSION:
+        if known and self._conversion_is_harmless:
             return coordinates, solution
         correction = dtrsv(R, self._products(z, solution), trans=1)
         return coordinates + correction, solution + dtrsv(R, correction)
 
+    @cached_property
+    def _conversion_is_harmless(self) -> bool:
+        return bool(np.linalg.cond(self.fitted.basis.to_raw) < _HARMLESS_CONVERSION)
+
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c = Q'Wz̃, the coefficients of z in the orthonormal basis, shape (k,)."""
-        return self._solve(z)[0]
+        return self.solve(z)[0]
 
     def standardized(self, z: np.ndarray) -> np.ndarray:
         """Return s = R⁻¹c, the coefficients of z in the standardised basis, shape (k,)."""
-        return self._solve(z)[1]
+        return self.solve(z)[1]
 
     def coefficients(self, z: np.ndarray) -> np.ndarray:
         """Return α̃ = T s, the coefficients of z in the kernel's own units, shape (k,)."""

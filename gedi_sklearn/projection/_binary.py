@@ -12,6 +12,7 @@ the whole; the core grows until that is good enough.
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +24,11 @@ from ..constraints import AllowedSet
 from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
 from ..kernels import FittedKernel, KernelDesign
 from ._highs import solve_continuous
-from ._model import LinearModel, Outcome, SolverSession
+from ._model import LinearModel, Outcome, Solution, SolverSession
 from ._relaxation import solve_relaxation
 from ._rounding import round_counts
 
-__all__ = ["BinarySolution", "BinaryTargets", "row_effects"]
+__all__ = ["BinaryTargets", "costs", "row_effects", "row_scale"]
 
 # Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
 # core of the last size still solves in a second or two.
@@ -40,6 +41,8 @@ _ROUNDING_MARGINS = (0, 1, 2)
 # the core, and how many turns.
 _EFFECT_RANGES = 8
 _TURNS = 3
+# Seconds to look for the slack that would have a solution.
+_SLACK_SECONDS = 10.0
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
 _PROBABILITY_MARGIN = 1e-3
 # A count further than this from an integer is not one.
@@ -103,20 +106,6 @@ def costs(
             difference += factor * (np.log1p(-clipped) - np.log(clipped))
             at_zero -= factor * np.log1p(-clipped)
     return difference, at_zero
-
-
-@dataclass(frozen=True)
-class BinarySolution:
-    """Zeros and ones, what they cost, and the proof of how near they are to the optimum."""
-
-    z: np.ndarray
-    objective: float
-    bound: float
-    gap: float
-    status: str
-    multipliers: np.ndarray
-    n_variables: int
-    n_groups: int
 
 
 @dataclass(frozen=True)
@@ -202,6 +191,7 @@ class BinaryTargets:
         time_limit: float | None,
         description: dict[str, Any],
     ) -> None:
+        self.kernel = design.fitted
         self.allowed = allowed
         self.y = y
         self.weight = weight
@@ -217,7 +207,7 @@ class BinaryTargets:
         )
         self._last: np.ndarray | None = None
 
-    def solve(self, p: np.ndarray | None, target_weight: float) -> BinarySolution:
+    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest targets to p and y that satisfy the constraint.
 
         Raises
@@ -244,16 +234,33 @@ class BinaryTargets:
         status = found.status
         if status in ("optimal", "gap"):
             status = "optimal" if gap <= 1e-9 else "gap"
-        return BinarySolution(
-            z,
-            objective + constant,
-            bound + constant,
-            gap,
-            status,
-            found.multipliers,
-            found.n_variables,
-            groups.n,
+        self._warn_collapse(z)
+        # From multipliers of v = V s to those of α̃ = T s.
+        to_raw = self.kernel.basis.from_raw.T @ self.allowed.rows.T
+        return Solution(
+            z=z,
+            objective=objective + constant,
+            bound=bound + constant,
+            gap=gap,
+            multipliers=to_raw @ found.multipliers,
+            correction=np.full(self.kernel.n_columns, np.nan),
+            status=status,
+            solver=self.session.name,
+            n_variables=found.n_variables,
+            n_groups=groups.n,
         )
+
+    def _warn_collapse(self, z: np.ndarray) -> None:
+        """Warn where only the rule that each class keeps a row stands against a constant."""
+        for value in (0, 1):
+            if (z == value).sum() == 1 < (self.y == value).sum():
+                warnings.warn(
+                    f"the projection leaves a single row in class {value} (of the encoded "
+                    "classes): the nearest targets that satisfy the constraint are nearly "
+                    "constant. Raise `threshold`, or `target_weight`.",
+                    UserWarning,
+                    stacklevel=4,
+                )
 
     def _tie_break(self, weighted: np.ndarray) -> tuple[np.ndarray, float]:
         """Return a small cost that draws rows without one to their original target.
@@ -295,7 +302,7 @@ class BinaryTargets:
         """
         allowed = self.allowed if allowed is None else allowed
         cost, size = groups.cost[core], groups.size[core].astype(float)
-        scale = _row_scale(groups.effects)
+        scale = row_scale(groups.effects)
         rows = groups.effects[:, core] / scale[:, None]
         shift = groups.effects @ fixed / scale
         ones = fixed.sum()
@@ -331,11 +338,11 @@ class BinaryTargets:
         relaxation = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
         solved = solve_relaxation(relaxation)
         if solved is None:
-            raise InfeasibleProjectionError.from_problem(**self.description)
+            raise self._infeasible(groups)
         relaxed, row_multipliers = solved[0][: groups.n], solved[1]
         lower_bound = relaxation.lagrangian_bound(row_multipliers)
         reduced = np.abs(relaxation.reduced_cost(row_multipliers))[: groups.n]
-        multipliers = row_multipliers[: len(groups.effects)] / _row_scale(groups.effects)
+        multipliers = row_multipliers[: len(groups.effects)] / row_scale(groups.effects)
         # Groups that the relaxation splits come first, whatever rounding makes of their r.
         split = np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY
         nearest = _mix(np.lexsort((reduced, ~split)), groups.effects)
@@ -365,8 +372,49 @@ class BinaryTargets:
                     )
                 return replace(best, status=outcome.status, n_variables=len(model.cost))
         if best is None:
-            raise InfeasibleProjectionError.from_problem(**self.description)
+            raise self._infeasible(groups)
         return best
+
+    def _infeasible(self, groups: _Groups) -> Exception:
+        """Return the error for a problem without a solution, with the slack that would do."""
+        if groups.n > _CORE_SIZES[-1]:
+            return SolverError.from_status(
+                self.session.name,
+                f"no solution among the {_CORE_SIZES[-1]:,} groups nearest to the relaxation",
+            )
+        return InfeasibleProjectionError.from_problem(
+            **self.description, smallest_slack=self._smallest_slack(groups)
+        )
+
+    def _smallest_slack(self, groups: _Groups) -> float | None:
+        """Return the least slack with a solution; None where slack plays no part, or is unknown.
+
+        The integer model with the slack as its last variable and as its cost.
+        """
+        forbidden = self.allowed.forbidden
+        if forbidden is None or not forbidden.any():
+            return None
+        model = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
+        per_slack = np.r_[-forbidden * self.allowed.unit / row_scale(groups.effects), 0.0]
+        upper = np.where(per_slack < 0, 0.0, model.upper)
+        lower = np.where(per_slack < 0, 0.0, model.lower)
+        relaxed = LinearModel(
+            np.r_[np.zeros(groups.n), 1.0],
+            np.vstack(
+                [
+                    np.column_stack([model.matrix, per_slack]),
+                    np.column_stack([model.matrix, -per_slack]),
+                ]
+            ),
+            np.r_[np.full(len(upper), -np.inf), lower],
+            np.r_[upper, np.full(len(lower), np.inf)],
+            np.r_[model.capacity, np.inf],
+            groups.n,
+        )
+        outcome = self.session.solve_linear(
+            relaxed, gap=1e-6, start=None, time_limit=_SLACK_SECONDS
+        )
+        return None if outcome.x is None else float(outcome.x[-1]) * (1 + 1e-6)
 
     def _round(
         self,
@@ -451,7 +499,7 @@ class BinaryTargets:
             raise SolverError.from_status(self.session.name, "a class without rows")
 
 
-def _row_scale(effects: np.ndarray) -> np.ndarray:
+def row_scale(effects: np.ndarray) -> np.ndarray:
     """Return the largest entry of every row, 1 for a row of zeros."""
     largest = np.abs(effects).max(axis=1, initial=0.0)
     return np.where(largest == 0, 1.0, largest)

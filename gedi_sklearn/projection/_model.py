@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["LeastDistance", "LinearModel", "Outcome", "SolverSession"]
+__all__ = ["LeastDistance", "LinearModel", "Outcome", "Solution", "SolverSession"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class LinearModel:
         reduced = self.reduced_cost(multipliers)
         ends = np.where(multipliers > 0, self.lower, self.upper)
         rows = np.where(multipliers == 0, 0.0, multipliers * np.where(multipliers == 0, 0, ends))
-        return float(np.minimum(reduced, 0.0) @ self.capacity + rows.sum())
+        used = reduced < 0
+        return float(reduced[used] @ self.capacity[used] + rows.sum())
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,15 @@ class LeastDistance:
     radius: float | None
     bounds: np.ndarray | None
 
+    def support(self, direction: np.ndarray) -> float:
+        """Return max over the allowed a of direction·a; a free coefficient allows none."""
+        size = np.abs(direction)
+        if self.radius is not None:
+            return float(self.radius * size.max())
+        assert self.bounds is not None  # it has one of the two
+        finite = np.isfinite(self.bounds)
+        return float(self.bounds[finite] @ size[finite])
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -92,10 +102,36 @@ class Outcome:
     bound: float
 
 
+@dataclass(frozen=True)
+class Solution:
+    """A projection of the rows of positive weight; the fields are ProjectionResult's.
+
+    Attributes
+    ----------
+    z : ndarray of shape (n,)
+        Targets as numbers.
+    multipliers : ndarray of shape (k,)
+        Of the constraint on the raw coefficients.
+    """
+
+    z: np.ndarray
+    objective: float
+    bound: float
+    gap: float
+    multipliers: np.ndarray
+    correction: np.ndarray
+    status: str
+    solver: str
+    n_variables: int
+    n_groups: int
+
+
 class SolverSession(Protocol):
     """A solver with its settings, ready for any number of models."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The solver's name, as in ProjectionResult."""
 
     def close(self) -> None:
         """Release what the solver holds; safe to call twice."""

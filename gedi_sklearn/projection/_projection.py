@@ -5,24 +5,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import type_of_target
 
 from .._validation import (
     HasMethods,
     Interval,
     StrOptions,
-    check_labels,
-    check_numbers,
     check_random_state,
-    check_same_length,
     check_sample_weight,
     check_sensitive,
     validate_params,
@@ -30,10 +24,13 @@ from .._validation import (
 from ..constraints import AllowedSet, CoarseConstraint, FineConstraint
 from ..kernels import FittedKernel, fit_kernel, warn_attribute_scale
 from ..metrics._reference import reference_disparity
-from . import _gurobi, _highs
+from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
-from ._model import LeastDistance, SolverSession
+from ._bounded import BoundedSquaredLoss
+from ._real import SquaredLoss
 from ._result import ProjectionResult
+from ._session import open_session
+from ._targets import BINARY_LOSSES, Targets, check_bounds
 
 __all__ = ["PROJECTION_CONSTRAINTS", "Projection", "project_targets"]
 
@@ -119,7 +116,8 @@ class Projection:
         (objective − bound) / Σ w_i|c_i| to be content with, for two classes; 0 asks for the
         optimum.
     target_bounds : tuple of (float or None, float or None), default=None
-        Reserved for bounds on real targets.
+        Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
+        rates valid. `y` must lie between them.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows. A row of weight 0 is as if absent and keeps its original target.
     solver : {"auto", "gurobi", "highs"}, default="auto"
@@ -197,11 +195,6 @@ class Projection:
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        if loss == "absolute_error" or target_bounds is not None:
-            raise NotImplementedError(
-                "loss='absolute_error' and target_bounds are reserved; use loss='squared_error' "
-                "without bounds."
-            )
         built = build_constraint(
             constraint,
             kernel=kernel,
@@ -210,10 +203,10 @@ class Projection:
             relative=relative,
             slack=slack,
         )
-        self.loss = _resolve_loss(y, loss)
-        self.is_binary = self.loss in ("hamming", "log_loss")
-        self._encode_targets(y)
-        n = len(self._y)
+        self._targets = Targets(y, loss)
+        self.loss = self._targets.loss
+        bounds = check_bounds(target_bounds, self._targets)
+        n = len(self._targets.y)
         values = check_sensitive(sensitive_features, n_samples=n)
         weight = check_sample_weight(sample_weight, n)
         self._rows = slice(None) if weight is None else weight > 0
@@ -228,7 +221,11 @@ class Projection:
         self.kernel_: FittedKernel = self._design.fitted
         self._resolve_threshold(built, values[self._rows])
         self.gap = gap
-        self._start_session(solver, solver_params, random_state, time_limit, verbose)
+        # Ties and the solver draw from the same stream.
+        rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        self._session = open_session(solver, solver_params, seed, verbose > 1)
+        self._problem = self._make_problem(bounds, time_limit, rng)
 
     def __enter__(self) -> Projection:
         return self
@@ -240,50 +237,16 @@ class Projection:
         """Release the solver; safe to call twice."""
         self._session.close()
 
-    def _encode_targets(self, y: Any) -> None:
-        """Set the targets as numbers and, for two classes, the labels that 0 and 1 stand for."""
-        self.classes_: np.ndarray | None = None
-        if not self.is_binary:
-            self._y = check_numbers(y, "y", n_columns=1)
-            return
-        labels = check_labels(y, "y")
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) != 2:
-            raise ValueError(
-                f"loss={self.loss!r} needs y with two classes, got {len(self.classes_)}: "
-                f"{self.classes_[:5].tolist()}."
-            )
-        self._y = (labels == self.classes_[1]).astype(float)
-
-    def _encode_predictions(self, y_pred: Any) -> np.ndarray:
-        """Return predictions as numbers: real values, or the probability of the second class."""
-        if self.classes_ is None:
-            p = check_numbers(y_pred, "y_pred", n_columns=1)
-        else:
-            labels = check_labels(y_pred, "y_pred")
-            if np.isin(labels, self.classes_).all():
-                if self.loss == "log_loss":
-                    raise ValueError(
-                        "loss='log_loss' needs probabilities as y_pred, got class labels. Pass "
-                        "predict_proba(X)[:, 1], or use loss='hamming'."
-                    )
-                p = (labels == self.classes_[1]).astype(float)
-            else:
-                p = check_numbers(labels, "y_pred", n_columns=1)
-                if (p < 0).any() or (p > 1).any():
-                    raise ValueError(
-                        "y_pred must hold the two classes of y "
-                        f"({self.classes_.tolist()}) or scores in [0, 1]; got values from "
-                        f"{p.min():.3g} to {p.max():.3g}."
-                    )
-        check_same_length(len(self._y), y_pred=p)
-        return p
+    @property
+    def is_binary(self) -> bool:
+        """Whether the targets are two classes."""
+        return self.loss in BINARY_LOSSES
 
     def _resolve_threshold(
         self, constraint: CoarseConstraint | FineConstraint, values: np.ndarray
     ) -> None:
         """Turn a relative threshold into an absolute one, and the constraint into its set."""
-        y = self._y[self._rows]
+        y = self._targets.y[self._rows]
         share = self._design.weight
         # The scale on which a threshold of 0 leaves its slack.
         reference = reference_disparity(
@@ -314,49 +277,42 @@ class Projection:
 
     def _conversion_error(self, deviation: float) -> float:
         """Return what rounding leaves in v for a target of this deviation."""
-        rows = solve_triangular(self.kernel_.R_, self._allowed.rows.T, trans="T").T
+        rows = self._allowed.rows @ self.kernel_.R_inverse
         size = float(np.linalg.norm(rows, axis=1).sum())
         return 10 * float(np.finfo(float).eps) * deviation * size
 
-    def _start_session(
+    def _make_problem(
         self,
-        solver: str,
-        solver_params: Mapping[str, Any] | None,
-        random_state: Any,
+        bounds: tuple[float, float] | None,
         time_limit: float | None,
-        verbose: int,
-    ) -> None:
-        """Choose the solver, check the names of its parameters, and draw the seeds."""
-        params = dict(solver_params or {})
-        self.solver = _resolve_solver(solver, params)
-        known = {"gurobi": _gurobi.PARAMETERS, "highs": _highs.PARAMETERS}[self.solver]
-        unknown = sorted(set(params) - known)
-        if unknown:
-            raise ValueError(
-                f"solver_params holds {unknown}, unknown to solver={self.solver!r}; it takes "
-                f"{sorted(known)}."
-            )
-        rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        self._session: SolverSession
-        if self.solver == "gurobi":
-            self._session = _gurobi.GurobiSession(params, seed, verbose > 1)
-        else:
-            self._session = _highs.HighsSession(params, seed, verbose > 1)
+        rng: np.random.RandomState,
+    ) -> BinaryTargets | SquaredLoss | AbsoluteLoss:
+        """Return the problem that the loss and the targets make, solved by every `solve`."""
+        y = self._targets.y[self._rows]
+        shared: dict[str, Any] = {"y": y, "weight": self._weight}
         if self.is_binary:
-            y = self._y[self._rows]
-            self._binary = BinaryTargets(
+            return BinaryTargets(
                 self._design,
                 self._allowed,
-                y,
-                self._weight,
                 loss=self.loss,
                 gap=self.gap,
                 tie_order=rng.permutation(len(y)),
                 session=self._session,
                 time_limit=time_limit,
                 description=self._describe(),
+                **shared,
             )
+        if self.loss == "absolute_error":
+            return AbsoluteLoss(self._design, self._allowed, target_bounds=bounds, **shared)
+        is_ball = isinstance(self.constraint_, CoarseConstraint)
+        raw = (
+            self.threshold_ if is_ball else None,
+            None if is_ball else self.constraint_.bounds(self.kernel_),
+        )
+        shared["session"] = self._session
+        if bounds is None:
+            return SquaredLoss(self._design, self._allowed, *raw, **shared)
+        return BoundedSquaredLoss(self._design, self._allowed, *raw, target_bounds=bounds, **shared)
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -379,7 +335,7 @@ class Projection:
         -------
         ndarray of shape (k,)
         """
-        return self._design.coefficients(self._encode_any(z)[self._rows])
+        return self._design.coefficients(self._targets.encode(z)[self._rows])
 
     def gedi(self, z: Any) -> float:
         """Return ‖α̃(z)‖₁.
@@ -407,7 +363,7 @@ class Projection:
         -------
         float
         """
-        return self._violation(self._encode_any(z)[self._rows])
+        return self._violation(self._targets.encode(z)[self._rows])
 
     def satisfied(self, z: Any) -> bool:
         """Tell whether targets satisfy the constraint within rounding.
@@ -422,13 +378,6 @@ class Projection:
         bool
         """
         return self.violation(z) == 0.0
-
-    def _encode_any(self, z: Any) -> np.ndarray:
-        if self.classes_ is None:
-            return self._encode_predictions(z)
-        labels = check_labels(z, "z")
-        check_same_length(len(self._y), z=labels)
-        return (labels == self.classes_[1]).astype(float)
 
     def _violation(self, z: np.ndarray) -> float:
         v = self._allowed.rows @ self._design.standardized(z)
@@ -470,106 +419,39 @@ class Projection:
         if not np.isfinite(target_weight) or target_weight < 0:
             raise ValueError(f"target_weight must be finite and at least 0, got {target_weight}.")
         started = time.perf_counter()
-        p = None if y_pred is None else self._encode_predictions(y_pred)[self._rows]
-        found = self._solve_binary if self.is_binary else self._solve_real
-        z, fields = found(p, target_weight)
-        targets = self._y.copy()
-        targets[self._rows] = z
-        violation = self._violation(z)
-        result = ProjectionResult(
-            targets=targets if self.classes_ is None else self.classes_[targets.astype(int)],
-            coefficients=self._design.coefficients(z),
+        p = None if y_pred is None else self._targets.encode_predictions(y_pred)[self._rows]
+        solution = self._problem.solve(p, target_weight)
+        targets = self._targets.y.copy()
+        targets[self._rows] = solution.z
+        violation = self._violation(solution.z)
+        if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
+            self._warn_early_stop(solution.status, solution.gap)
+        return ProjectionResult(
+            targets=self._targets.decode(targets),
+            coefficients=self._design.coefficients(solution.z),
             threshold=self.threshold_,
             violation=violation,
             satisfied=violation == 0.0,
+            objective=solution.objective,
+            bound=solution.bound,
+            gap=solution.gap,
+            multipliers=solution.multipliers,
+            correction=solution.correction,
+            status=solution.status,
+            solver=solution.solver,
+            n_variables=solution.n_variables,
+            n_groups=solution.n_groups,
             seconds=time.perf_counter() - started,
-            **fields,
         )
-        if result.status not in ("optimal", "gap") or result.gap > self.gap:
-            warnings.warn(
-                f"the projection stopped with status {result.status!r} at a gap of "
-                f"{result.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "
-                "Raise `time_limit`, or the limits in `solver_params`, for nearer ones.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return result
 
-    def _solve_real(
-        self, p: np.ndarray | None, target_weight: float
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Project the weighted mean of predictions and targets, in k variables."""
-        y = self._y[self._rows]
-        total = 1.0 if p is None else 1.0 + target_weight
-        t = y if p is None else (p + target_weight * y) / total
-        kernel, design = self.kernel_, self._design
-        point = design.coordinates(t)
-        matrix = kernel.R_ @ kernel.basis.from_raw
-        start = design.coefficients(t)
-        if self._allowed.violation(self._allowed.rows @ kernel.from_raw(start)) == 0.0:
-            a, solver, residual = start, "exact", np.zeros(len(start))
-            z = t.copy()
-        else:
-            is_ball = isinstance(self.constraint_, CoarseConstraint)
-            a, solver = self._session.solve_distance(
-                LeastDistance(
-                    matrix,
-                    point,
-                    self.threshold_ if is_ball else None,
-                    None if is_ball else self.constraint_.bounds(kernel),
-                )
-            )
-            residual = matrix @ a - point
-            z = t + design.orthonormal @ residual
-        objective = float(self._weight @ (z - (y if p is None else p)) ** 2)
-        if p is not None:
-            objective += target_weight * float(self._weight @ (z - y) ** 2)
-        fields = {
-            "objective": objective,
-            "bound": objective,
-            "gap": 0.0,
-            "multipliers": 2 * total * self._weight.sum() * (matrix.T @ residual),
-            "correction": a - start,
-            "status": "optimal",
-            "solver": solver,
-            "n_variables": kernel.n_columns,
-            "n_groups": design.n_rows,
-        }
-        return z, fields
-
-    def _solve_binary(
-        self, p: np.ndarray | None, target_weight: float
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Project 0/1 targets, in one variable a group of equal rows."""
-        solution = self._binary.solve(p, target_weight)
-        # From multipliers of v = V s to those of α̃ = T s.
-        to_raw = self.kernel_.basis.from_raw.T @ self._allowed.rows.T
-        fields = {
-            "objective": solution.objective,
-            "bound": solution.bound,
-            "gap": solution.gap,
-            "multipliers": to_raw @ solution.multipliers,
-            "correction": np.full(self.kernel_.n_columns, np.nan),
-            "status": solution.status,
-            "solver": self._session.name,
-            "n_variables": solution.n_variables,
-            "n_groups": solution.n_groups,
-        }
-        return solution.z, fields
-
-
-def _resolve_loss(y: Any, loss: str) -> str:
-    if loss != "auto":
-        return loss
-    return "hamming" if type_of_target(np.asarray(y)) == "binary" else "squared_error"
-
-
-def _resolve_solver(solver: str, params: Mapping[str, Any]) -> str:
-    """Return "gurobi" or "highs"; "auto" asks for a licence of the user's own."""
-    if solver != "auto":
-        return solver
-    available = _gurobi.licence_is_configured(params) and find_spec("gurobipy") is not None
-    return "gurobi" if available else "highs"
+    def _warn_early_stop(self, status: str, gap: float) -> None:
+        warnings.warn(
+            f"the projection stopped with status {status!r} at a gap of {gap:.2g} (asked: "
+            f"{self.gap:.2g}). Its targets satisfy the constraint. Raise `time_limit`, or the "
+            "limits in `solver_params`, for nearer ones.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 @validate_params(
@@ -637,7 +519,8 @@ def project_targets(
         (objective − bound) / Σ w_i|c_i| to be content with, for two classes; 0 asks for the
         optimum.
     target_bounds : tuple of (float or None, float or None), default=None
-        Reserved for bounds on real targets.
+        Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
+        rates valid. `y` must lie between them.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows. A row of weight 0 is as if absent and keeps its original target.
     solver : {"auto", "gurobi", "highs"}, default="auto"
@@ -677,8 +560,9 @@ def project_targets(
     >>> pay = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     >>> project_targets(pay, sensitive_features=age, threshold=0.5).targets
     array([2. , 2.5, 3. , 3.5, 4. ])
-    >>> project_targets([0, 0, 1, 1, 1], sensitive_features=age, threshold=0.0).targets
-    array([0, 0, 1, 0, 0])
+    >>> age, hired = np.arange(20, 61, 5), np.array([0, 0, 1, 0, 1, 1, 0, 1, 1])
+    >>> project_targets(hired, sensitive_features=age, threshold=0.2).targets
+    array([1, 0, 1, 1, 1, 1, 0, 1, 1])
     """
     with Projection(
         y,

@@ -14,9 +14,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import lsq_linear, nnls
 
-from ._model import LeastDistance
+from ..constraints import AllowedSet
+from ..kernels import KernelDesign
+from ._model import LeastDistance, Solution, SolverSession
 
-__all__ = ["nearest_coefficients"]
+__all__ = ["SquaredLoss", "nearest_coefficients"]
 
 
 def nearest_coefficients(problem: LeastDistance) -> np.ndarray:
@@ -63,3 +65,88 @@ def _nearest_in_box(matrix: np.ndarray, point: np.ndarray, bounds: np.ndarray) -
         scaled = lsq_linear(columns, target, (-limits, limits), method="bvls", tol=1e-14).x
     solution[allowed] = np.clip(scaled * (size / norms), -bounds[allowed], bounds[allowed])
     return solution
+
+
+class SquaredLoss:
+    """Projection of real targets at squared loss.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        Kernel on the rows of positive weight.
+    allowed : AllowedSet
+        The constraint.
+    radius, bounds : float, ndarray of shape (k,) or None
+        The same in raw coefficients: radius of a ball, or half widths of a box.
+    y : ndarray of shape (n,)
+        Original targets.
+    weight : ndarray of shape (n,)
+        Sample weights, all positive.
+    session : SolverSession
+        Solves the problem in k variables.
+    """
+
+    def __init__(
+        self,
+        design: KernelDesign,
+        allowed: AllowedSet,
+        radius: float | None,
+        bounds: np.ndarray | None,
+        *,
+        y: np.ndarray,
+        weight: np.ndarray,
+        session: SolverSession,
+    ) -> None:
+        self.design = design
+        self.allowed = allowed
+        self.radius = radius
+        self.bounds = bounds
+        self.y = y
+        self.weight = weight
+        self.session = session
+        self.matrix = design.fitted.R_ @ design.fitted.basis.from_raw
+
+    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
+        """Return the nearest allowed targets to p and y; to y alone where p is None."""
+        t, total = weighted_mean(self.y, p, target_weight)
+        z, move, solver = self.project(t)
+        kernel = self.design.fitted
+        objective = self.loss(z, p, target_weight)
+        return Solution(
+            z=z,
+            objective=objective,
+            bound=objective,
+            gap=0.0,
+            multipliers=2 * total * self.weight.sum() * (self.matrix.T @ move),
+            correction=kernel.to_raw(kernel.R_inverse @ move),
+            status="optimal",
+            solver=solver,
+            n_variables=kernel.n_columns,
+            n_groups=self.design.n_rows,
+        )
+
+    def project(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
+        """Return the allowed z nearest to t, the move M a − c that leads there, and the solver."""
+        point, standardized = self.design.solve(t)
+        if self.allowed.violation(self.allowed.rows @ standardized) == 0.0:
+            return t.copy(), np.zeros(len(point)), "exact"
+        problem = LeastDistance(self.matrix, point, self.radius, self.bounds)
+        a, solver = self.session.solve_distance(problem)
+        move = self.matrix @ a - point
+        return t + self.design.orthonormal @ move, move, solver
+
+    def loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
+        """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""
+        if p is None:
+            return float(self.weight @ (z - self.y) ** 2)
+        return float(self.weight @ ((z - p) ** 2 + target_weight * (z - self.y) ** 2))
+
+
+def weighted_mean(
+    y: np.ndarray, p: np.ndarray | None, target_weight: float
+) -> tuple[np.ndarray, float]:
+    """Return t = (p + w y) / (1 + w) and 1 + w; y and 1 without predictions."""
+    if p is None:
+        return y, 1.0
+    total = 1.0 + target_weight
+    return (p + target_weight * y) / total, total

@@ -61,7 +61,7 @@ def _sample(model: LinearModel, columns: np.ndarray) -> LinearModel:
     n = model.n_integers
     kept = np.r_[columns, np.arange(n, len(model.cost))]
     capacity = model.capacity[kept]
-    capacity[: len(columns)] *= model.capacity[:n].sum() / model.capacity[columns].sum()
+    capacity[: len(columns)] *= n / len(columns)
     return LinearModel(
         model.cost[kept],
         model.matrix[:, kept],
@@ -85,8 +85,12 @@ def _sift(
     free[:n] = False
     free[np.argpartition(np.abs(reduced[:n]), n_open - 1)[:n_open]] = True
     at_capacity = reduced < 0
+    # A column without a limit cannot be fixed there.
+    free |= at_capacity & np.isinf(model.capacity)
     while True:
-        x = np.where(at_capacity & ~free, model.capacity, 0.0)
+        fixed = at_capacity & ~free
+        x = np.zeros(len(model.cost))
+        x[fixed] = model.capacity[fixed]
         shift = model.matrix @ x
         solved = solve_continuous(
             LinearModel(

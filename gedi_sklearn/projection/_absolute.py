@@ -1,0 +1,146 @@
+r"""Real targets, absolute error: a linear program with few rows and many columns.
+
+A row's loss |z − p| + w|z − y| is piecewise linear with kinks at p and y, so z leaves its cheapest
+value t in at most two segments on either side, each at its own price a unit. The constraint has
+one row for each bounded coefficient, whatever the number of rows of data, and the program is
+solved by the sifting of :mod:`._relaxation`. There is nothing to round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..constraints import AllowedSet
+from ..exceptions import SolverError
+from ..kernels import KernelDesign
+from ._binary import row_effects, row_scale
+from ._model import LinearModel, Solution
+from ._relaxation import solve_relaxation
+
+__all__ = ["AbsoluteLoss"]
+
+
+class AbsoluteLoss:
+    """Projection of real targets at absolute error.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        Kernel on the rows of positive weight.
+    allowed : AllowedSet
+        The constraint.
+    y : ndarray of shape (n,)
+        Original targets.
+    weight : ndarray of shape (n,)
+        Sample weights, all positive.
+    target_bounds : tuple of (float, float) or None
+        Lowest and highest target.
+    """
+
+    def __init__(
+        self,
+        design: KernelDesign,
+        allowed: AllowedSet,
+        *,
+        y: np.ndarray,
+        weight: np.ndarray,
+        target_bounds: tuple[float, float] | None,
+    ) -> None:
+        self.design = design
+        self.allowed = allowed
+        self.y = y
+        self.weight = weight
+        self.low, self.high = target_bounds or (-np.inf, np.inf)
+        self.effects = row_effects(design.fitted, allowed, design.values, weight / weight.sum())
+
+    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
+        """Return the nearest allowed targets to p and y; to y alone where p is None."""
+        base, price, reach = self._segments(p, target_weight)
+        sign = np.repeat([1.0, 1.0, -1.0, -1.0], len(base))
+        matrix = np.tile(self.effects, 4) * sign
+        used = reach > 0
+        model = self._model(price[used], matrix[:, used], reach[used], self.effects @ base)
+        solved = solve_relaxation(model)
+        if solved is None:
+            raise SolverError.from_status("highs", "infeasible, though constant targets are not")
+        moved = np.zeros(len(price))
+        moved[used] = solved[0][: used.sum()]
+        z = base + (moved * sign).reshape(4, -1).sum(axis=0)
+        objective = self._loss(z, p, target_weight)
+        fixed = self._loss(base, p, target_weight)
+        bound = min(objective, fixed + self._lower_bound(model, solved[1]))
+        scale = row_scale(matrix[:, used])
+        kernel = self.design.fitted
+        multipliers = solved[1][: len(scale)] / scale
+        return Solution(
+            z=z,
+            objective=objective,
+            bound=bound,
+            gap=(objective - bound) / objective if objective else 0.0,
+            multipliers=kernel.basis.from_raw.T @ self.allowed.rows.T @ multipliers,
+            correction=np.full(kernel.n_columns, np.nan),
+            status="optimal",
+            solver="highs",
+            n_variables=len(model.cost),
+            n_groups=len(self.y),
+        )
+
+    def _lower_bound(self, model: LinearModel, multipliers: np.ndarray) -> float:
+        """Return what the multipliers prove, once shrunk until every price covers its gain."""
+        endless = np.isinf(model.capacity)
+        gain = multipliers @ model.matrix[:, endless]
+        with np.errstate(divide="ignore"):
+            cover = np.where(gain > 0, model.cost[endless] / gain, 1.0).min(initial=1.0)
+        # Some digits more, for the products to come out on the right side.
+        return model.lagrangian_bound(multipliers * min(cover, 1.0) * (1 - 1e-10))
+
+    def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
+        if p is None:
+            return float(self.weight @ np.abs(z - self.y))
+        return float(self.weight @ (np.abs(z - p) + target_weight * np.abs(z - self.y)))
+
+    def _segments(
+        self, p: np.ndarray | None, target_weight: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return each row's cheapest target, and price and reach of the segments around it.
+
+        Four segments a row: up to the other kink, up beyond it, down to it, down beyond it.
+        """
+        heavy, light = (1.0, 0.0) if p is None else (1.0, target_weight)
+        near, other = (self.y, self.y) if p is None else (p, self.y)
+        if p is not None and target_weight >= 1:
+            # The original target is the cheapest value, and the one kept in a tie.
+            heavy, light, near, other = target_weight, 1.0, self.y, p
+        base = np.clip(near, self.low, self.high)
+        kink = np.clip(other, self.low, self.high)
+        outer = np.full(len(base), heavy + light)
+        # Between the kinks the two losses pull in opposite directions.
+        inner = np.full(len(base), heavy - light)
+        up, down = np.maximum(kink - base, 0.0), np.maximum(base - kink, 0.0)
+        beyond = np.maximum(base, kink), np.minimum(base, kink)
+        price = np.concatenate([inner, outer, inner, outer]) * np.tile(self.weight, 4)
+        reach = np.concatenate([up, self.high - beyond[0], down, beyond[1] - self.low])
+        return base, price, reach
+
+    def _model(
+        self, price: np.ndarray, matrix: np.ndarray, reach: np.ndarray, shift: np.ndarray
+    ) -> LinearModel:
+        """Return the program: see :class:`._binary.BinaryTargets` for box and ball."""
+        r, n = matrix.shape
+        scale = row_scale(matrix)
+        rows, shift = matrix / scale[:, None], shift / scale
+        if self.allowed.bounds is not None:
+            bounds = self.allowed.bounds / scale
+            return LinearModel(price, rows, -bounds - shift, bounds - shift, reach, n)
+        units = np.diag((self.allowed.radius or 0.0) / scale)
+        total: Any = np.r_[np.zeros(n), np.ones(2 * r)]
+        return LinearModel(
+            np.r_[price, np.zeros(2 * r)],
+            np.vstack([np.hstack([rows, -units, units]), total]),
+            np.r_[-shift, -np.inf],
+            np.r_[-shift, 1.0],
+            np.r_[reach, np.ones(2 * r)],
+            n,
+        )

@@ -1,0 +1,127 @@
+r"""Real targets between bounds, squared loss: a Newton method in k multipliers.
+
+With bounds on the targets the nearest z is clip(t + Qμ) for some μ ∈ R^k: counts stay counts and
+rates stay rates. μ minimises the convex dual
+
+.. math:: h(\mu) = \varphi(\mu) + \sigma(\mu), \quad \nabla\varphi(\mu) = Q^T W z(\mu),
+
+where σ is the support function of the allowed coordinates. φ is quadratic as long as the same
+rows are clipped; on each such piece the minimiser of h is a least-distance problem, the one that
+projects without bounds, in the metric of the rows that are free to move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import SolverError
+from ._model import LeastDistance, Solution
+from ._real import SquaredLoss, nearest_coefficients, weighted_mean
+
+__all__ = ["BoundedSquaredLoss"]
+
+_MAX_STEPS = 200
+# How near the coordinates of z must come to the allowed point, in deviations of t.
+_TOLERANCE = 1e-12
+
+
+class BoundedSquaredLoss(SquaredLoss):
+    """Projection of real targets at squared loss, between bounds.
+
+    Parameters
+    ----------
+    target_bounds : tuple of (float, float)
+        Lowest and highest target; infinite where there is none.
+    **problem
+        See :class:`SquaredLoss`.
+    """
+
+    def __init__(self, *args: Any, target_bounds: tuple[float, float], **problem: Any) -> None:
+        super().__init__(*args, **problem)
+        self.low, self.high = target_bounds
+        self.share = self.weight / self.weight.sum()
+
+    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
+        """Return the nearest allowed targets to p and y; to y alone where p is None."""
+        t, total = weighted_mean(self.y, p, target_weight)
+        mu, value = self._minimise_dual(t)
+        z = self._targets(t, mu)
+        kernel = self.design.fitted
+        scale = 2 * total * self.weight.sum()
+        objective = self.loss(z, p, target_weight)
+        bound = min(objective, self.loss(t, p, target_weight) - scale * value)
+        return Solution(
+            z=z,
+            objective=objective,
+            bound=bound,
+            gap=(objective - bound) / objective if objective else 0.0,
+            multipliers=scale * (self.matrix.T @ mu),
+            correction=kernel.to_raw(kernel.R_inverse @ mu),
+            status="optimal",
+            solver="exact",
+            n_variables=kernel.n_columns,
+            n_groups=self.design.n_rows,
+        )
+
+    def _targets(self, t: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return np.clip(t + self.design.orthonormal @ mu, self.low, self.high)
+
+    def _dual(self, t: np.ndarray, mu: np.ndarray) -> float:
+        """Return h(μ); −h is a lower bound on half the weighted mean square of z − t."""
+        z = self._targets(t, mu)
+        smooth = self.share @ ((self.design.orthonormal @ mu) * z - 0.5 * (z - t) ** 2)
+        problem = LeastDistance(self.matrix, mu, self.radius, self.bounds)
+        return float(smooth) + problem.support(self.matrix.T @ mu)
+
+    def _minimise_dual(self, t: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the minimiser μ and h(μ)."""
+        q = self.design.orthonormal
+        mu = np.zeros(q.shape[1])
+        value = self._dual(t, mu)
+        tolerance = _TOLERANCE * max(self.design.deviation(t), np.finfo(float).tiny)
+        for _ in range(_MAX_STEPS):
+            z = self._targets(t, mu)
+            gradient = (self.share * z) @ q
+            free = (z > self.low) & (z < self.high)
+            moving = q[free] * np.sqrt(self.share[free])[:, None]
+            hessian = moving.T @ moving
+            # Where hardly a row is free the quadratic piece is flat; keep the step finite.
+            hessian += 1e-12 * np.eye(len(mu))
+            allowed = self._allowed_point(gradient - hessian @ mu, hessian)
+            step = np.linalg.solve(hessian, allowed - gradient)
+            if np.linalg.norm(allowed - gradient) <= tolerance:
+                return mu, value
+            mu, value = self._search(t, mu, value, step)
+        raise SolverError.from_status("exact", f"no convergence in {_MAX_STEPS} Newton steps")
+
+    def _allowed_point(self, wanted: np.ndarray, hessian: np.ndarray) -> np.ndarray:
+        """Return the allowed coordinates nearest to the wanted ones, in the metric of H⁻¹."""
+        root = np.linalg.cholesky(hessian)
+        problem = LeastDistance(
+            np.linalg.solve(root, self.matrix),
+            np.linalg.solve(root, wanted),
+            self.radius,
+            self.bounds,
+        )
+        a = np.linalg.lstsq(problem.matrix, problem.point, rcond=None)[0]
+        inside = (
+            np.abs(a).sum() <= self.radius
+            if self.radius is not None
+            else bool((np.abs(a) <= self.bounds).all())
+        )
+        return wanted if inside else self.matrix @ nearest_coefficients(problem)
+
+    def _search(
+        self, t: np.ndarray, mu: np.ndarray, value: float, step: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Return the first of ever shorter steps that decreases h, and h there."""
+        length = 1.0
+        for _ in range(60):
+            trial = mu + length * step
+            trial_value = self._dual(t, trial)
+            if trial_value <= value + 1e-15 * abs(value):
+                return trial, trial_value
+            length /= 2
+        return mu + length * step, value

@@ -1,0 +1,100 @@
+"""Which solver works for a projection, and what happens where its licence fails."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import SolverLicenceError
+from . import _gurobi, _highs
+from ._model import LeastDistance, LinearModel, Outcome, SolverSession
+
+__all__ = ["AutoSession", "open_session"]
+
+
+def open_session(
+    solver: str, solver_params: Mapping[str, Any] | None, seed: int, verbose: bool
+) -> SolverSession:
+    """Return a session for the `solver` parameter; nothing is started yet.
+
+    Parameters
+    ----------
+    solver : {"auto", "gurobi", "highs"}
+        "auto" is Gurobi where a licence of the user's own is configured, with HiGHS behind it.
+    solver_params : mapping or None
+        Parameters in the solver's own names; left as it is.
+    seed : int
+        Seed of the solver.
+    verbose : bool
+        Whether the solver prints its log.
+
+    Raises
+    ------
+    ValueError
+        If a name in `solver_params` is not one of the solver's.
+    """
+    params = dict(solver_params or {})
+    configured = _gurobi.licence_is_configured(params) and find_spec("gurobipy") is not None
+    use_gurobi = solver == "gurobi" or (solver == "auto" and configured)
+    name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", _highs.PARAMETERS)
+    unknown = sorted(set(params) - known)
+    if unknown:
+        raise ValueError(
+            f"solver_params holds {unknown}, unknown to solver={name!r}; it takes {sorted(known)}."
+        )
+    if not use_gurobi:
+        return _highs.HighsSession(params, seed, verbose)
+    gurobi = _gurobi.GurobiSession(params, seed, verbose)
+    return gurobi if solver == "gurobi" else AutoSession(gurobi, seed, verbose)
+
+
+class AutoSession:
+    """Gurobi, until its licence turns out not to serve; HiGHS from there on.
+
+    Parameters
+    ----------
+    gurobi : SolverSession
+        The session to begin with.
+    seed : int
+        Seed of HiGHS.
+    verbose : bool
+        Whether HiGHS prints its log.
+    """
+
+    def __init__(self, gurobi: SolverSession, seed: int, verbose: bool) -> None:
+        self._current = gurobi
+        self._highs = _highs.HighsSession({}, seed, verbose)
+
+    @property
+    def name(self) -> str:
+        """What solves: "gurobi" or "highs"."""
+        return self._current.name
+
+    def close(self) -> None:
+        """Release what is held."""
+        self._current.close()
+
+    def solve_linear(
+        self,
+        model: LinearModel,
+        *,
+        gap: float,
+        start: np.ndarray | None,
+        time_limit: float | None,
+    ) -> Outcome:
+        """Solve a mixed-integer model; see :class:`SolverSession`."""
+        try:
+            return self._current.solve_linear(model, gap=gap, start=start, time_limit=time_limit)
+        except SolverLicenceError as error:
+            warnings.warn(f"solver='auto' goes on with HiGHS: {error}", UserWarning, stacklevel=2)
+            self._current.close()
+            self._current = self._highs
+            return self._highs.solve_linear(model, gap=gap, start=start, time_limit=time_limit)
+
+    def solve_distance(self, problem: LeastDistance) -> tuple[np.ndarray, str]:
+        """Return the exact coefficients: no solver is needed for a closed form."""
+        return self._highs.solve_distance(problem)

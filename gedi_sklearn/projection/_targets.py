@@ -1,0 +1,131 @@
+"""Targets and predictions as numbers, and back: real values, or two classes as 0 and 1."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from .._validation import check_labels, check_numbers, check_same_length
+
+__all__ = ["BINARY_LOSSES", "Targets", "check_bounds"]
+
+BINARY_LOSSES = frozenset({"hamming", "log_loss"})
+
+
+class Targets:
+    """Original targets and what their values mean.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Real numbers, or two classes of any label.
+    loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}
+        "auto" is "hamming" for two classes, else "squared_error".
+
+    Attributes
+    ----------
+    loss : str
+        The loss, resolved.
+    classes : ndarray of shape (2,) or None
+        The labels that 0 and 1 stand for; None for real targets.
+    y : ndarray of shape (n,)
+        The targets as numbers.
+    """
+
+    def __init__(self, y: Any, loss: str) -> None:
+        if loss == "auto":
+            binary = type_of_target(np.asarray(y)) == "binary"
+            loss = "hamming" if binary else "squared_error"
+        self.loss = loss
+        self.classes: np.ndarray | None = None
+        if loss not in BINARY_LOSSES:
+            self.y = check_numbers(y, "y", n_columns=1)
+            return
+        labels = check_labels(y, "y")
+        self.classes = np.unique(labels)
+        if len(self.classes) != 2:
+            raise ValueError(
+                f"loss={loss!r} needs y with two classes, got {len(self.classes)}: "
+                f"{self.classes[:5].tolist()}."
+            )
+        self.y = (labels == self.classes[1]).astype(float)
+
+    def encode(self, z: Any, name: str = "z") -> np.ndarray:
+        """Return further targets as numbers, shape (n,)."""
+        if self.classes is None:
+            values = check_numbers(z, name, n_columns=1)
+        else:
+            labels = check_labels(z, name)
+            known = np.isin(labels, self.classes)
+            if not known.all():
+                raise ValueError(
+                    f"{name} must hold the two classes of y ({self.classes.tolist()}), got "
+                    f"{labels[~known][0]!r}."
+                )
+            values = (labels == self.classes[1]).astype(float)
+        check_same_length(len(self.y), **{name: values})
+        return values
+
+    def encode_predictions(self, y_pred: Any) -> np.ndarray:
+        """Return predictions as numbers: real values, or probabilities of the second class."""
+        if self.classes is None:
+            return self.encode(y_pred, "y_pred")
+        labels = check_labels(y_pred, "y_pred")
+        if np.isin(labels, self.classes).all():
+            if self.loss == "log_loss":
+                raise ValueError(
+                    "loss='log_loss' needs probabilities as y_pred, got class labels. Pass "
+                    "predict_proba(X)[:, 1], or use loss='hamming'."
+                )
+            return self.encode(labels, "y_pred")
+        p = check_numbers(labels, "y_pred", n_columns=1)
+        if (p < 0).any() or (p > 1).any():
+            raise ValueError(
+                f"y_pred must hold the two classes of y ({self.classes.tolist()}) or scores in "
+                f"[0, 1]; got values from {p.min():.3g} to {p.max():.3g}."
+            )
+        check_same_length(len(self.y), y_pred=p)
+        return p
+
+    def decode(self, z: np.ndarray) -> np.ndarray:
+        """Return numbers as targets of the type of y."""
+        return z if self.classes is None else self.classes[z.astype(int)]
+
+
+def check_bounds(target_bounds: Any, targets: Targets) -> tuple[float, float] | None:
+    """Return bounds on real targets as two floats, or None where there are none.
+
+    Raises
+    ------
+    ValueError
+        If they are no pair of (number or None), are not ordered, meet two classes, or a target
+        lies outside of them.
+    """
+    if target_bounds is None:
+        return None
+    if targets.classes is not None:
+        raise ValueError(
+            f"target_bounds={target_bounds!r} bounds real targets; loss={targets.loss!r} has two "
+            "classes. Leave it at None."
+        )
+    is_pair = len(target_bounds) == 2 and all(
+        end is None or (isinstance(end, Real) and not np.isnan(float(end))) for end in target_bounds
+    )
+    if not is_pair:
+        raise ValueError(
+            "target_bounds must be a pair (lowest, highest) of numbers or None, got "
+            f"{target_bounds!r}."
+        )
+    low = -np.inf if target_bounds[0] is None else float(target_bounds[0])
+    high = np.inf if target_bounds[1] is None else float(target_bounds[1])
+    if low >= high:
+        raise ValueError(f"target_bounds must increase, got {target_bounds!r}.")
+    if (targets.y < low).any() or (targets.y > high).any():
+        raise ValueError(
+            f"y lies outside of target_bounds={target_bounds!r}: it goes from "
+            f"{targets.y.min():.6g} to {targets.y.max():.6g}."
+        )
+    return None if np.isinf(low) and np.isinf(high) else (low, high)
