@@ -11,8 +11,7 @@ from ._moments import BLOCK
 
 __all__ = ["RANK_TOLERANCE", "factorize"]
 
-# From this number of rows the columns are factorised by their moments, up to this condition.
-_MOMENT_ROWS = 20_000
+# More than one block of rows is factorised by the columns' moments, up to this condition.
 _MOMENT_CONDITION = 1e4
 # A column whose part outside the span of its predecessors is smaller than this share of it is
 # dependent on them; rounding leaves about 1e-15.
@@ -27,7 +26,7 @@ def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
     of their moments, where that loses less digits than the condition 1e4 costs; else by QR.
     """
     factor = None
-    if design.n_rows > _MOMENT_ROWS:
+    if design.n_rows > BLOCK:
         moments, products, variance = _moments(design, target)
         factor = _moment_factor(moments)
         if factor is not None and target is not None:

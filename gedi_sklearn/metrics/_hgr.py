@@ -184,7 +184,10 @@ def resampled_hgr(
 
 
 def _bumps(values: np.ndarray, grid: np.ndarray, bandwidth: float) -> np.ndarray:
-    return np.exp(-0.5 * ((values[:, None] - grid) / bandwidth) ** 2)
+    bumps = values[:, None] - grid
+    bumps *= bumps
+    bumps *= -0.5 / bandwidth**2
+    return np.exp(bumps, out=bumps)
 
 
 def _warn_outside(x: np.ndarray, y: np.ndarray) -> None:
