@@ -143,8 +143,8 @@ def write(rows: list[dict], seed: int) -> None:
         "# Time and memory of the indicators",
         "",
         f"Rebuilt by `python -m benchmarks.indicators` (seed {seed}; numpy {np.__version__}, scipy "
-        f"{scipy.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores). Time "
-        "is also given in",
+        f"{scipy.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, BLAS "
+        f"threads: {os.environ.get('OPENBLAS_NUM_THREADS', 'default')}). Time is also given in",
         "units of the first line of its task; memory is the peak beyond the inputs, in copies of "
         "the inputs.",
         "",

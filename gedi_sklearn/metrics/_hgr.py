@@ -21,7 +21,7 @@ _MAX_BINS = 50
 _FLOOR = 1e-10
 # Share of rows outside the grid from which the value may miss a dependence.
 _OUTSIDE_TOLERANCE = 0.01
-_BLOCK = 5000
+_BLOCK = 20_000
 
 
 @validate_params(
