@@ -155,6 +155,15 @@ class IllConditionedKernelWarning(UserWarning):
             "subtract a reference value from the attribute."
         )
 
+    @classmethod
+    def from_violation(cls, violation: float) -> IllConditionedKernelWarning:
+        """Build the warning for targets that miss their constraint by more than rounding."""
+        return cls(
+            f"the projected targets miss the constraint by {violation:.2g}: the kernel's columns "
+            "are nearly dependent on these rows, as an outlier in sensitive_features makes them. "
+            "Lower `degree`, or transform the attribute."
+        )
+
 
 class AttributeScaleWarning(UserWarning):
     """At degree 2 and above the indicator depends on the unit of the attribute."""

@@ -104,6 +104,8 @@ class Master:
         with warnings.catch_warnings():
             # Said once at the end of the fit, see `warn_early_stops`.
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # Of interest where the learner follows, which `warn_collapse` looks at.
+            warnings.filterwarnings("ignore", "the projection leaves a single row", UserWarning)
             self._last = self._projection.solve(scores, target_weight)
         self._seconds += perf_counter() - start
         self.solver = self._last.solver

@@ -28,7 +28,7 @@ from ._model import LinearModel, Outcome, Solution, SolverSession
 from ._relaxation import solve_relaxation
 from ._rounding import round_counts
 
-__all__ = ["BinaryTargets", "costs", "row_effects", "row_scale"]
+__all__ = ["VIOLATION_TOLERANCE", "BinaryTargets", "costs", "row_effects", "row_scale"]
 
 # Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
 # core of the last size still solves in a second or two.
@@ -48,7 +48,7 @@ _PROBABILITY_MARGIN = 1e-3
 # A count further than this from an integer is not one.
 _INTEGRALITY = 1e-3
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
-_VIOLATION_TOLERANCE = 1e-7
+VIOLATION_TOLERANCE = 1e-9
 _LIMITS = {"time_limit", "work_limit", "node_limit", "interrupted"}
 
 
@@ -192,9 +192,11 @@ class BinaryTargets:
         description: dict[str, Any],
     ) -> None:
         self.kernel = design.fitted
-        self.allowed = allowed
+        self.allowed = _with_interior(allowed)
         self.y = y
-        self.weight = weight
+        # Solvers' tolerances are absolute: weights of mean 1, costs of at most 1.
+        self.mean_weight = float(weight.mean())
+        self.weight = weight / self.mean_weight
         self.loss = loss
         self.gap = gap
         self.tie_order = tie_order
@@ -203,7 +205,7 @@ class BinaryTargets:
         self.description = description
         self.code, levels = check_group_codes(np.column_stack([design.values, weight]))
         self.effects = row_effects(
-            design.fitted, allowed, levels[:, :-1], levels[:, -1] / weight.sum()
+            design.fitted, self.allowed, levels[:, :-1], levels[:, -1] / weight.sum()
         )
         self._last: np.ndarray | None = None
 
@@ -221,28 +223,31 @@ class BinaryTargets:
         """
         difference, at_zero = costs(self.y, p, target_weight, self.loss)
         weighted = self.weight * difference
-        preference, tie_limit = self._tie_break(weighted)
-        groups = self._group(weighted + preference, self.y if p is None else p)
-        total = float(np.abs(weighted).sum())
-        found = self._solve_groups(groups, self.gap * total)
+        largest = float(np.abs(weighted).max()) or 1.0
+        total = float(np.abs(weighted).sum()) / largest
+        preference, tie_limit = self._tie_break(weighted / largest, total)
+        groups = self._group(weighted / largest + preference, self.y if p is None else p)
+        found = self._solve_groups(groups, max(self.gap * total - tie_limit, 0.0))
         z = groups.spread(found.counts)
         self._last = z
-        objective, constant = float(weighted @ z), float(self.weight @ at_zero)
+        objective = float(weighted @ z)
         # The preference among ties is no part of the loss: take the most it adds out again.
-        bound = min(found.bound - tie_limit, objective)
-        gap = (objective - bound) / total if total else 0.0
+        bound = min((found.bound - tie_limit) * largest, objective)
+        gap = (objective - bound) / (total * largest) if total else 0.0
         status = found.status
         if status in ("optimal", "gap"):
             status = "optimal" if gap <= 1e-9 else "gap"
+        constant = float(self.weight @ at_zero)
+        objective, bound = objective + constant, bound + constant
         self._warn_collapse(z)
         # From multipliers of v = V s to those of α̃ = T s.
         to_raw = self.kernel.basis.from_raw.T @ self.allowed.rows.T
         return Solution(
             z=z,
-            objective=objective + constant,
-            bound=bound + constant,
+            objective=objective * self.mean_weight,
+            bound=bound * self.mean_weight,
             gap=gap,
-            multipliers=to_raw @ found.multipliers,
+            multipliers=to_raw @ found.multipliers * largest * self.mean_weight,
             correction=np.full(self.kernel.n_columns, np.nan),
             status=status,
             solver=self.session.name,
@@ -262,19 +267,23 @@ class BinaryTargets:
                     stacklevel=4,
                 )
 
-    def _tie_break(self, weighted: np.ndarray) -> tuple[np.ndarray, float]:
+    def _tie_break(self, weighted: np.ndarray, total: float) -> tuple[np.ndarray, float]:
         """Return a small cost that draws rows without one to their original target.
 
-        Together these stay below a tenth of the smallest real cost. Also returns the most that
-        they can add to a solution.
+        Together these stay below a tenth of the smallest real cost, and below a quarter of the
+        gap, so that they never outweigh a real difference. Also returns the most that they can
+        add to a solution.
         """
         free = weighted == 0
         preference = np.zeros(len(weighted))
         if not free.any():
             return preference, 0.0
-        smallest = 1.0 if free.all() else float(np.abs(weighted[~free]).min())
-        preference[free] = 0.1 * smallest / free.sum() * (1 - 2 * self.y[free])
-        return preference, float(np.maximum(preference, 0).sum())
+        budget = 1.0
+        if not free.all():
+            smallest = float(np.abs(weighted[~free]).min())
+            budget = min(0.1 * smallest, 0.25 * max(self.gap, 1e-9) * total)
+        preference[free] = budget / free.sum() * (1 - 2 * self.y[free])
+        return preference, float(np.maximum(preference, 0).sum()) if total else 0.0
 
     def _group(self, cost: np.ndarray, confidence: np.ndarray) -> _Groups:
         """Group rows of equal code and cost; within a group, confident ones come first."""
@@ -493,10 +502,18 @@ class BinaryTargets:
         if (counts < 0).any() or (counts > groups.size).any():
             raise SolverError.from_status(self.session.name, "counts outside of their bounds")
         violation = self.allowed.violation(groups.effects @ counts)
-        if violation > _VIOLATION_TOLERANCE * self.allowed.unit:
+        if violation > VIOLATION_TOLERANCE * self.allowed.unit:
             raise SolverError.from_violation(self.session.name, violation)
         if not 1 <= counts.sum() <= len(self.y) - 1:
             raise SolverError.from_status(self.session.name, "a class without rows")
+
+
+def _with_interior(allowed: AllowedSet) -> AllowedSet:
+    """Give the ball of radius 0 the width of the tolerance: integers need an interior."""
+    if allowed.radius != 0:
+        return allowed
+    width = 0.5 * VIOLATION_TOLERANCE * allowed.unit / max(len(allowed.rows), 1)
+    return replace(allowed, radius=None, bounds=np.full(len(allowed.rows), width))
 
 
 def row_scale(effects: np.ndarray) -> np.ndarray:

@@ -66,18 +66,18 @@ class BoundedSquaredLoss(SquaredLoss):
         )
 
     def _targets(self, t: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        return np.clip(t + self.design.orthonormal @ mu, self.low, self.high)
+        return np.clip(t + self.q @ mu, self.low, self.high)
 
     def _dual(self, t: np.ndarray, mu: np.ndarray) -> float:
         """Return h(μ); −h is a lower bound on half the weighted mean square of z − t."""
         z = self._targets(t, mu)
-        smooth = self.share @ ((self.design.orthonormal @ mu) * z - 0.5 * (z - t) ** 2)
+        smooth = self.share @ ((self.q @ mu) * z - 0.5 * (z - t) ** 2)
         problem = LeastDistance(self.matrix, mu, self.radius, self.bounds)
         return float(smooth) + problem.support(self.matrix.T @ mu)
 
     def _minimise_dual(self, t: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the minimiser μ and h(μ)."""
-        q = self.design.orthonormal
+        q = self.q
         mu = np.zeros(q.shape[1])
         value = self._dual(t, mu)
         tolerance = _TOLERANCE * max(self.design.deviation(t), np.finfo(float).tiny)

@@ -22,10 +22,11 @@ from .._validation import (
     validate_params,
 )
 from ..constraints import AllowedSet, CoarseConstraint, FineConstraint
+from ..exceptions import IllConditionedKernelWarning
 from ..kernels import FittedKernel, fit_kernel, warn_attribute_scale
 from ..metrics._reference import reference_disparity
 from ._absolute import AbsoluteLoss
-from ._binary import BinaryTargets
+from ._binary import VIOLATION_TOLERANCE, BinaryTargets
 from ._bounded import BoundedSquaredLoss
 from ._real import SquaredLoss
 from ._result import ProjectionResult
@@ -55,8 +56,6 @@ _CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": T
 # Where no seed is given, ties and solvers still use a fixed one: a fit with a deterministic
 # learner is deterministic.
 _FIXED_SEED = 0
-# Rounding of real targets, as a share of the constraint's unit.
-_REAL_TOLERANCE = 1e-9
 
 
 def build_constraint(constraint: Any, **carried: Any) -> CoarseConstraint | FineConstraint:
@@ -272,14 +271,9 @@ class Projection:
             unit=reference * self.kernel_.scale[0] or deviation,
             integral=self.is_binary,
         )
-        tolerance = 0.0 if self.is_binary else 1e-12 * deviation + self._conversion_error(deviation)
-        self._tolerance = tolerance + _REAL_TOLERANCE * self._allowed.unit
-
-    def _conversion_error(self, deviation: float) -> float:
-        """Return what rounding leaves in v for a target of this deviation."""
+        # What rounding leaves in v, for targets of size 1.
         rows = self._allowed.rows @ self.kernel_.R_inverse
-        size = float(np.linalg.norm(rows, axis=1).sum())
-        return 10 * float(np.finfo(float).eps) * deviation * size
+        self._rounding = 10 * float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
 
     def _make_problem(
         self,
@@ -382,7 +376,10 @@ class Projection:
     def _violation(self, z: np.ndarray) -> float:
         v = self._allowed.rows @ self._design.standardized(z)
         violation = self._allowed.violation(v)
-        return violation if violation > self._tolerance else 0.0
+        tolerance = VIOLATION_TOLERANCE * self._allowed.unit + self._rounding * float(
+            np.abs(z).max()
+        )
+        return violation if violation > tolerance else 0.0
 
     def solve(self, y_pred: Any = None, target_weight: float = 1.0) -> ProjectionResult:
         r"""Return the nearest targets that satisfy the constraint.
@@ -424,6 +421,8 @@ class Projection:
         targets = self._targets.y.copy()
         targets[self._rows] = solution.z
         violation = self._violation(solution.z)
+        if violation > 0:
+            warnings.warn(IllConditionedKernelWarning.from_violation(violation), stacklevel=2)
         if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
             self._warn_early_stop(solution.status, solution.gap)
         return ProjectionResult(

@@ -105,6 +105,8 @@ class SquaredLoss:
         self.weight = weight
         self.session = session
         self.matrix = design.fitted.R_ @ design.fitted.basis.from_raw
+        # Made now, so that the first solve computes by the same products as every later one.
+        self.q = design.orthonormal
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
@@ -133,7 +135,7 @@ class SquaredLoss:
         problem = LeastDistance(self.matrix, point, self.radius, self.bounds)
         a, solver = self.session.solve_distance(problem)
         move = self.matrix @ a - point
-        return t + self.design.orthonormal @ move, move, solver
+        return t + self.q @ move, move, solver
 
     def loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
         """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""

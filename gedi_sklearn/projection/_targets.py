@@ -74,7 +74,7 @@ class Targets:
         if self.classes is None:
             return self.encode(y_pred, "y_pred")
         labels = check_labels(y_pred, "y_pred")
-        if np.isin(labels, self.classes).all():
+        if self._are_labels(labels):
             if self.loss == "log_loss":
                 raise ValueError(
                     "loss='log_loss' needs probabilities as y_pred, got class labels. Pass "
@@ -89,6 +89,15 @@ class Targets:
             )
         check_same_length(len(self.y), y_pred=p)
         return p
+
+    def _are_labels(self, y_pred: np.ndarray) -> bool:
+        """Tell labels from scores: floats are scores, unless the labels are other floats."""
+        assert self.classes is not None  # asked for two classes only
+        if not np.isin(y_pred, self.classes).all():
+            return False
+        if y_pred.dtype.kind != "f":
+            return True
+        return self.classes.dtype.kind == "f" and self.classes.tolist() != [0.0, 1.0]
 
     def decode(self, z: np.ndarray) -> np.ndarray:
         """Return numbers as targets of the type of y."""
