@@ -52,6 +52,10 @@ def data():
     return X, t, (t > 0).astype(int), attribute
 
 
+def forest():
+    return RandomForestRegressor(n_estimators=5, random_state=0)
+
+
 def replay(model, X, y, attribute, weight_of):
     """Run the paper's loop with the public projection and the inner estimator alone."""
     learner = clone(model.estimator).fit(X, y)
@@ -81,8 +85,7 @@ def replay(model, X, y, attribute, weight_of):
 )
 def test_regressor_is_the_papers_loop(data, target_weight, weight_of):
     X, t, _, attribute = data
-    forest = RandomForestRegressor(n_estimators=5, random_state=0)
-    model = MovingTargetsRegressor(forest, max_iter=3, target_weight=target_weight)
+    model = MovingTargetsRegressor(forest(), max_iter=3, target_weight=target_weight)
     model.fit(X, t, sensitive_features=attribute)
     learner, targets = replay(model, X, t, attribute, weight_of)
     assert_allclose(model.targets_, targets, atol=1e-12)
@@ -484,7 +487,6 @@ def test_useless_predictions_are_named(data):
         ("method", "penalty"),
         ("conditional_on", "b"),
         ("n_jobs", 2),
-        ("target_bounds", (0.0, 1.0)),
     ],
 )
 def test_reserved_parameters(data, name, value):
@@ -494,10 +496,35 @@ def test_reserved_parameters(data, name, value):
         model.fit(X, t, sensitive_features=attribute)
 
 
-def test_reserved_loss(data):
+@pytest.mark.parametrize("degree", [1, 2])
+def test_absolute_error(data, degree):
     X, t, _, attribute = data
-    with pytest.raises(NotImplementedError, match="absolute_error"):
-        MovingTargetsRegressor(loss="absolute_error").fit(X, t, sensitive_features=attribute)
+    options = {"degree": degree, "max_iter": 2, "sensitive_columns": 0}
+    fits = {
+        loss: MovingTargetsRegressor(forest(), loss=loss, **options).fit(X, t)
+        for loss in ("absolute_error", "squared_error")
+    }
+    first = {}
+    for loss, model in fits.items():
+        indicator = gedi(model.targets_, sensitive_features=attribute, degree=degree)
+        assert indicator <= model.threshold_ * (1 + 1e-6)
+        first[loss] = clone(model).set_params(max_iter=1).fit(X, t).targets_
+    p = forest().fit(X, t).predict(X)
+    losses = {loss: np.abs(z - p).sum() + np.abs(z - t).sum() for loss, z in first.items()}
+    assert losses["absolute_error"] <= losses["squared_error"] + 1e-9
+    mean = np.abs(fits["absolute_error"].predict(X) - t).mean()
+    assert_allclose(fits["absolute_error"].history_["loss_predictions"][-1], mean)
+
+
+def test_target_bounds(data):
+    X, t, y, attribute = data
+    counts = np.exp(t)
+    model = MovingTargetsRegressor(forest(), target_bounds=(0.0, None), max_iter=3)
+    targets = model.fit(X, counts, sensitive_features=attribute).targets_
+    assert targets.min() >= 0
+    assert gedi(counts, targets, sensitive_features=attribute, relative=True) <= 0.2 + 1e-6
+    with pytest.raises(ValueError, match="target_bounds"):
+        MovingTargetsClassifier(target_bounds=(0, 1)).fit(X, y, sensitive_features=attribute)
 
 
 def test_responses_that_do_not_exist(data):

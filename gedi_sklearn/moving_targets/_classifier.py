@@ -75,7 +75,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     gap : float, default=5e-5
         Relative optimality gap at which a solver may stop; binary targets only.
     target_bounds : None
-        Not available yet.
+        For real targets only.
     solver : {"auto", "gurobi", "highs"}, default="auto"
         "auto" solves exactly where there is a closed form, else by Gurobi where the user has
         configured a licence, else by HiGHS.

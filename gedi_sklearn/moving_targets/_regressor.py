@@ -37,8 +37,7 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         Whether `threshold` is a share of the indicator of the targets given to :meth:`fit`; an
         integer d takes that indicator at degree d, True at degree 1.
     loss : {"auto", "squared_error", "absolute_error"}, default="auto"
-        Distance that the projection minimises; "auto" is "squared_error". "absolute_error" is
-        not available yet.
+        Distance that the projection minimises; "auto" is "squared_error".
     target_weight : "harmonic", float or callable, default="harmonic"
         Weight of the original targets against the predictions in the projection of iteration
         i: 1/i, a constant of at least 0, or a function of i.
@@ -55,8 +54,9 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         Share of the bound that a forbidden direction may keep; binary targets and "fine" only.
     gap : float, default=5e-5
         Relative optimality gap at which a solver may stop; binary targets only.
-    target_bounds : None
-        Not available yet.
+    target_bounds : tuple of (float or None, float or None), default=None
+        Lowest and highest value of the projected targets, None for no end: (0, None) keeps
+        counts and rates valid. y must lie between them.
     solver : {"auto", "gurobi", "highs"}, default="auto"
         "auto" solves exactly where there is a closed form, else by Gurobi where the user has
         configured a licence, else by HiGHS.
