@@ -168,7 +168,11 @@ class KernelDesign:
     @cached_property
     def orthonormal(self) -> np.ndarray:
         """The n×k matrix Q; only projections ask for it, indicators go block by block."""
-        return (self.columns(slice(None)) - self.fitted.center_) @ self.fitted.R_inverse
+        q = np.empty((self.n_rows, self.fitted.n_columns))
+        inverse = self.fitted.R_inverse
+        for rows in self.blocks():
+            np.matmul(self.columns(rows) - self.fitted.center_, inverse, out=q[rows])
+        return q
 
     def leverage(self) -> np.ndarray:
         """Return the leverage of every row in the fit on the constant and the kernel, (n,)."""
