@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import SplineTransformer
 
-from gedi_sklearn import PolynomialKernel
+from gedi_sklearn import FourierKernel, PolynomialKernel
 from gedi_sklearn.datasets import load_adult, load_communities
 from gedi_sklearn.metrics import gedi, gedi_interval, gedi_null, gedi_permutation_test
 
@@ -162,6 +163,29 @@ def test_interval_scales_with_the_targets_and_the_reference():
     unit = gedi(y, sensitive_features=x, kernel=PolynomialKernel(1, standardize=True))
     relative = gedi_interval(y, sensitive_features=x, kernel=V3, relative=True)
     np.testing.assert_allclose(relative, [low / unit, high / unit], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [FourierKernel(2), np.exp, SplineTransformer(n_knots=3, include_bias=False), "matrix"],
+    ids=["fourier", "callable", "transformer", "matrix"],
+)
+def test_other_kernels_and_weights(kernel):
+    x, y = sample(9)
+    y = y + x
+    options = {
+        "sensitive_features": x,
+        "kernel": np.c_[x, np.cos(x)] if kernel == "matrix" else kernel,
+        "sample_weight": np.random.default_rng(10).integers(0, 3, x.size),
+    }
+    value = gedi(y, **options)
+    for extra in ({}, {"conditional_on": np.sin(3 * x)}):
+        low, high = gedi_interval(y, **options, **extra)
+        assert low < gedi(y, **options, **extra) < high
+        test = gedi_permutation_test(y, **options, **extra, random_state=0, n_resamples=99)
+        assert test.statistic == pytest.approx(gedi(y, **options, **extra))
+    assert gedi_null(y, **options).mean < value
+    assert gedi(y, 0.5 * y, **options, relative=True) > 0
 
 
 def test_categories_and_covariates_have_intervals():

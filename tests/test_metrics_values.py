@@ -1,6 +1,7 @@
 """The indicators against values computed elsewhere, and against what can be known by hand."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -241,3 +242,17 @@ def test_wrong_edges_are_refused(edges):
 def test_several_attributes_cannot_be_binned():
     with pytest.raises(ValueError, match="one attribute"):
         binned_didi([1.5, 2.5], sensitive_features=[[1, 2], [3, 4]])
+
+
+def test_many_rows_need_no_copies():
+    x = np.random.default_rng(7).normal(size=300_000)
+    y = x + 0.3 * x**2
+    gedi(y[:9], sensitive_features=x[:9])  # what is imported late is not counted
+    tracemalloc.start()
+    value = gedi(y, sensitive_features=x, degree=5)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < x.nbytes + y.nbytes
+    F = np.column_stack([x**j for j in range(1, 6)])
+    expected = np.abs(np.linalg.lstsq(F - F.mean(axis=0), y - y.mean(), rcond=None)[0]).sum()
+    assert value == pytest.approx(expected, rel=1e-10)

@@ -18,7 +18,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 
-from gedi_sklearn import PolynomialKernel
+from gedi_sklearn import MovingTargetsRegressor, PolynomialKernel
 from gedi_sklearn.metrics import (
     binned_didi,
     didi,
@@ -115,6 +115,14 @@ def test_search_takes_the_fairest(factory, data):
     ).fit(X, t)
     assert search.best_params_["alpha"] == 1e6
     assert (search.cv_results_["mean_test_score"] <= 0).all()
+
+
+def test_search_over_the_threshold_of_moving_targets(data):
+    X, t, _ = data
+    model = MovingTargetsRegressor(LinearRegression(), sensitive_columns=0)
+    scorer = make_gedi_scorer(sensitive_columns=0)
+    search = GridSearchCV(model, {"threshold": [0.05, 5.0]}, scoring=scorer, cv=2).fit(X, t)
+    assert search.best_params_["threshold"] == 0.05
 
 
 @every_factory

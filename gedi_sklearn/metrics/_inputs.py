@@ -254,7 +254,9 @@ def undefined_if_constant(error: RankDeficientKernelError, conditional: bool = F
 
 
 def ratio(value: float, reference: float) -> float:
-    """Return a relative indicator; NaN, with the warning, where the reference counts as 0."""
-    if reference == 0.0:
-        return undefined("relative: the indicator of y_true is 0, so the ratio is undefined.")
+    """Return a relative indicator; NaN, with the warning, where its reference is 0 or undefined."""
+    if not reference > 0.0:
+        return undefined(
+            f"relative: the indicator of y_true is {reference:g}, so the ratio is undefined."
+        )
     return value / reference
