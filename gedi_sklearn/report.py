@@ -90,7 +90,7 @@ def fairness_report(
     pos_label : object, default=None
         The label that counts as 1; needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
-        Weights. HGR, which takes none, is left out then.
+        Weights. HGR, which takes none, is left out where they differ.
     random_state : int, RandomState instance or None, default=0
         Seed of simulations and resamples.
     as_frame : bool or "auto", default="auto"
@@ -151,7 +151,7 @@ def fairness_report(
     rows: list[_Row] = []
     for name, parameter, indicator in _linear_indicators(sample, degrees, standardize, bins, task):
         rows.append(_linear_row(name, parameter, indicator, sample, confidence_level, rng))
-    if sample.values.shape[1] == 1 and sample.values.dtype.kind == "f" and sample.total is None:
+    if sample.values.shape[1] == 1 and sample.values.dtype.kind == "f" and sample.weight is None:
         rows.append(_hgr_row(sample, confidence_level, n_resamples, rng))
     table = {
         name: list(column) for name, column in zip(_COLUMNS, zip(*rows, strict=True), strict=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from gedi_sklearn.metrics import gedi_interval
 
 TABLE = Path(__file__).parents[1] / "docs" / "inference_coverage.md"
@@ -19,9 +20,9 @@ COEFFICIENTS = {
 }
 HEADER = """# Coverage of `gedi_interval`
 
-Share of 1,000 simulated samples whose 95 % interval holds the true value. The attribute is standard normal; the noise has
-deviation 1, or .5 + .5|x| ("hetero"). The coefficients are those of the powers of x, cut at the degree. Rebuilt by
-`pytest -m slow tests/test_inference_coverage.py`.
+Share of 1,000 simulated samples whose 95 % interval holds the true value. The attribute is
+standard normal; the noise has deviation 1, or .5 + .5|x| ("hetero"). The coefficients are those of
+the powers of x, cut at the degree. Rebuilt by `pytest -m slow tests/test_inference_coverage.py`.
 
 | n | degree | coefficients | noise | ellipsoid | simulation |
 | --- | --- | --- | --- | --- | --- |
