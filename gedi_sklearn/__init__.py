@@ -4,7 +4,13 @@ from . import datasets, metrics
 from .constraints import CoarseConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel
 from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
-from .projection import Projection, ProjectionResult, project_targets
+from .projection import (
+    Projection,
+    ProjectionPath,
+    ProjectionResult,
+    project_targets,
+    projection_path,
+)
 
 __version__ = "0.1.0"
 
@@ -16,9 +22,11 @@ __all__ = [
     "MovingTargetsRegressor",
     "PolynomialKernel",
     "Projection",
+    "ProjectionPath",
     "ProjectionResult",
     "__version__",
     "datasets",
     "metrics",
     "project_targets",
+    "projection_path",
 ]

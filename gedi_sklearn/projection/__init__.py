@@ -1,6 +1,13 @@
 """Projection of targets on a constraint: nearest point, exact or with a proven gap."""
 
+from ._path import ProjectionPath, projection_path
 from ._projection import Projection, project_targets
 from ._result import ProjectionResult
 
-__all__ = ["Projection", "ProjectionResult", "project_targets"]
+__all__ = [
+    "Projection",
+    "ProjectionPath",
+    "ProjectionResult",
+    "project_targets",
+    "projection_path",
+]

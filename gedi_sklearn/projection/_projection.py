@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Mapping
@@ -204,7 +205,7 @@ class Projection:
         )
         self._targets = Targets(y, loss)
         self.loss = self._targets.loss
-        bounds = check_bounds(target_bounds, self._targets)
+        self._bounds = check_bounds(target_bounds, self._targets)
         n = len(self._targets.y)
         values = check_sensitive(sensitive_features, n_samples=n)
         weight = check_sample_weight(sample_weight, n)
@@ -218,13 +219,15 @@ class Projection:
         )
         warn_attribute_scale(self._design)
         self.kernel_: FittedKernel = self._design.fitted
-        self._resolve_threshold(built, values[self._rows])
         self.gap = gap
+        self._time_limit = time_limit
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
+        self._tie_order = rng.permutation(self._design.n_rows)
+        self._find_reference(built, values[self._rows])
         self._session = open_session(solver, solver_params, seed, verbose > 1)
-        self._problem = self._make_problem(bounds, time_limit, rng)
+        self._set_constraint(built)
 
     def __enter__(self) -> Projection:
         return self
@@ -241,46 +244,66 @@ class Projection:
         """Whether the targets are two classes."""
         return self.loss in BINARY_LOSSES
 
-    def _resolve_threshold(
+    def at(self, threshold: Any) -> Projection:
+        """Return the projection of the same targets at another threshold.
+
+        It shares the kernel and the solver, and with them the end of the solver.
+
+        Parameters
+        ----------
+        threshold : float or array-like of shape (k,)
+            What `threshold` is in the constructor: a share of the reference where `relative`.
+
+        Returns
+        -------
+        Projection
+        """
+        other = copy.copy(self)
+        constraint = clone(self._given).set_params(threshold=threshold)
+        constraint.validate()
+        other._set_constraint(constraint)
+        return other
+
+    def _find_reference(
         self, constraint: CoarseConstraint | FineConstraint, values: np.ndarray
     ) -> None:
-        """Turn a relative threshold into an absolute one, and the constraint into its set."""
-        y = self._targets.y[self._rows]
-        share = self._design.weight
-        # The scale on which a threshold of 0 leaves its slack.
-        reference = reference_disparity(
-            y,
+        """Measure the original targets: what a relative threshold is a share of.
+
+        An absolute threshold of 0 leaves its slack on that scale too.
+        """
+        self._disparity = reference_disparity(
+            self._targets.y[self._rows],
             values,
             kernel=constraint.kernel,
             degree=constraint.degree,
             relative=constraint.relative or True,
-            weight=share,
+            weight=self._design.weight,
         )
-        if constraint.relative and reference == 0:
+        if constraint.relative and self._disparity == 0:
             raise ValueError(
                 "relative=True makes threshold a share of the indicator of y, which is 0 (no "
                 "dependence on sensitive_features at that degree). Pass an absolute threshold: "
                 "relative=False."
             )
-        self.reference_ = reference if constraint.relative else 1.0
+        self.reference_ = self._disparity if constraint.relative else 1.0
+
+    def _set_constraint(self, constraint: CoarseConstraint | FineConstraint) -> None:
+        """Turn the threshold into an absolute one, the constraint into its set and problem."""
+        self._given = constraint
         self.threshold_ = constraint.absolute_threshold(self.reference_)
         self.constraint_ = clone(constraint).set_params(threshold=self.threshold_, relative=False)
-        deviation = self._design.deviation(y)
+        deviation = self._design.deviation(self._targets.y[self._rows])
         self._allowed: AllowedSet = self.constraint_.allowed_set(
             self.kernel_,
-            unit=reference * self.kernel_.scale[0] or deviation,
+            unit=self._disparity * self.kernel_.scale[0] or deviation,
             integral=self.is_binary,
         )
+        self._problem = self._make_problem()
         # What rounding leaves in v, for targets of size 1.
         rows = self._allowed.rows @ self.kernel_.R_inverse
         self._rounding = 10 * float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
 
-    def _make_problem(
-        self,
-        bounds: tuple[float, float] | None,
-        time_limit: float | None,
-        rng: np.random.RandomState,
-    ) -> BinaryTargets | SquaredLoss | AbsoluteLoss:
+    def _make_problem(self) -> BinaryTargets | SquaredLoss | AbsoluteLoss:
         """Return the problem that the loss and the targets make, solved by every `solve`."""
         y = self._targets.y[self._rows]
         shared: dict[str, Any] = {"y": y, "weight": self._weight}
@@ -290,23 +313,25 @@ class Projection:
                 self._allowed,
                 loss=self.loss,
                 gap=self.gap,
-                tie_order=rng.permutation(len(y)),
+                tie_order=self._tie_order,
                 session=self._session,
-                time_limit=time_limit,
+                time_limit=self._time_limit,
                 description=self._describe(),
                 **shared,
             )
         if self.loss == "absolute_error":
-            return AbsoluteLoss(self._design, self._allowed, target_bounds=bounds, **shared)
+            return AbsoluteLoss(self._design, self._allowed, target_bounds=self._bounds, **shared)
         is_ball = isinstance(self.constraint_, CoarseConstraint)
         raw = (
             self.threshold_ if is_ball else None,
             None if is_ball else self.constraint_.bounds(self.kernel_),
         )
         shared["session"] = self._session
-        if bounds is None:
+        if self._bounds is None:
             return SquaredLoss(self._design, self._allowed, *raw, **shared)
-        return BoundedSquaredLoss(self._design, self._allowed, *raw, target_bounds=bounds, **shared)
+        return BoundedSquaredLoss(
+            self._design, self._allowed, *raw, target_bounds=self._bounds, **shared
+        )
 
     def _describe(self) -> dict[str, Any]:
         return {
