@@ -6,6 +6,7 @@ from ._hgr import hgr
 from ._inference import (
     ConfidenceInterval,
     GediNull,
+    PermutationTestResult,
     gedi_interval,
     gedi_null,
     gedi_permutation_test,
@@ -20,6 +21,7 @@ from ._scorers import (
 __all__ = [
     "ConfidenceInterval",
     "GediNull",
+    "PermutationTestResult",
     "binned_didi",
     "didi",
     "gedi",
