@@ -283,3 +283,21 @@ def test_many_skewed_rows_keep_their_digits(spread, weighted):
     assert design.deviation(z) == pytest.approx(np.sqrt(share @ (z - share @ z) ** 2))
     # A target that was not announced takes another way to the same place.
     np.testing.assert_allclose(design.coefficients(z.copy()), expected[1:], rtol=1e-9)
+
+
+def test_categories_of_new_rows():
+    values = np.array([["a", 1.0], ["b", 2.0], ["c", 4.0], ["a", 7.0], ["b", 5.0]], dtype=object)
+    fitted = fit_kernel("polynomial", values, names=["group", "age"]).fitted
+    assert fitted.names == ["group=b", "group=c", "age"]
+    for twin in (fitted, pickle.loads(pickle.dumps(fitted))):
+        columns = twin.transform(values[[1, 3]])
+        np.testing.assert_allclose(columns, [[0.6, -0.2, -1.8], [-0.4, -0.2, 3.2]], atol=1e-12)
+    with pytest.raises(ValueError, match=r"levels not seen before: \['d'\]"):
+        fitted.transform(np.array([["d", 1.0]], dtype=object))
+
+
+def test_names_of_fourier_columns():
+    assert fit_kernel("fourier", RNG.normal(size=(9, 1)), names=["day"]).fitted.names == [
+        "sin1(day)",
+        "cos1(day)",
+    ]

@@ -76,7 +76,7 @@ def fit_kernel(
         columns_of = KernelColumns(kernel)
         columns = columns_of(values)
         basis = ColumnBasis(columns_of, columns, weight)
-        labels = column_names(kernel, columns.shape[1])
+        labels = column_names(kernel, columns.shape[1], names)
     fitted = FittedKernel(kernel, basis, [str(label) for label in labels], encoder)
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
@@ -158,4 +158,4 @@ def list_columns(
         kernel.fit(values)
     if isinstance(kernel, PolynomialKernel):
         return [str(name) for name in kernel.get_feature_names_out(names)]
-    return column_names(kernel, KernelColumns(kernel)(values).shape[1])
+    return column_names(kernel, KernelColumns(kernel)(values).shape[1], names)
