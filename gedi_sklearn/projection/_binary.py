@@ -26,7 +26,7 @@ from ..kernels import FittedKernel, KernelDesign
 from ._highs import solve_continuous
 from ._model import LinearModel, Outcome, Solution, SolverSession
 from ._relaxation import solve_relaxation
-from ._rounding import round_counts
+from ._rounding import Rounding
 
 __all__ = ["VIOLATION_TOLERANCE", "BinaryTargets", "costs", "row_effects", "row_scale"]
 
@@ -355,7 +355,9 @@ class BinaryTargets:
         # Groups that the relaxation splits come first, whatever rounding makes of their r.
         split = np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY
         nearest = _mix(np.lexsort((reduced, ~split)), groups.effects)
-        best = self._round(groups, relaxed, nearest[:_ROUNDING_POOL], lower_bound, multipliers)
+        best = self._round(
+            groups, relaxed, nearest[:_ROUNDING_POOL], lower_bound, multipliers, tolerance
+        )
         for core_size in _core_sizes(groups.n):
             if best is not None and best.objective - best.bound <= tolerance:
                 break
@@ -432,22 +434,46 @@ class BinaryTargets:
         pool: np.ndarray,
         bound: float,
         multipliers: np.ndarray,
+        tolerance: float,
     ) -> _Counts | None:
-        """Return the relaxation rounded into the constraint, if a step or two lead there."""
+        """Return the relaxation rounded into the constraint, as near as a few steps lead."""
         margin = np.abs(groups.effects[:, pool]).mean(axis=1)
-        counts = None
+        best: _Counts | None = None
         for margins in _ROUNDING_MARGINS:
             if margins:
                 # Start from the optimum of a smaller set: rounding then misses the set by less.
                 relaxed = self._relax_pool(groups, relaxed, pool, margins * margin)
-            counts = round_counts(
+            rounding = Rounding(
                 relaxed, groups.cost, groups.size, groups.effects, self.allowed, pool
             )
-            if counts is not None:
-                break
-        if counts is None or not 1 <= counts.sum() <= len(self.y) - 1:
+            box = self._box(groups.effects @ relaxed, margin, multipliers, tolerance)
+            for attempt in (rounding.by_pairs, lambda r=rounding, b=box: b and r.into_box(*b)):
+                counts = attempt()
+                if counts is not None and 1 <= counts.sum() <= len(self.y) - 1:
+                    found = self._accept(groups, counts, bound, "gap", multipliers, groups.n)
+                    best = found if best is None or found.objective < best.objective else best
+                if best is not None and best.objective - bound <= tolerance:
+                    return best
+        return best
+
+    def _box(
+        self, v: np.ndarray, margin: np.ndarray, multipliers: np.ndarray, tolerance: float
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return centre and half widths of a box in the set in which a small gap is likely.
+
+        For a ball: one that touches the boundary at the relaxed v, so small that v anywhere in it
+        costs half of the tolerance.
+        """
+        if not tolerance:
             return None
-        return self._accept(groups, counts, bound, "gap", multipliers, groups.n)
+        if self.allowed.bounds is not None:
+            return np.zeros(len(v)), self.allowed.bounds
+        worth = float(np.abs(multipliers @ v))
+        radius = float(self.allowed.radius or 0.0)
+        if not worth or not np.isfinite(radius):
+            return None
+        share = min(0.5, 0.5 * tolerance / worth)
+        return (1 - share) * v, share * radius * margin / margin.sum()
 
     def _relax_pool(
         self, groups: _Groups, relaxed: np.ndarray, pool: np.ndarray, margins: np.ndarray
