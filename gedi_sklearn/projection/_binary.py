@@ -406,7 +406,7 @@ class BinaryTargets:
         if forbidden is None or not forbidden.any():
             return None
         model = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
-        per_slack = np.r_[-forbidden * self.allowed.unit / row_scale(groups.effects), 0.0]
+        per_slack = np.r_[-(forbidden * self.allowed.unit) / row_scale(groups.effects), 0.0]
         upper = np.where(per_slack < 0, 0.0, model.upper)
         lower = np.where(per_slack < 0, 0.0, model.lower)
         relaxed = LinearModel(
