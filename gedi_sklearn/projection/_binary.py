@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -446,8 +447,15 @@ class BinaryTargets:
             rounding = Rounding(
                 relaxed, groups.cost, groups.size, groups.effects, self.allowed, pool
             )
-            box = self._box(groups.effects @ relaxed, margin, multipliers, tolerance)
-            for attempt in (rounding.by_pairs, lambda r=rounding, b=box: b and r.into_box(*b)):
+            near = self._box(groups.effects @ relaxed, margin, multipliers, tolerance)
+            fixed = float(groups.cost @ rounding.counts)
+            good = (bound - fixed, bound + tolerance - fixed)
+            # Two steps; more steps to a gap that is good enough; more steps at any price.
+            attempts = [rounding.by_pairs]
+            if near is not None:
+                attempts.append(partial(rounding.into_box, *near, good))
+                attempts.append(partial(rounding.into_box, *near, None))
+            for attempt in attempts[: 2 if best is not None else 3]:
                 counts = attempt()
                 if counts is not None and 1 <= counts.sum() <= len(self.y) - 1:
                     found = self._accept(groups, counts, bound, "gap", multipliers, groups.n)

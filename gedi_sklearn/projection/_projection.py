@@ -482,7 +482,8 @@ class Projection:
     {
         "target_weight": [Interval(Real, 0, None, closed="left")],
     },
-    prefer_skip_nested_validation=True,
+    # The constructor of Projection checks the rest.
+    prefer_skip_nested_validation=False,
 )
 def project_targets(
     y: Any,

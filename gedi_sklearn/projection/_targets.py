@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from .._validation import check_labels, check_numbers, check_same_length
+from .._validation import check_labels, check_numbers, check_same_length, is_text
 
 __all__ = ["BINARY_LOSSES", "Targets", "check_bounds"]
 
@@ -37,8 +37,10 @@ class Targets:
 
     def __init__(self, y: Any, loss: str) -> None:
         if loss == "auto":
-            binary = type_of_target(np.asarray(y)) == "binary"
-            loss = "hamming" if binary else "squared_error"
+            labels = check_labels(y, "y")
+            # Numbers are checked before scikit-learn looks at them: it casts infinite ones.
+            labels = labels if is_text(labels) else check_numbers(labels, "y", n_columns=1)
+            loss = "hamming" if type_of_target(labels) == "binary" else "squared_error"
         self.loss = loss
         self.classes: np.ndarray | None = None
         if loss not in BINARY_LOSSES:
