@@ -1,6 +1,6 @@
 """Generalized Disparate Impact (GeDI) for scikit-learn: measure it, constrain it."""
 
-from . import datasets, metrics
+from . import datasets, metrics, model_selection, report
 from .constraints import CoarseConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel
 from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
@@ -27,6 +27,8 @@ __all__ = [
     "__version__",
     "datasets",
     "metrics",
+    "model_selection",
     "project_targets",
     "projection_path",
+    "report",
 ]
