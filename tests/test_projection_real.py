@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 
-from gedi_sklearn import FourierKernel, PolynomialKernel, Projection, project_targets
+from gedi_sklearn import (
+    FourierKernel,
+    PolynomialKernel,
+    Projection,
+    project_targets,
+    projection_path,
+)
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
 from gedi_sklearn.metrics import gedi, gedi_coefficients
 from gedi_sklearn.projection._full import full_real
@@ -788,3 +794,25 @@ def test_bounded_targets_are_clipped_around_a_correction(constraint, bounds):
     assert_allclose(np.clip(y + columns @ fit, low, high), result.targets, rtol=0, atol=1e-6)
     free = project_targets(y, **options)
     assert result.objective >= free.objective * (1 - 1e-9)
+
+
+@every_constraint
+def test_a_path_is_the_projections_at_its_thresholds(constraint):
+    rng = np.random.default_rng(15)
+    x = rng.normal(size=60)
+    y, p, w = x + x**2 + rng.normal(size=60), x + rng.normal(size=60), rng.uniform(1, 2, 60)
+    options = {"sensitive_features": x, "degree": 3, "constraint": constraint, "sample_weight": w}
+    thresholds = [1.2, 0.5, 0.1, 0.0]
+    path = projection_path(
+        y, p, thresholds=thresholds, target_weight=0.5, return_targets=True, **options
+    )
+    for i, threshold in enumerate(thresholds):
+        single = project_targets(y, p, threshold=threshold, target_weight=0.5, **options)
+        assert_allclose(path.targets[i], single.targets, rtol=0, atol=1e-12)
+        assert path.objective[i] == pytest.approx(single.objective)
+    assert path.satisfied.all()
+    assert (np.diff(path.objective) >= 0).all()
+    default = projection_path(y, p, **options)
+    assert default.gedi[-1] == pytest.approx(0, abs=1e-10)
+    assert (np.diff(default.objective) >= -1e-9).all()
+    assert default.targets is None

@@ -1,0 +1,617 @@
+"""The solver layer: every status told, nothing leaked, printed or believed blindly."""
+
+import dataclasses
+import pickle
+import sys
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from gedi_sklearn import Projection, project_targets
+from gedi_sklearn.constraints import AllowedSet
+from gedi_sklearn.exceptions import (
+    InfeasibleProjectionError,
+    RankDeficientKernelError,
+    SolverError,
+    SolverLicenceError,
+    SolverLimitError,
+)
+from gedi_sklearn.projection import _binary, _gurobi, _highs, _projection
+from gedi_sklearn.projection._full import full_binary
+from gedi_sklearn.projection._model import Outcome
+
+pytestmark = [
+    # The notice of the licence that comes with pip, once a process: tests may use that licence.
+    pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning"),
+]
+every_solver = pytest.mark.parametrize("solver", ["highs", "gurobi"])
+
+RNG = np.random.default_rng(0)
+N = 60
+X = RNG.normal(size=N)
+Y = (X + RNG.normal(size=N) > 0).astype(int)
+P = RNG.random(N)
+FINE = {"sensitive_features": X, "degree": 2, "constraint": "fine", "slack": 0.05, "gap": 0.0}
+REAL = X + RNG.normal(size=N)
+
+
+@pytest.fixture
+def solver_only(monkeypatch):
+    """Leave everything to the solver: no rounding of the relaxation beforehand."""
+    monkeypatch.setattr(_binary.BinaryTargets, "_round", lambda self, *args: None)
+
+
+class FakeSession:
+    """A solver that answers what a test wants: one outcome, or HiGHS's own one changed."""
+
+    name = "highs"
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.calls = 0
+
+    def close(self):
+        pass
+
+    def solve_linear(self, model, **options):
+        self.calls += 1
+        if isinstance(self.answer, Outcome):
+            return self.answer
+        return self.answer(model, _highs.HighsSession({}, 0, False).solve_linear(model, **options))
+
+
+def solve_with(monkeypatch, answer, **options):
+    session = FakeSession(answer)
+    with monkeypatch.context() as patch:
+        patch.setattr(_projection, "open_session", lambda *args: session)
+        result = project_targets(Y, P, **FINE | options)
+    assert session.calls
+    return result
+
+
+@pytest.mark.usefixtures("solver_only")
+class TestAnswersOfASolver:
+    def test_nearly_integral_counts_are_rounded_and_never_cut(self, monkeypatch):
+        expected = project_targets(Y, P, **FINE).targets
+        for error in (1e-7, -1e-7, 9e-7):
+            result = solve_with(
+                monkeypatch,
+                lambda model, true, error=error: dataclasses.replace(true, x=true.x - error),
+            )
+            assert_array_equal(result.targets, expected)
+
+    @pytest.mark.parametrize("error", [0.4, 0.01, -0.4])
+    def test_a_count_that_is_no_integer_is_refused(self, monkeypatch, error):
+        with pytest.raises(SolverError, match="away from an integer"):
+            solve_with(monkeypatch, lambda model, true: dataclasses.replace(true, x=true.x - error))
+
+    def test_a_solution_that_breaks_the_constraint_is_refused(self, monkeypatch):
+        def unconstrained(model, true):
+            return dataclasses.replace(true, x=np.where(model.cost < 0, model.capacity, 0.0))
+
+        with pytest.raises(SolverError, match="violate the constraint"):
+            solve_with(monkeypatch, unconstrained)
+
+    def test_a_solution_without_one_of_the_classes_is_refused(self, monkeypatch):
+        with pytest.raises(SolverError, match="a class without rows"):
+            solve_with(monkeypatch, lambda model, true: dataclasses.replace(true, x=0.0 * true.x))
+
+    @pytest.mark.parametrize("shift", [1.0, -1.0])
+    def test_counts_outside_of_their_bounds_are_refused(self, monkeypatch, shift):
+        with pytest.raises(SolverError, match="outside of their bounds"):
+            solve_with(monkeypatch, lambda model, true: dataclasses.replace(true, x=true.x + shift))
+
+    def test_a_bound_above_the_objective_is_no_bound(self, monkeypatch):
+        result = solve_with(
+            monkeypatch, lambda model, true: dataclasses.replace(true, bound=true.bound + 99.0)
+        )
+        assert result.bound <= result.objective
+        assert result.gap >= 0
+
+    @pytest.mark.parametrize("status", ["time_limit", "work_limit", "node_limit", "interrupted"])
+    def test_a_limit_with_a_solution_is_used_with_one_warning(self, monkeypatch, status):
+        with pytest.warns(ConvergenceWarning, match=status) as caught:
+            result = solve_with(
+                monkeypatch,
+                lambda model, true: dataclasses.replace(true, status=status, bound=-np.inf),
+            )
+        assert len(caught) == 1
+        assert result.status == status
+        assert result.satisfied
+        # The relaxation's bound is there even where the solver has none.
+        assert np.isfinite(result.bound)
+        assert 0 < result.gap < 1
+
+    @pytest.mark.parametrize("status", ["time_limit", "work_limit", "node_limit", "interrupted"])
+    def test_a_limit_without_a_solution_is_an_error_with_the_ways_out(self, monkeypatch, status):
+        with pytest.raises(SolverLimitError) as caught:
+            solve_with(monkeypatch, Outcome(None, status, -np.inf))
+        for word in ("slack=0.05", "2 kernel column", f"{N} rows", "threshold=", "time_limit"):
+            assert word in str(caught.value)
+
+    def test_infeasible_is_an_error_that_says_what_to_change(self, monkeypatch):
+        with pytest.raises(InfeasibleProjectionError, match="Raise `threshold` or `slack`"):
+            solve_with(monkeypatch, Outcome(None, "infeasible", -np.inf))
+
+    @pytest.mark.parametrize(
+        ("params", "status"),
+        [
+            ({"NodeLimit": 0}, "node_limit"),
+            ({"WorkLimit": 1e-9}, "work_limit"),
+            ({"SolutionLimit": 1}, "interrupted"),
+            ({"IterationLimit": 1}, "interrupted"),
+            ({"BestObjStop": 1e9}, "interrupted"),
+            ({"MIPGap": 0.5}, "gap"),
+        ],
+    )
+    def test_real_limits_of_gurobi(self, params, status):
+        with pytest.warns(ConvergenceWarning, match=status):
+            result = project_targets(Y, P, solver="gurobi", solver_params=params, **FINE)
+        assert (result.status, result.solver) == (status, "gurobi")
+        assert result.satisfied
+        assert 0 < result.gap < 1
+
+    @pytest.mark.parametrize(
+        ("params", "status"),
+        [({"mip_max_improving_sols": 1}, "node_limit"), ({"mip_rel_gap": 0.5}, "gap")],
+    )
+    def test_real_limits_of_highs(self, params, status):
+        with pytest.warns(ConvergenceWarning, match=status):
+            result = project_targets(Y, P, solver="highs", solver_params=params, **FINE)
+        assert (result.status, result.solver) == (status, "highs")
+        assert result.satisfied
+
+    @pytest.mark.parametrize(
+        ("solver", "params"),
+        [
+            ("gurobi", {"TimeLimit": 0.0}),
+            ("gurobi", {"SoftMemLimit": 1e-9}),
+            ("highs", {"time_limit": 1e-9}),
+            ("highs", {"mip_max_nodes": 0}),
+        ],
+    )
+    def test_a_limit_of_the_user_is_never_lifted(self, solver, params):
+        with pytest.raises(SolverLimitError, match=r"reached its \w+ limit|interrupted"):
+            project_targets(Y, P, solver=solver, solver_params=params, time_limit=60.0, **FINE)
+
+    @every_solver
+    def test_time_limit_is_that_of_the_whole_solve(self, solver, monkeypatch):
+        given = []
+        session = {"gurobi": _gurobi.GurobiSession, "highs": _highs.HighsSession}[solver]
+        solve = session.solve_linear
+
+        def record(self, model, **options):
+            given.append(options["time_limit"])
+            return solve(self, model, **options)
+
+        monkeypatch.setattr(session, "solve_linear", record)
+        project_targets(Y, P, solver=solver, time_limit=7.0, **FINE)
+        assert given
+        assert all(0 < limit <= 7.0 for limit in given)
+
+
+class FakeModel:
+    """What `_optimize` asks of a Gurobi model."""
+
+    LicenseExpiration = 99999999
+    NumVars, NumConstrs = 1, 1
+
+    def __init__(self, status):
+        self.Status = status
+
+    def setParam(self, name, value):
+        pass
+
+    def optimize(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (2, "optimal"),
+        (3, "infeasible"),
+        (4, "infeasible"),
+        (7, "interrupted"),
+        (8, "node_limit"),
+        (9, "time_limit"),
+        (10, "interrupted"),
+        (11, "interrupted"),
+        (13, "gap"),
+        (15, "interrupted"),
+        (16, "work_limit"),
+        (17, "interrupted"),
+    ],
+)
+def test_statuses_of_gurobi(code, status):
+    session = _gurobi.GurobiSession({}, 0, False)
+    assert session._optimize(FakeModel(code), {}) == status
+
+
+@pytest.mark.parametrize("code", [1, 5, 6, 12, 14, 99])
+def test_a_status_of_gurobi_that_is_no_answer_is_an_error(code):
+    # Loaded, unbounded, cutoff, numeric trouble, in progress, one that does not exist yet.
+    with pytest.raises(SolverError, match=f"status {code} "):
+        _gurobi.GurobiSession({}, 0, False)._optimize(FakeModel(code), {})
+
+
+def test_no_status_of_gurobi_is_forgotten():
+    gurobipy = pytest.importorskip("gurobipy")
+    names = {
+        getattr(gurobipy.GRB.Status, name) for name in dir(gurobipy.GRB.Status) if name.isupper()
+    }
+    # The last two answer nonlinear models only.
+    errors = {1, 5, 6, 12, 14, 18, 19}
+    assert names - errors <= set(_gurobi._STATUS)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (7, "optimal"),
+        (8, "infeasible"),
+        (9, "infeasible"),
+        (13, "time_limit"),
+        (14, "interrupted"),
+        (16, "node_limit"),
+        (17, "interrupted"),
+    ],
+)
+def test_statuses_of_highs(code, status):
+    assert _highs.read_status(f"Whatever it says. (HiGHS Status {code}: something)") == status
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "(HiGHS Status 0: Not Set)",
+        "(HiGHS Status 4: Solve error)",
+        "(HiGHS Status 10: Unbounded)",
+        "(HiGHS Status 99: new)",
+        "no status",
+        "",
+    ],
+)
+def test_a_status_of_highs_that_is_no_answer_is_an_error(message):
+    with pytest.raises(SolverError, match="highs"):
+        _highs.read_status(message)
+
+
+def milp_answer(code, x, fun):
+    message = f"something (HiGHS Status {code}: something)"
+    return lambda *args, **kwargs: SimpleNamespace(
+        message=message, x=x, fun=fun, mip_dual_bound=None
+    )
+
+
+@pytest.mark.usefixtures("solver_only")
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [(0, SolverError), (8, InfeasibleProjectionError), (13, SolverLimitError), (4, SolverError)],
+)
+def test_zeros_that_highs_hands_back_are_no_solution(monkeypatch, code, error):
+    monkeypatch.setattr(_highs, "milp", milp_answer(code, np.zeros(N), None))
+    with pytest.raises(error):
+        project_targets(Y, P, solver="highs", **FINE)
+
+
+@pytest.mark.parametrize("code", [0, 4, 13])
+def test_a_relaxation_that_fails_is_an_error(monkeypatch, code):
+    message = f"something (HiGHS Status {code}: something)"
+    monkeypatch.setattr(_highs, "linprog", lambda *a, **k: SimpleNamespace(message=message))
+    with pytest.raises(SolverError):
+        project_targets(Y, P, solver="highs", **FINE)
+
+
+@pytest.mark.parametrize(
+    ("solver", "params"),
+    [
+        ("gurobi", {"NoSuchName": 1}),
+        ("gurobi", {"mip_max_nodes": 1}),
+        ("gurobi", {"timelimit": 1}),
+        ("highs", {"NoSuchName": 1}),
+        ("highs", {"NodeLimit": 1}),
+        ("highs", {"disp": True}),
+    ],
+)
+@pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
+def test_an_unknown_name_in_solver_params_is_an_error(solver, params, y):
+    with pytest.raises(ValueError, match="solver_params") as caught:
+        project_targets(y, sensitive_features=X, solver=solver, solver_params=params)
+    assert str(next(iter(params))) in str(caught.value)
+    assert repr(solver) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("solver", "name", "value"),
+    [
+        ("gurobi", "Threads", -5),
+        ("gurobi", "Presolve", 77),
+        ("gurobi", "MIPGap", "small"),
+        ("highs", "threads", -5),
+        ("highs", "mip_max_nodes", -1),
+        ("highs", "mip_rel_gap", "small"),
+    ],
+)
+@pytest.mark.usefixtures("solver_only")
+def test_a_bad_value_in_solver_params_is_an_error_that_names_it(solver, name, value):
+    with pytest.raises(ValueError, match=name):
+        project_targets(Y, P, solver=solver, solver_params={name: value}, **FINE)
+
+
+@every_solver
+def test_solver_params_are_read_and_left_alone(solver):
+    params = {"gurobi": {"NodeLimit": 1000}, "highs": {"mip_max_nodes": 1000}}[solver]
+    copy = dict(params)
+    project_targets(Y, P, solver=solver, solver_params=params, **FINE)
+    assert params == copy
+
+
+@pytest.fixture
+def environments(monkeypatch):
+    """Record what happens to environments of Gurobi, and refuse the default one."""
+    gurobipy = pytest.importorskip("gurobipy", reason="it counts Gurobi's environments")
+    log = SimpleNamespace(started=[], closed=set(), params={})
+
+    class Env(gurobipy.Env):
+        def setParam(self, name, value):
+            log.params[name] = value
+            return super().setParam(name, value)
+
+        def start(self):
+            log.started.append(id(self))
+            return super().start()
+
+        def dispose(self):
+            log.closed.add(id(self))
+            return super().dispose()
+
+        close = dispose
+
+        def __exit__(self, *error):
+            log.closed.add(id(self))
+            return super().__exit__(*error)
+
+    class Model(gurobipy.Model):
+        def __new__(cls, *args, env, **kwargs):
+            assert isinstance(env, Env)
+            return super().__new__(cls, *args, env=env, **kwargs)
+
+    monkeypatch.setattr(gurobipy, "Env", Env)
+    monkeypatch.setattr(gurobipy, "Model", Model)
+    return log
+
+
+@pytest.mark.usefixtures("solver_only")
+class TestEnvironments:
+    def test_one_environment_a_projection_closed_at_its_end(self, environments):
+        with Projection(Y, solver="gurobi", **FINE) as projection:
+            assert not environments.started
+            projection.solve(P)
+            projection.solve(1 - P)
+            assert len(environments.started) == 1
+            assert not environments.closed
+        assert environments.closed == set(environments.started)
+        projection.close()
+
+    @pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
+    def test_a_function_call_closes_its_own(self, environments, y):
+        project_targets(y, sensitive_features=X, solver="gurobi")
+        assert len(environments.started) == 1
+        assert environments.closed == set(environments.started)
+
+    def test_closed_where_the_solver_raises(self, environments, monkeypatch):
+        monkeypatch.setattr(_gurobi, "_STATUS", {})
+        with pytest.raises(SolverError):
+            project_targets(Y, P, solver="gurobi", **FINE)
+        assert len(environments.started) == 1
+        assert environments.closed == set(environments.started)
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+    def test_closed_where_the_user_interrupts(self, environments, error):
+        def interrupted():
+            with Projection(Y, solver="gurobi", **FINE) as projection:
+                projection.solve(P)
+                raise error
+
+        with pytest.raises(error):
+            interrupted()
+        assert environments.closed == set(environments.started)
+
+    def test_closed_where_there_is_no_solution(self, environments):
+        with pytest.raises(SolverLimitError):
+            project_targets(Y, P, solver="gurobi", solver_params={"TimeLimit": 0.0}, **FINE)
+        assert environments.closed == set(environments.started)
+
+    def test_none_where_no_solver_is_needed(self, environments):
+        project_targets(REAL, sensitive_features=X, threshold=np.inf, solver="gurobi")
+        project_targets(REAL, sensitive_features=X, solver="highs")
+        project_targets(Y, P, solver="highs", **FINE)
+        assert not environments.started
+
+    def test_silent_and_seeded(self, environments):
+        project_targets(Y, P, solver="gurobi", random_state=3, **FINE)
+        first = environments.params["Seed"]
+        assert environments.params["OutputFlag"] == 0
+        project_targets(Y, P, solver="gurobi", random_state=3, **FINE)
+        assert environments.params["Seed"] == first
+        project_targets(Y, P, solver="gurobi", random_state=4, **FINE)
+        assert environments.params["Seed"] != first
+
+    def test_a_licence_that_fails_names_the_ways_out(self, environments, monkeypatch):
+        gurobipy = sys.modules["gurobipy"]
+
+        def start(self):
+            raise gurobipy.GurobiError(10009, "the licence expired on a Monday")
+
+        monkeypatch.setattr(gurobipy.Env, "start", start)
+        with pytest.raises(SolverLicenceError, match="expired on a Monday") as caught:
+            project_targets(Y, P, solver="gurobi", **FINE)
+        for word in ("GRB_LICENSE_FILE", "solver_params", "solver='highs'"):
+            assert word in str(caught.value)
+        assert environments.closed
+
+    def test_auto_goes_on_with_highs_and_says_so_once(self, environments, monkeypatch):
+        gurobipy = sys.modules["gurobipy"]
+
+        def start(self):
+            raise gurobipy.GurobiError(10009, "no seat is free")
+
+        monkeypatch.setattr(gurobipy.Env, "start", start)
+        monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
+        with (
+            pytest.warns(UserWarning, match="no seat is free") as caught,
+            Projection(Y, solver="auto", **FINE) as projection,
+        ):
+            results = [projection.solve(P), projection.solve(1 - P)]
+        assert len(caught) == 1
+        assert "HiGHS" in str(caught[0].message)
+        assert [r.solver for r in results] == ["highs", "highs"]
+        assert results[0].objective == pytest.approx(
+            project_targets(Y, P, solver="highs", **FINE).objective
+        )
+
+
+def test_auto_is_highs_without_a_licence_of_the_users_own(monkeypatch, tmp_path):
+    monkeypatch.delenv("GRB_LICENSE_FILE", raising=False)
+    monkeypatch.setattr(_gurobi.Path, "home", lambda: tmp_path)
+    if _gurobi.licence_is_configured({}):
+        pytest.skip("this machine has a Gurobi licence in a system folder")
+    assert project_targets(Y, P, **FINE).solver == "highs"
+    assert project_targets(REAL, sensitive_features=X).solver == "exact"
+    (tmp_path / "gurobi.lic").touch()
+    assert _gurobi.licence_is_configured({})
+
+
+def test_a_licence_is_configured_by_keys_or_by_the_environment(monkeypatch):
+    assert _gurobi.licence_is_configured({"WLSAccessID": "a", "WLSSecret": "b", "LicenseID": 1})
+    monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
+    assert _gurobi.licence_is_configured({})
+
+
+@pytest.mark.usefixtures("solver_only")
+def test_the_notice_of_the_restricted_licence_comes_once(monkeypatch):
+    pytest.importorskip("gurobipy", reason="it is Gurobi's notice")
+    if _gurobi.licence_is_configured({}):
+        pytest.skip("this machine has a Gurobi licence of its own")
+    monkeypatch.setattr(_gurobi, "_notices_given", set())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            project_targets(Y, P, solver="gurobi", **FINE)
+    notices = [str(w.message) for w in caught if "non-production" in str(w.message)]
+    assert len(notices) == 1
+    assert "end date 20" in notices[0]
+
+
+@every_solver
+@pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
+def test_nothing_is_printed(capfd, solver, y):
+    for constraint, threshold in (("coarse", 0.2), ("fine", 0.2), ("coarse", 0.0)):
+        project_targets(
+            y,
+            sensitive_features=np.round(X, 1),
+            constraint=constraint,
+            threshold=threshold,
+            solver=solver,
+            time_limit=20,
+        )
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err == ""
+
+
+def test_verbose_prints_the_solvers_log(capfd, monkeypatch):
+    monkeypatch.setattr(_binary.BinaryTargets, "_round", lambda self, *args: None)
+    with Projection(Y, solver="highs", verbose=2, **FINE) as projection:
+        projection.solve(P)
+    assert "HiGHS" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("solver_only")
+def test_only_solver_gurobi_needs_gurobipy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gurobipy", None)
+    for y in (Y, REAL):
+        with pytest.raises(ImportError, match=r"gurobipy.*solver='highs'"):
+            project_targets(y, sensitive_features=X, solver="gurobi")
+        assert project_targets(y, sensitive_features=X, solver="highs").satisfied
+
+
+def test_a_model_that_is_too_large_for_the_licence_names_size_and_ways_out():
+    pytest.importorskip("gurobipy", reason="it is a limit of Gurobi's licence")
+    if _gurobi.licence_is_configured({}):
+        pytest.skip("this machine has a Gurobi licence of its own, without that limit")
+    n = 2500
+    rng = np.random.default_rng(1)
+    allowed = AllowedSet(np.eye(1), None, np.array([0.1]), unit=1.0)
+    with pytest.raises(SolverLicenceError, match="2,000") as caught:
+        full_binary(
+            (rng.random(n) < 0.5).astype(float),
+            rng.random(n),
+            1.0,
+            loss="hamming",
+            weight=np.ones(n),
+            effects=rng.normal(size=(1, n)),
+            allowed=allowed,
+            solver="gurobi",
+        )
+    for word in ("2500 variables", "GRB_LICENSE_FILE", "solver='highs'"):
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
+def test_a_result_is_frozen_and_picklable(y):
+    result = project_targets(y, sensitive_features=X)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.objective = 0.0
+    copy = pickle.loads(pickle.dumps(result))
+    for field in dataclasses.fields(result):
+        assert_array_equal(getattr(copy, field.name), getattr(result, field.name))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RankDeficientKernelError.from_rank(1, 3, 2),
+        InfeasibleProjectionError.from_problem(
+            constraint="fine", n_rows=9, n_columns=3, threshold=0.1, slack=0.0
+        ),
+        SolverError.from_status("highs", "x"),
+        SolverLicenceError.from_licence("x"),
+        SolverLicenceError.from_size(2500, 3, "x"),
+        SolverLimitError.from_limit(
+            solver="highs",
+            status="time_limit",
+            constraint="fine",
+            n_rows=9,
+            n_columns=3,
+            threshold=0.1,
+            slack=0.0,
+        ),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_survive_the_way_between_processes(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+@every_solver
+def test_random_state_decides_everything_that_is_drawn(solver):
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 - it must not move
+    one, same = (
+        project_targets(Y, sensitive_features=np.round(X), solver=solver, random_state=5)
+        for _ in range(2)
+    )
+    assert_array_equal(one.targets, same.targets)
+    from_object = project_targets(
+        Y, sensitive_features=np.round(X), solver=solver, random_state=np.random.RandomState(5)
+    )
+    assert_array_equal(from_object.targets, one.targets)
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
