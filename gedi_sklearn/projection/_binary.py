@@ -36,6 +36,8 @@ __all__ = ["VIOLATION_TOLERANCE", "BinaryTargets", "costs", "row_effects", "row_
 _CORE_SIZES = (600, 1500)
 # Groups that may take a step when the relaxation is rounded.
 _ROUNDING_POOL = 300
+# Fewer groups than this are solved by an integer model faster than by a search for many steps.
+_SEARCHED_GROUPS = 100
 # Margins to round from, in mean effects of a row; each gives another starting point.
 _ROUNDING_MARGINS = (0, 1, 2)
 # Ranges (quantiles) of the effect on a row of v whose nearest groups take turns at the front of
@@ -452,7 +454,7 @@ class BinaryTargets:
             good = (bound - fixed, bound + tolerance - fixed)
             # Two steps; more steps to a gap that is good enough; more steps at any price.
             attempts = [rounding.by_pairs]
-            if near is not None:
+            if near is not None and groups.n >= _SEARCHED_GROUPS:
                 attempts.append(partial(rounding.into_box, *near, good))
                 attempts.append(partial(rounding.into_box, *near, None))
             for attempt in attempts[: 2 if best is not None else 3]:

@@ -10,6 +10,7 @@ steps answers which of them completes another one.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
@@ -90,15 +91,7 @@ class Rounding:
         -------
         ndarray of shape (g,) or None
         """
-        longest = max(_COMBINED)
-        sets = np.asarray(
-            [
-                (*chosen, *[self.none] * (longest - length))
-                for length, first in _COMBINED.items()
-                for chosen in combinations(range(min(self.none, first)), length)
-            ],
-            dtype=int,
-        ).reshape(-1, longest)
+        sets = _step_sets(self.none)
         sets = sets[np.argsort(np.abs(self.price[sets].sum(axis=1)))]
         moves, wanted, unit = self.moves, centre - self.v, half_widths
         if prices is not None:
@@ -131,6 +124,20 @@ class Rounding:
         counts = self.counts.copy()
         np.add.at(counts, self.group[chosen], self.step[chosen])
         return counts
+
+
+@lru_cache(maxsize=8)
+def _step_sets(none: int) -> np.ndarray:
+    """Return the sets of steps that are combined, of the moves before `none`, filled up by it."""
+    longest = max(_COMBINED)
+    return np.asarray(
+        [
+            (*chosen, *[none] * (longest - length))
+            for length, first in _COMBINED.items()
+            for chosen in combinations(range(min(none, first)), length)
+        ],
+        dtype=int,
+    ).reshape(-1, longest)
 
 
 def _inside(v: np.ndarray, allowed: AllowedSet) -> np.ndarray:
