@@ -1,0 +1,312 @@
+"""Constraints: which coefficients are allowed, in which units, and what a threshold means."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from gedi_sklearn import (
+    CoarseConstraint,
+    FineConstraint,
+    FourierKernel,
+    PolynomialKernel,
+    Projection,
+    project_targets,
+)
+from gedi_sklearn.constraints import AllowedSet
+from gedi_sklearn.kernels import fit_kernel
+from gedi_sklearn.metrics import gedi, gedi_coefficients
+
+# Raw units on purpose: whether a set depends on them is what these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.AttributeScaleWarning")
+both = pytest.mark.parametrize("kind", [CoarseConstraint, FineConstraint])
+
+RNG = np.random.default_rng(0)
+N = 50
+X = RNG.normal(size=N)
+Y = X + X**2 + RNG.normal(size=N)
+W = RNG.uniform(0.5, 2, N)
+
+
+@both
+def test_parameters_are_stored_cloned_and_shown(kind):
+    kernel = PolynomialKernel(3)
+    constraint = kind(kernel=kernel, threshold=0.5, relative=2)
+    assert constraint.kernel is kernel
+    params = constraint.get_params(deep=False)
+    assert params["threshold"] == 0.5
+    assert params["relative"] == 2
+    copy = clone(constraint)
+    assert copy.kernel is not kernel
+    assert repr(copy) == repr(constraint)
+    assert "threshold=0.5" in repr(constraint)
+    assert kind.__name__ in repr(constraint)
+    assert clone(constraint).set_params(threshold=0.1).threshold == 0.1
+    assert repr(pickle.loads(pickle.dumps(constraint))) == repr(constraint)
+
+
+@both
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kernel", "wavelet"),
+        ("kernel", 3),
+        ("degree", 0),
+        ("degree", 1.5),
+        ("threshold", -0.1),
+        ("threshold", np.nan),
+        ("threshold", "small"),
+        ("threshold", None),
+        ("relative", 0.5),
+        ("relative", "yes"),
+    ],
+)
+def test_parameters_out_of_range_are_named(kind, name, value):
+    with pytest.raises(ValueError, match=f"{name}.*(must|unknown)"):
+        kind(**{name: value}).validate()
+
+
+@pytest.mark.parametrize("slack", [-1e-3, 1.1, None, "none"])
+def test_slack_is_a_share(slack):
+    with pytest.raises(ValueError, match="slack"):
+        FineConstraint(slack=slack).validate()
+
+
+@pytest.mark.parametrize("threshold", [[0.1, -0.1], [np.nan, 0.1], [[0.1, 0.2]], ["a", "b"], []])
+def test_array_thresholds_are_checked(threshold):
+    with pytest.raises(ValueError, match="threshold"):
+        project_targets(Y, sensitive_features=X, degree=2, constraint="fine", threshold=threshold)
+
+
+def test_a_coarse_constraint_takes_no_array():
+    with pytest.raises(ValueError, match="threshold"):
+        CoarseConstraint(threshold=[0.1, 0.2]).validate()
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        {"kernel": PolynomialKernel(2)},
+        {"kernel": "fourier"},
+        {"degree": 2},
+        {"threshold": 0.3},
+        {"threshold": [0.1]},
+        {"relative": False},
+        {"relative": 1},
+        {"slack": 0.1},
+    ],
+)
+@both
+def test_an_object_beside_what_it_carries_is_an_error(kind, carried):
+    name = next(iter(carried))
+    with pytest.raises(ValueError, match=f"{name}.*carries"):
+        project_targets(Y, sensitive_features=X, constraint=kind(), **carried)
+
+
+@both
+@pytest.mark.parametrize("weight", [None, W])
+def test_an_object_is_the_same_as_its_name(kind, weight):
+    options = {"degree": 2, "threshold": 0.4, "relative": 2}
+    name = {CoarseConstraint: "coarse", FineConstraint: "fine"}[kind]
+    given = kind(**options)
+    first = project_targets(Y, sensitive_features=X, constraint=given, sample_weight=weight)
+    second = project_targets(
+        Y, sensitive_features=X, constraint=name, sample_weight=weight, **options
+    )
+    assert_array_equal(first.targets, second.targets)
+    assert repr(given) == repr(kind(**options))
+
+
+@both
+@pytest.mark.parametrize("weight", [None, W])
+@pytest.mark.parametrize("relative", [True, 1, 2, 3])
+def test_a_relative_threshold_is_a_share_of_the_indicator_of_the_targets(kind, relative, weight):
+    with Projection(
+        Y,
+        sensitive_features=X,
+        constraint=kind(degree=2, threshold=0.3, relative=relative),
+        sample_weight=weight,
+    ) as projection:
+        reference = gedi(Y, sensitive_features=X, degree=int(relative), sample_weight=weight)
+        assert projection.reference_ == pytest.approx(reference, rel=1e-12)
+        assert projection.threshold_ == pytest.approx(0.3 * reference, rel=1e-12)
+        assert projection.constraint_.relative is False
+        assert projection.constraint_.threshold == projection.threshold_
+
+
+def test_the_reference_keeps_family_and_standardisation():
+    x = 30 + 10 * X
+    kernel = PolynomialKernel(3, standardize=True)
+    with Projection(
+        Y, sensitive_features=x, constraint=CoarseConstraint(kernel=kernel)
+    ) as projection:
+        expected = gedi(Y, sensitive_features=x, kernel=PolynomialKernel(1, standardize=True))
+        assert projection.reference_ == pytest.approx(expected)
+    with Projection(
+        Y, sensitive_features=X, constraint=CoarseConstraint(kernel=FourierKernel(3), relative=2)
+    ) as projection:
+        expected = gedi(Y, sensitive_features=X, kernel=FourierKernel(2))
+        assert projection.reference_ == pytest.approx(expected)
+
+
+def test_an_absolute_threshold_is_taken_as_it_is():
+    with Projection(Y, sensitive_features=X, threshold=0.7, relative=False) as projection:
+        assert projection.threshold_ == 0.7
+        assert projection.reference_ == 1.0
+
+
+def test_array_thresholds_are_shares_where_they_are_finite():
+    with Projection(
+        Y, sensitive_features=X, degree=3, constraint="fine", threshold=[0.5, 0, np.inf]
+    ) as projection:
+        reference = gedi(Y, sensitive_features=X)
+        assert_allclose(projection.threshold_, [0.5 * reference, 0, np.inf], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "values"),
+    [(FourierKernel(2), X), (lambda v: np.c_[v, v**2], X), ("polynomial", np.c_[X, Y])],
+    ids=["fourier", "callable", "two attributes"],
+)
+def test_a_scalar_fine_threshold_needs_the_powers_of_one_attribute(kernel, values):
+    with pytest.raises(ValueError, match="Pass an array"):
+        project_targets(Y, sensitive_features=values, kernel=kernel, constraint="fine")
+
+
+def test_an_array_of_another_length_names_the_columns():
+    with pytest.raises(ValueError, match=r"2 entries.*3 columns.*x0\^3"):
+        project_targets(Y, sensitive_features=X, degree=3, constraint="fine", threshold=[1.0, 0])
+
+
+def test_equation_14_and_not_equation_15_of_the_paper():
+    # Forbidding coefficients 2 and 3 leaves a line, whatever the columns' correlation.
+    z = project_targets(Y, sensitive_features=X, degree=3, constraint="fine").targets
+    fit = np.polyfit(X, z, 3)
+    assert_allclose(fit[:2], 0, atol=1e-12)
+    assert abs(fit[2]) <= 0.2 * gedi(Y, sensitive_features=X) * (1 + 1e-12)
+
+
+SETS = st.builds(
+    lambda seed, r, is_ball: AllowedSet(
+        np.random.default_rng(seed).normal(size=(r, r)),
+        float(np.random.default_rng(seed).uniform(0.1, 2)) if is_ball else None,
+        None if is_ball else np.random.default_rng(seed).uniform(0, 2, r),
+        unit=1.0,
+    ),
+    st.integers(0, 10_000),
+    st.integers(1, 4),
+    st.booleans(),
+)
+
+
+def vertices(allowed):
+    r = len(allowed.rows)
+    if allowed.radius is not None:
+        return allowed.radius * np.vstack([np.eye(r), -np.eye(r)])
+    return allowed.bounds * np.array(list(product([-1, 1], repeat=r)))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(SETS, st.integers(0, 10_000))
+def test_the_support_function_is_the_largest_product_with_a_vertex(allowed, seed):
+    direction = np.random.default_rng(seed).normal(size=len(allowed.rows))
+    assert allowed.support(direction) == pytest.approx((vertices(allowed) @ direction).max())
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(SETS, st.integers(0, 10_000))
+def test_violation_is_zero_inside_and_the_excess_outside(allowed, seed):
+    rng = np.random.default_rng(seed)
+    corners = vertices(allowed)
+    inside = rng.dirichlet(np.ones(len(corners))) @ corners
+    assert allowed.violation(inside) <= 1e-15
+    outside = corners[0] + 0.5 * np.sign(corners[0])
+    assert allowed.violation(outside) >= 0.5 - 1e-12
+    # v + any move within the margins stays in the set, for v in the shrunk one.
+    margins = rng.uniform(0, 0.3, len(allowed.rows))
+    smaller = allowed.shrunk(margins)
+    limit = allowed.radius if allowed.radius is not None else allowed.bounds
+    if np.all(np.sum(margins) if allowed.radius is not None else margins <= limit):
+        move = rng.uniform(-1, 1, len(margins)) * margins
+        v = rng.dirichlet(np.ones(len(corners))) @ vertices(smaller)
+        if smaller.radius != 0 and (smaller.bounds is None or (smaller.bounds > 0).all()):
+            assert allowed.violation(v + move) <= 1e-12
+
+
+@pytest.mark.parametrize("integral", [False, True])
+def test_a_coarse_set_is_the_ball_of_raw_coefficients(integral):
+    x = 30 + 10 * X
+    design = fit_kernel("polynomial", x[:, None], degree=3)
+    constraint = CoarseConstraint(degree=3, threshold=0.5, relative=False)
+    allowed = constraint.allowed_set(design.fitted, unit=1.0, integral=integral)
+    a = gedi_coefficients(Y, sensitive_features=x, degree=3)
+    v = allowed.rows @ design.standardized(Y)
+    assert_allclose(v, a, rtol=1e-8)
+    assert allowed.violation(v) == pytest.approx(np.abs(a).sum() - 0.5)
+
+
+def test_an_infinite_threshold_has_no_rows():
+    design = fit_kernel("polynomial", X[:, None], degree=3)
+    for constraint in (
+        CoarseConstraint(threshold=np.inf),
+        FineConstraint(threshold=[np.inf] * 3),
+    ):
+        allowed = constraint.allowed_set(design.fitted, unit=1.0, integral=True)
+        assert allowed.rows.shape == (0, 3)
+        assert allowed.violation(allowed.rows @ design.standardized(Y)) == 0
+
+
+@pytest.mark.parametrize("move", [lambda x: x, lambda x: 100 * x + 2000, lambda x: 5 - x / 7])
+def test_a_fine_set_for_integers_does_not_depend_on_unit_and_origin(move):
+    # The bound is in outcome for each deviation: |s₁| ≤ q·sd(x), |s_j| ≤ slack·q·sd(x).
+    x = move(X)
+    design = fit_kernel("polynomial", x[:, None], degree=3)
+    q = 0.2 * gedi(Y, sensitive_features=x)
+    allowed = FineConstraint(degree=3, threshold=q, relative=False, slack=0.01).allowed_set(
+        design.fitted, unit=1.0, integral=True
+    )
+    slope = 0.2 * gedi(Y, sensitive_features=X) * X.std()
+    assert_allclose(allowed.bounds, [slope, 0.01 * slope, 0.01 * slope], rtol=1e-10)
+    s = np.abs(allowed.rows @ design.standardized(Y))
+    expected = gedi_coefficients(
+        Y, sensitive_features=X, kernel=PolynomialKernel(3, standardize=True)
+    )
+    assert_allclose(s, np.abs(expected), rtol=1e-8)
+
+
+def test_forbidden_trailing_degrees_are_the_same_set_in_both_bases():
+    x = 30 + 10 * X
+    line = 3 + 0.1 * x
+    standardized = gedi_coefficients(
+        line, sensitive_features=x, kernel=PolynomialKernel(3, standardize=True)
+    )
+    raw = gedi_coefficients(line, sensitive_features=x, degree=3)
+    assert_allclose(standardized[1:], 0, atol=1e-12)
+    assert_allclose(raw[1:], 0, atol=1e-12)
+    assert raw[0] * x.std() == pytest.approx(standardized[0], rel=1e-9)
+
+
+def test_where_nothing_is_allowed_the_slack_is_a_share_of_the_reference():
+    design = fit_kernel("polynomial", X[:, None], degree=2)
+    constraint = FineConstraint(degree=2, threshold=0.0, relative=False, slack=0.01)
+    allowed = constraint.allowed_set(design.fitted, unit=3.0, integral=True)
+    assert_allclose(allowed.bounds, [0.03, 0.03])
+    assert allowed.forbidden.all()
+    exact = constraint.allowed_set(design.fitted, unit=3.0, integral=False)
+    assert_allclose(exact.bounds, 0)
+
+
+@both
+def test_the_given_object_is_left_alone(kind):
+    constraint = kind(kernel=PolynomialKernel(2), threshold=0.3)
+    before = repr(constraint), constraint.kernel
+    with Projection(Y, sensitive_features=X, constraint=constraint) as projection:
+        projection.solve()
+        assert projection.constraint_ is not constraint
+    assert (repr(constraint), constraint.kernel) == before
+    assert not hasattr(constraint.kernel, "n_features_in_")
