@@ -208,7 +208,7 @@ def project_or_none(problem):
         return None
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(problems())
 def test_optimum_is_that_of_an_enumeration(problem):
     reference = Reference(problem)
@@ -286,19 +286,66 @@ def test_many_groups_reach_the_gap_with_a_true_bound(solver, constraint, loss):
         integrality=np.r_[np.ones(2000), np.zeros(extra)],
         bounds=Bounds(0, np.r_[np.ones(2000), np.full(extra, np.inf)]),
         constraints=LinearConstraint(matrix / scale[:, None], limits[0] / scale, limits[1] / scale),
-        options={"mip_rel_gap": 1e-4, "time_limit": 2.0},
+        options={"mip_rel_gap": 1e-4, "time_limit": 1.0},
     )
     if full.x is not None:
         assert result.bound <= full.fun + zero.sum() + 1e-7 * total
     assert result.objective >= full.mip_dual_bound + zero.sum() - 1e-7 * total
 
 
+@every_constraint
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_bound_is_the_relaxation_of_all_rows(constraint, weighted):
+    # More groups than one linear program takes at once.
+    n, degree = 7000, 3
+    x, y, p = many_groups(n)
+    w = np.random.default_rng(1).uniform(0.5, 2, n) if weighted else np.ones(n)
+    result = project_targets(
+        y,
+        p,
+        sensitive_features=x,
+        degree=degree,
+        constraint=constraint,
+        slack=0.05,
+        sample_weight=w,
+        gap=1e-4,
+    )
+    assert result.satisfied
+    assert result.gap <= 1e-4
+    one, zero = row_costs(y.astype(float), p, 1.0, "hamming")
+    deviation = np.sqrt(np.average((x - np.average(x, weights=w)) ** 2, weights=w))
+    columns = x if constraint == "coarse" else (x - np.average(x, weights=w)) / deviation
+    effects = effects_of(columns[:, None] ** np.arange(1, degree + 1), w)
+    if constraint == "coarse":
+        matrix = np.block(
+            [
+                [effects, -np.eye(degree), np.eye(degree)],
+                [np.zeros(n), np.ones(2 * degree)],
+            ]
+        )
+        low = np.r_[np.zeros(degree), -np.inf]
+        high = np.r_[np.zeros(degree), result.threshold]
+    else:
+        matrix, high = effects, result.threshold * deviation * np.array([1, 0.05, 0.05])
+        low = -high
+    scale, extra = np.abs(matrix).max(axis=1), matrix.shape[1] - n
+    relaxation = milp(
+        np.r_[w * (one - zero), np.zeros(extra)],
+        bounds=Bounds(0, np.r_[np.ones(n), np.full(extra, np.inf)]),
+        constraints=LinearConstraint(matrix / scale[:, None], low / scale, high / scale),
+    )
+    least, total = relaxation.fun + w @ zero, w @ np.abs(one - zero)
+    assert result.objective >= least - 1e-9 * total
+    assert result.bound == pytest.approx(least, abs=2e-5 * total)
+    assert result.bound >= least - 1e-7 * total
+
+
 def test_multipliers_prove_a_bound_by_themselves():
     # max over λ of Σ min(0, c_i − P_i'λ) − q‖λ‖∞ is the bound of the linear relaxation.
-    x, y, p = many_groups(300)
+    x, y, p = many_groups(150)
     result = project_targets(y, p, sensitive_features=x, degree=3)
     one, zero = row_costs(y.astype(float), p, 1.0, "hamming")
-    effects = effects_of(x[:, None] ** np.arange(1, 4), np.ones(300))
+    effects = effects_of(x[:, None] ** np.arange(1, 4), np.ones(150))
     reduced = one - zero - effects.T @ result.multipliers
     dual = (
         np.minimum(reduced, 0).sum()
@@ -307,7 +354,7 @@ def test_multipliers_prove_a_bound_by_themselves():
     )
     assert dual <= result.bound + 1e-9
     # Rounding three fractional rows costs little.
-    assert dual == pytest.approx(result.objective, rel=2e-3)
+    assert dual == pytest.approx(result.objective, rel=1e-2)
 
 
 @every_constraint
@@ -395,7 +442,7 @@ def test_ties_are_broken_towards_the_original_targets(solver):
 @every_solver
 def test_ties_cost_nothing_of_the_objective(solver):
     # The preference among ties must stay below every real difference, however small.
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         n = 9
         x = rng.integers(0, 6, n).astype(float)

@@ -302,7 +302,7 @@ def parts_of(problem):
     return t, w, columns, bounds
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(problems())
 def test_kkt_conditions(problem):
     result = project_targets(**problem)
@@ -333,7 +333,7 @@ def test_kkt_conditions(problem):
         assert (gradient * np.sign(a) <= tolerance)[active].all()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(problems())
 def test_objective_is_that_of_the_full_model(problem):
     result = project_targets(**problem)
