@@ -754,3 +754,20 @@ def test_huge_weights_and_costs_are_no_trouble():
     heavy = project_targets(y, p, sensitive_features=x, target_weight=1e9, gap=0.02)
     alone = project_targets(y, sensitive_features=x, gap=0.02)
     assert heavy.objective / 1e9 == pytest.approx(alone.objective, abs=0.02 * 40)
+
+
+def test_the_models_bound_counts_where_rounding_had_found_its_solution():
+    # Equal solutions differ in the last bit of their cost; the proof belongs to both.
+    x = np.array([6.0, 1, 1, 5, 4, 7, 3, 6, 7, 5])
+    y = np.array([0, 1, 1, 0, 0, 0, 0, 0, 1, 0])
+    result = project_targets(
+        y,
+        sensitive_features=x,
+        degree=2,
+        loss="log_loss",
+        threshold=0.8130538894846628,
+        relative=False,
+        gap=0.0,
+    )
+    assert result.status == "optimal"
+    assert result.gap <= 1e-9

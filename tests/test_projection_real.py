@@ -769,6 +769,57 @@ def test_absolute_error_is_the_optimum_of_the_full_linear_program(constraint, we
     assert result.bound <= oracle.fun * (1 + 1e-7)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+@every_constraint
+@pytest.mark.parametrize("bounds", [None, (0, None)])
+def test_the_unit_of_the_targets_changes_nothing_in_absolute_error(unit, constraint, bounds):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    y = rng.poisson(np.exp(x)).astype(float)
+    options = {"sensitive_features": x, "degree": 2, "constraint": constraint}
+    options |= {"loss": "absolute_error", "target_bounds": bounds}
+    one, other = (project_targets(factor * y, **options) for factor in (1.0, unit))
+    assert other.satisfied
+    assert other.objective == pytest.approx(unit * one.objective, rel=1e-6)
+    assert other.gap <= 1e-6
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e12])
+def test_scaling_all_weights_changes_nothing_in_absolute_error(factor):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    y, w = x + rng.normal(size=100), rng.uniform(0.5, 2, 100)
+    options = {"sensitive_features": x, "degree": 2, "loss": "absolute_error"}
+    one, other = (project_targets(y, sample_weight=s * w, **options) for s in (1.0, factor))
+    assert other.objective == pytest.approx(factor * one.objective, rel=1e-6)
+    assert other.gap <= 1e-6
+
+
+@every_attribute
+@every_constraint
+def test_bounds_that_do_not_bind_change_nothing(name, constraint):
+    x = ATTRIBUTES[name]
+    y = curved_targets(x, np.random.default_rng(16))
+    options = {"sensitive_features": x, "degree": 5, "constraint": constraint}
+    free = project_targets(y, **options)
+    bounded = project_targets(y, target_bounds=(-99.0, 99.0), **options)
+    assert bounded.satisfied
+    assert bounded.objective == pytest.approx(free.objective, rel=1e-9)
+    assert_allclose(bounded.targets, free.targets, rtol=0, atol=1e-6 * y.std())
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+def test_the_origin_of_bounded_targets_changes_nothing(offset):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    y = rng.poisson(np.exp(x)).astype(float)
+    options = {"sensitive_features": x, "degree": 2}
+    near = project_targets(y, target_bounds=(0, None), **options)
+    far = project_targets(y + offset, target_bounds=(offset, None), **options)
+    assert far.satisfied
+    assert_allclose(far.targets - offset, near.targets, rtol=0, atol=1e-8 + 100 * EPS * offset)
+
+
 @every_constraint
 @pytest.mark.parametrize("bounds", [(0, None), (None, 0.0), (-1.0, 2.0)])
 def test_bounded_targets_are_clipped_around_a_correction(constraint, bounds):
