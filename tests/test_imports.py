@@ -37,6 +37,13 @@ LAYERS = (
 # Private modules of the package that tests may import, each with its reason.
 OPEN_TO_TESTS = {
     "gedi_sklearn.projection._full": "the paper's n-variable model, the oracle of the projections",
+    "gedi_sklearn.projection._binary": "where a fake solver is put in, to return what real ones may",
+    "gedi_sklearn.projection._gurobi": "the same",
+    "gedi_sklearn.projection._highs": "the same",
+    "gedi_sklearn.projection._model": "the answers of a fake solver",
+    "gedi_sklearn.projection._projection": "where a fake solver is put in",
+    "gedi_sklearn.projection._relaxation": "the program of many columns, against one without sifting",
+    "gedi_sklearn.projection._rounding": "the rounding, alone",
 }
 
 OPTIONAL = ("gurobipy", "torch", "matplotlib", "polars", "pandas")

@@ -136,11 +136,14 @@ class GurobiSession:
             env = gurobipy.Env(empty=True)
             try:
                 for name, value in (self.settings | self.params).items():
-                    env.setParam(name, value)
+                    _set_parameter(env, name, value)
                 env.start()
             except gurobipy.GurobiError as error:
                 env.dispose()
                 raise SolverLicenceError.from_licence(str(error)) from error
+            except ValueError:
+                env.dispose()
+                raise
             self._env = env
         return self._env
 
@@ -238,6 +241,18 @@ class GurobiSession:
         if model.Status not in _STATUS:
             raise SolverError.from_status(self.name, model.Status)
         return _STATUS[model.Status]
+
+
+def _set_parameter(env: Any, name: str, value: Any) -> None:
+    """Set a parameter, and name it where Gurobi refuses the value."""
+    gurobipy = _import_gurobipy()
+    try:
+        env.setParam(name, value)
+    except (gurobipy.GurobiError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"solver_params: Gurobi refuses {name}={value!r}: {error}. See its documentation for "
+            "the values that it takes."
+        ) from error
 
 
 def _import_gurobipy() -> Any:

@@ -96,13 +96,20 @@ class HighsSession:
         with warnings.catch_warnings():
             # scipy warns of every option beyond its own six; the names are checked already.
             warnings.filterwarnings("ignore", "Unrecognized options", RuntimeWarning)
-            result = milp(
-                model.cost,
-                integrality=integrality,
-                bounds=Bounds(0, model.capacity),
-                constraints=LinearConstraint(model.matrix, model.lower, model.upper),
-                options=options | self.params,
-            )
+            # ... and drops a value that HiGHS refuses, with a warning.
+            warnings.filterwarnings("error", "Invalid option value", OptimizeWarning)
+            try:
+                result = milp(
+                    model.cost,
+                    integrality=integrality,
+                    bounds=Bounds(0, model.capacity),
+                    constraints=LinearConstraint(model.matrix, model.lower, model.upper),
+                    options=options | self.params,
+                )
+            except (OptimizeWarning, TypeError) as error:
+                raise ValueError(
+                    f"solver_params={self.params!r} holds a value that HiGHS refuses: {error}"
+                ) from error
         status = read_status(result.message)
         # An infeasible or unfinished model can hand back a vector of zeros: only an objective
         # marks a solution.
