@@ -37,12 +37,12 @@ LAYERS = (
 # Private modules of the package that tests may import, each with its reason.
 OPEN_TO_TESTS = {
     "gedi_sklearn.projection._full": "the paper's n-variable model, the oracle of the projections",
-    "gedi_sklearn.projection._binary": "where a fake solver is put in, to return what real ones may",
+    "gedi_sklearn.projection._binary": "where a fake solver is put in, with any answer",
     "gedi_sklearn.projection._gurobi": "the same",
     "gedi_sklearn.projection._highs": "the same",
     "gedi_sklearn.projection._model": "the answers of a fake solver",
     "gedi_sklearn.projection._projection": "where a fake solver is put in",
-    "gedi_sklearn.projection._relaxation": "the program of many columns, against one without sifting",
+    "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",
     "gedi_sklearn.projection._rounding": "the rounding, alone",
 }
 
@@ -190,7 +190,7 @@ def test_optional_packages_can_be_made_missing():
 
 
 def test_a_private_import_of_a_client_is_found():
-    assert client_faults("from gedi_sklearn.projection._gurobi import solve", "tests.made_up")
+    assert client_faults("from gedi_sklearn.projection._session import solve", "tests.made_up")
     assert client_faults("from gedi_sklearn.kernels import _qr", "tests.made_up")
     assert not client_faults("from gedi_sklearn import kernels, __version__", "tests.made_up")
     assert not client_faults("from gedi_sklearn.projection._full import solve", "tests.made_up")

@@ -108,6 +108,7 @@ def test_fairlearn_takes_gedi_as_a_metric(data):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("routing", [False, True], ids=["routing off", "routing on"])
 def test_search_over_a_pipeline_on_adult(routing):
     X, y = load_adult(return_X_y=True, as_frame=True)

@@ -61,19 +61,28 @@ class AbsoluteLoss:
         sign = np.repeat([1.0, 1.0, -1.0, -1.0], len(base))
         matrix = np.tile(self.effects, 4) * sign
         used = reach > 0
-        model = self._model(price[used], matrix[:, used], reach[used], self.effects @ base)
+        # Solvers' tolerances are absolute: targets of deviation 1, weights of mean 1.
+        unit = self.design.deviation(base) or self.design.deviation(self.y) or 1.0
+        mean_weight = float(self.weight.mean())
+        model = self._model(
+            price[used] / mean_weight,
+            matrix[:, used],
+            reach[used] / unit,
+            self.effects @ ((base - self.design.mean(base)) / unit),
+            unit,
+        )
         solved = solve_relaxation(model)
         if solved is None:
             raise SolverError.from_status("highs", "infeasible, though constant targets are not")
         moved = np.zeros(len(price))
-        moved[used] = solved[0][: used.sum()]
+        moved[used] = unit * solved[0][: used.sum()]
         z = base + (moved * sign).reshape(4, -1).sum(axis=0)
         objective = self._loss(z, p, target_weight)
         fixed = self._loss(base, p, target_weight)
-        bound = min(objective, fixed + self._lower_bound(model, solved[1]))
+        bound = min(objective, fixed + mean_weight * unit * self._lower_bound(model, solved[1]))
         scale = row_scale(matrix[:, used])
         kernel = self.design.fitted
-        multipliers = solved[1][: len(scale)] / scale
+        multipliers = mean_weight * solved[1][: len(scale)] / scale
         return Solution(
             z=z,
             objective=objective,
@@ -125,16 +134,21 @@ class AbsoluteLoss:
         return base, price, reach
 
     def _model(
-        self, price: np.ndarray, matrix: np.ndarray, reach: np.ndarray, shift: np.ndarray
+        self,
+        price: np.ndarray,
+        matrix: np.ndarray,
+        reach: np.ndarray,
+        shift: np.ndarray,
+        unit: float,
     ) -> LinearModel:
-        """Return the program: see :class:`._binary.BinaryTargets` for box and ball."""
+        """Return the program for targets in a unit; its rows are those of `BinaryTargets`."""
         r, n = matrix.shape
         scale = row_scale(matrix)
         rows, shift = matrix / scale[:, None], shift / scale
         if self.allowed.bounds is not None:
-            bounds = self.allowed.bounds / scale
+            bounds = self.allowed.bounds / unit / scale
             return LinearModel(price, rows, -bounds - shift, bounds - shift, reach, n)
-        units = np.diag((self.allowed.radius or 0.0) / scale)
+        units = np.diag((self.allowed.radius or 0.0) / unit / scale)
         total: Any = np.r_[np.zeros(n), np.ones(2 * r)]
         return LinearModel(
             np.r_[price, np.zeros(2 * r)],

@@ -152,6 +152,12 @@ class _Counts:
     multipliers: np.ndarray
     n_variables: int
 
+    def or_else(self, earlier: _Counts) -> _Counts:
+        """Return the cheaper of two counts, with the better bound: both bounds hold."""
+        bound = max(self.bound, earlier.bound)
+        cheaper = self if self.objective <= earlier.objective else earlier
+        return replace(cheaper, bound=min(bound, cheaper.objective), status=self.status)
+
 
 class BinaryTargets:
     """Projection of 0/1 targets: what is fixed for one design, constraint and original targets.
@@ -378,7 +384,7 @@ class BinaryTargets:
                 found = self._accept(
                     groups, counts, bound, outcome.status, multipliers, len(model.cost)
                 )
-                best = found if best is None or found.objective <= best.objective else best
+                best = found if best is None else found.or_else(best)
             if outcome.status in _LIMITS:
                 if best is None:
                     raise SolverLimitError.from_limit(

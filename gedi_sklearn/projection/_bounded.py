@@ -46,8 +46,10 @@ class BoundedSquaredLoss(SquaredLoss):
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
         t, total = weighted_mean(self.y, p, target_weight)
-        mu, value = self._minimise_dual(t)
-        z = self._targets(t, mu)
+        # Around its mean, a target's rounding is that of its deviation.
+        mean = self.design.mean(t)
+        mu, value = self._minimise_dual(t - mean, self.low - mean, self.high - mean)
+        z = np.clip(t + self.q @ mu, self.low, self.high)
         kernel = self.design.fitted
         scale = 2 * total * self.weight.sum()
         objective = self.loss(z, p, target_weight)
@@ -65,39 +67,47 @@ class BoundedSquaredLoss(SquaredLoss):
             n_groups=self.design.n_rows,
         )
 
-    def _targets(self, t: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        return np.clip(t + self.q @ mu, self.low, self.high)
-
-    def _dual(self, t: np.ndarray, mu: np.ndarray) -> float:
+    def _dual(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
         """Return h(μ); −h is a lower bound on half the weighted mean square of z − t."""
-        z = self._targets(t, mu)
         smooth = self.share @ ((self.q @ mu) * z - 0.5 * (z - t) ** 2)
         problem = LeastDistance(self.matrix, mu, self.radius, self.bounds)
         return float(smooth) + problem.support(self.matrix.T @ mu)
 
-    def _minimise_dual(self, t: np.ndarray) -> tuple[np.ndarray, float]:
+    def _minimise_dual(self, t: np.ndarray, low: float, high: float) -> tuple[np.ndarray, float]:
         """Return the minimiser μ and h(μ)."""
-        q = self.q
-        mu = np.zeros(q.shape[1])
-        value = self._dual(t, mu)
+        mu = np.zeros(self.q.shape[1])
+        z = np.clip(t, low, high)
+        value = self._dual(t, z, mu)
         tolerance = _TOLERANCE * max(self.design.deviation(t), np.finfo(float).tiny)
         for _ in range(_MAX_STEPS):
-            z = self._targets(t, mu)
-            gradient = (self.share * z) @ q
-            free = (z > self.low) & (z < self.high)
-            moving = q[free] * np.sqrt(self.share[free])[:, None]
+            gradient = (self.share * z) @ self.q
+            free = (z > low) & (z < high)
+            moving = self.q[free] * np.sqrt(self.share[free])[:, None]
             hessian = moving.T @ moving
             # Where hardly a row is free the quadratic piece is flat; keep the step finite.
             hessian += 1e-12 * np.eye(len(mu))
-            allowed = self._allowed_point(gradient - hessian @ mu, hessian)
-            step = np.linalg.solve(hessian, allowed - gradient)
-            if np.linalg.norm(allowed - gradient) <= tolerance:
+            allowed, rounding = self._allowed_point(gradient - hessian @ mu, hessian)
+            if np.linalg.norm(allowed - gradient) <= tolerance + rounding:
                 return mu, value
-            mu, value = self._search(t, mu, value, step)
+            step = np.linalg.solve(hessian, allowed - gradient)
+            # The first of ever shorter steps that decreases h.
+            for length in 0.5 ** np.arange(60):
+                trial = mu + length * step
+                z = np.clip(t + self.q @ trial, low, high)
+                trial_value = self._dual(t, z, trial)
+                if trial_value <= value + 1e-15 * abs(value):
+                    break
+            mu, value = trial, trial_value
         raise SolverError.from_status("exact", f"no convergence in {_MAX_STEPS} Newton steps")
 
-    def _allowed_point(self, wanted: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-        """Return the allowed coordinates nearest to the wanted ones, in the metric of H⁻¹."""
+    def _allowed_point(self, wanted: np.ndarray, hessian: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the allowed coordinates nearest to the wanted ones, in the metric of H⁻¹.
+
+        And what rounding leaves in them: raw coefficients of an attribute far from 0 cancel.
+        """
+        kernel = self.design.fitted
+        if self.allowed.violation(self.allowed.rows @ (kernel.R_inverse @ wanted)) == 0.0:
+            return wanted, 0.0
         root = np.linalg.cholesky(hessian)
         problem = LeastDistance(
             np.linalg.solve(root, self.matrix),
@@ -105,23 +115,6 @@ class BoundedSquaredLoss(SquaredLoss):
             self.radius,
             self.bounds,
         )
-        a = np.linalg.lstsq(problem.matrix, problem.point, rcond=None)[0]
-        inside = (
-            np.abs(a).sum() <= self.radius
-            if self.radius is not None
-            else bool((np.abs(a) <= self.bounds).all())
-        )
-        return wanted if inside else self.matrix @ nearest_coefficients(problem)
-
-    def _search(
-        self, t: np.ndarray, mu: np.ndarray, value: float, step: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        """Return the first of ever shorter steps that decreases h, and h there."""
-        length = 1.0
-        for _ in range(60):
-            trial = mu + length * step
-            trial_value = self._dual(t, trial)
-            if trial_value <= value + 1e-15 * abs(value):
-                return trial, trial_value
-            length /= 2
-        return mu + length * step, value
+        a = nearest_coefficients(problem)
+        size = float(np.linalg.norm(np.abs(self.matrix) @ np.abs(a)))
+        return self.matrix @ a, 10 * float(np.finfo(float).eps) * size
