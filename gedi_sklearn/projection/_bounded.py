@@ -67,19 +67,21 @@ class BoundedSquaredLoss(SquaredLoss):
             n_groups=self.design.n_rows,
         )
 
+    def _smooth(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
+        """Return φ(μ), for the targets z that belong to μ."""
+        return float(self.share @ ((self.q @ mu) * z - 0.5 * (z - t) ** 2))
+
     def _dual(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
         """Return h(μ); −h is a lower bound on half the weighted mean square of z − t."""
-        smooth = self.share @ ((self.q @ mu) * z - 0.5 * (z - t) ** 2)
         problem = LeastDistance(self.matrix, mu, self.radius, self.bounds)
-        return float(smooth) + problem.support(self.matrix.T @ mu)
+        return self._smooth(t, z, mu) + problem.support(self.matrix.T @ mu)
 
     def _minimise_dual(self, t: np.ndarray, low: float, high: float) -> tuple[np.ndarray, float]:
         """Return the minimiser μ and h(μ)."""
         mu = np.zeros(self.q.shape[1])
-        z = np.clip(t, low, high)
-        value = self._dual(t, z, mu)
         tolerance = _TOLERANCE * max(self.design.deviation(t), np.finfo(float).tiny)
         for _ in range(_MAX_STEPS):
+            z = np.clip(t + self.q @ mu, low, high)
             gradient = (self.share * z) @ self.q
             free = (z > low) & (z < high)
             moving = self.q[free] * np.sqrt(self.share[free])[:, None]
@@ -88,17 +90,37 @@ class BoundedSquaredLoss(SquaredLoss):
             hessian += 1e-12 * np.eye(len(mu))
             allowed, rounding = self._allowed_point(gradient - hessian @ mu, hessian)
             if np.linalg.norm(allowed - gradient) <= tolerance + rounding:
-                return mu, value
-            step = np.linalg.solve(hessian, allowed - gradient)
-            # The first of ever shorter steps that decreases h.
-            for length in 0.5 ** np.arange(60):
-                trial = mu + length * step
-                z = np.clip(t + self.q @ trial, low, high)
-                trial_value = self._dual(t, z, trial)
-                if trial_value <= value + 1e-15 * abs(value):
-                    break
-            mu, value = trial, trial_value
+                # At the minimiser σ(μ) = −μ'v for the allowed v: exact where σ itself would not
+                # be, since the raw coefficients of an attribute far from 0 cancel.
+                value = self._smooth(t, z, mu) - float(mu @ allowed)
+                # A last step to the last digit: the raw coefficients multiply what is left.
+                return mu + np.linalg.solve(hessian, allowed - gradient), value
+            mu = self._step(t, low, high, mu, allowed, gradient, hessian)
         raise SolverError.from_status("exact", f"no convergence in {_MAX_STEPS} Newton steps")
+
+    def _step(
+        self,
+        t: np.ndarray,
+        low: float,
+        high: float,
+        mu: np.ndarray,
+        allowed: np.ndarray,
+        gradient: np.ndarray,
+        hessian: np.ndarray,
+    ) -> np.ndarray:
+        """Return μ after a Newton step, shortened until it comes nearer or decreases h."""
+        step = np.linalg.solve(hessian, allowed - gradient)
+        z = np.clip(t + self.q @ (mu + step), low, high)
+        left = np.linalg.norm(allowed - (self.share * z) @ self.q)
+        if left <= 0.1 * np.linalg.norm(allowed - gradient):
+            return mu + step
+        value = self._dual(t, np.clip(t + self.q @ mu, low, high), mu)
+        for length in 0.5 ** np.arange(40):
+            trial = mu + length * step
+            trial_value = self._dual(t, np.clip(t + self.q @ trial, low, high), trial)
+            if trial_value <= value + 1e-15 * abs(value):
+                break
+        return trial
 
     def _allowed_point(self, wanted: np.ndarray, hessian: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the allowed coordinates nearest to the wanted ones, in the metric of H⁻¹.
