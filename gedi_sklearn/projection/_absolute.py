@@ -15,7 +15,7 @@ import numpy as np
 from ..constraints import AllowedSet
 from ..exceptions import SolverError
 from ..kernels import KernelDesign
-from ._binary import row_effects, row_scale
+from ._groups import row_effects, row_scale
 from ._model import LinearModel, Solution
 from ._relaxation import solve_relaxation
 

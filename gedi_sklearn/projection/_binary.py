@@ -18,18 +18,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._validation import check_group_codes
 from ..constraints import AllowedSet
 from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
-from ..kernels import FittedKernel, KernelDesign
+from ..kernels import KernelDesign
+from ._groups import Groups, costs, mix_ranges, row_effects, row_scale
 from ._highs import solve_continuous
 from ._model import LinearModel, Outcome, Solution, SolverSession
 from ._relaxation import solve_relaxation
 from ._rounding import Rounding
 
-__all__ = ["VIOLATION_TOLERANCE", "BinaryTargets", "costs", "row_effects", "row_scale"]
+__all__ = ["VIOLATION_TOLERANCE", "BinaryTargets"]
 
 # Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
 # core of the last size still solves in a second or two.
@@ -40,105 +40,13 @@ _ROUNDING_POOL = 300
 _SEARCHED_GROUPS = 100
 # Margins to round from, in mean effects of a row; each gives another starting point.
 _ROUNDING_MARGINS = (0, 1, 2)
-# Ranges (quantiles) of the effect on a row of v whose nearest groups take turns at the front of
-# the core, and how many turns.
-_EFFECT_RANGES = 8
-_TURNS = 3
 # Seconds to look for the slack that would have a solution.
 _SLACK_SECONDS = 10.0
-# log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
-_PROBABILITY_MARGIN = 1e-3
 # A count further than this from an integer is not one.
 _INTEGRALITY = 1e-3
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
 VIOLATION_TOLERANCE = 1e-9
 _LIMITS = {"time_limit", "work_limit", "node_limit", "interrupted"}
-
-
-def row_effects(
-    kernel: FittedKernel, allowed: AllowedSet, values: np.ndarray, share: np.ndarray
-) -> np.ndarray:
-    """Return A = V R⁻¹Q'W, shape (r, n): what a 1 in a row adds to the bounded v.
-
-    Parameters
-    ----------
-    kernel : FittedKernel
-        The kernel.
-    allowed : AllowedSet
-        The constraint.
-    values : ndarray of shape (n, m)
-        The attribute.
-    share : ndarray of shape (n,)
-        The rows' weights over the sum of all weights.
-
-    Returns
-    -------
-    ndarray of shape (r, n)
-    """
-    return allowed.rows @ solve_triangular(kernel.R_, kernel.orthonormal(values).T) * share
-
-
-def costs(
-    y: np.ndarray, p: np.ndarray | None, target_weight: float, loss: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's loss at z = 1 minus that at z = 0, and the loss at z = 0.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Original targets, 0 or 1.
-    p : ndarray of shape (n,) or None
-        Predictions in [0, 1]; None for the loss against y alone.
-    target_weight : float
-        Weight of the loss against y, beside predictions.
-    loss : {"hamming", "log_loss"}
-        Hamming distance (its mean, for probabilities) or the negative log likelihood.
-
-    Returns
-    -------
-    difference, at_zero : ndarray of shape (n,)
-    """
-    terms = [(y, 1.0)] if p is None else [(p, 1.0), (y, target_weight)]
-    difference, at_zero = np.zeros(len(y)), np.zeros(len(y))
-    for probability, factor in terms:
-        if loss == "hamming":
-            difference += factor * (1 - 2 * probability)
-            at_zero += factor * probability
-        else:
-            clipped = np.clip(probability, _PROBABILITY_MARGIN, 1 - _PROBABILITY_MARGIN)
-            difference += factor * (np.log1p(-clipped) - np.log(clipped))
-            at_zero -= factor * np.log1p(-clipped)
-    return difference, at_zero
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Rows sorted so that interchangeable ones stand together, the likeliest ones first.
-
-    `order` (n,) sorts the rows; group g is order[start[g] : start[g] + size[g]], and each of its
-    rows costs cost[g] and adds effects[:, g].
-    """
-
-    order: np.ndarray
-    start: np.ndarray
-    size: np.ndarray
-    cost: np.ndarray
-    effects: np.ndarray
-
-    @property
-    def n(self) -> int:
-        return len(self.start)
-
-    def spread(self, counts: np.ndarray) -> np.ndarray:
-        """Return z with the first counts[g] rows of every group set to 1."""
-        rank = np.arange(len(self.order)) - np.repeat(self.start, self.size)
-        z = np.empty(len(self.order))
-        z[self.order] = rank < np.repeat(counts, self.size)
-        return z
-
-    def counts(self, z: np.ndarray) -> np.ndarray:
-        """Return the number of ones of z in every group."""
-        return np.add.reduceat(z[self.order], self.start)
 
 
 @dataclass(frozen=True)
@@ -294,18 +202,18 @@ class BinaryTargets:
         preference[free] = budget / free.sum() * (1 - 2 * self.y[free])
         return preference, float(np.maximum(preference, 0).sum()) if total else 0.0
 
-    def _group(self, cost: np.ndarray, confidence: np.ndarray) -> _Groups:
+    def _group(self, cost: np.ndarray, confidence: np.ndarray) -> Groups:
         """Group rows of equal code and cost; within a group, confident ones come first."""
         order = np.lexsort((self.tie_order, -confidence, cost, self.code))
         code, sorted_cost = self.code[order], cost[order]
         new = np.r_[True, (np.diff(code) != 0) | (np.diff(sorted_cost) != 0)]
         start = np.flatnonzero(new)
         size = np.diff(np.r_[start, len(order)])
-        return _Groups(order, start, size, sorted_cost[start], self.effects[:, code[start]])
+        return Groups(order, start, size, sorted_cost[start], self.effects[:, code[start]])
 
     def _model(
         self,
-        groups: _Groups,
+        groups: Groups,
         core: np.ndarray,
         fixed: np.ndarray,
         allowed: AllowedSet | None = None,
@@ -350,7 +258,7 @@ class BinaryTargets:
             p,
         )
 
-    def _solve_groups(self, groups: _Groups, tolerance: float) -> _Counts:
+    def _solve_groups(self, groups: Groups, tolerance: float) -> _Counts:
         """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         relaxation = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
@@ -363,7 +271,7 @@ class BinaryTargets:
         multipliers = row_multipliers[: len(groups.effects)] / row_scale(groups.effects)
         # Groups that the relaxation splits come first, whatever rounding makes of their r.
         split = np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY
-        nearest = _mix(np.lexsort((reduced, ~split)), groups.effects)
+        nearest = mix_ranges(np.lexsort((reduced, ~split)), groups.effects)
         best = self._round(
             groups, relaxed, nearest[:_ROUNDING_POOL], lower_bound, multipliers, tolerance
         )
@@ -395,7 +303,7 @@ class BinaryTargets:
             raise self._infeasible(groups)
         return best
 
-    def _infeasible(self, groups: _Groups) -> Exception:
+    def _infeasible(self, groups: Groups) -> Exception:
         """Return the error for a problem without a solution, with the slack that would do."""
         if groups.n > _CORE_SIZES[-1]:
             return SolverError.from_status(
@@ -406,7 +314,7 @@ class BinaryTargets:
             **self.description, smallest_slack=self._smallest_slack(groups)
         )
 
-    def _smallest_slack(self, groups: _Groups) -> float | None:
+    def _smallest_slack(self, groups: Groups) -> float | None:
         """Return the least slack with a solution; None where slack plays no part, or is unknown.
 
         The integer model with the slack as its last variable and as its cost.
@@ -438,7 +346,7 @@ class BinaryTargets:
 
     def _round(
         self,
-        groups: _Groups,
+        groups: Groups,
         relaxed: np.ndarray,
         pool: np.ndarray,
         bound: float,
@@ -492,7 +400,7 @@ class BinaryTargets:
         return (1 - share) * v, share * radius * margin / margin.sum()
 
     def _relax_pool(
-        self, groups: _Groups, relaxed: np.ndarray, pool: np.ndarray, margins: np.ndarray
+        self, groups: Groups, relaxed: np.ndarray, pool: np.ndarray, margins: np.ndarray
     ) -> np.ndarray:
         """Return the relaxation in a smaller set, if moving the pool alone leads there."""
         fixed = np.rint(relaxed)
@@ -504,7 +412,7 @@ class BinaryTargets:
         fixed[pool] = solved[0][: len(pool)]
         return fixed
 
-    def _start(self, groups: _Groups, best: _Counts | None, core: np.ndarray) -> np.ndarray | None:
+    def _start(self, groups: Groups, best: _Counts | None, core: np.ndarray) -> np.ndarray | None:
         """Return counts for the solver to start from: the best so far, or the last targets."""
         if best is not None:
             return best.counts[core]
@@ -512,7 +420,7 @@ class BinaryTargets:
 
     def _accept(
         self,
-        groups: _Groups,
+        groups: Groups,
         counts: np.ndarray,
         bound: float,
         status: str,
@@ -539,7 +447,7 @@ class BinaryTargets:
             raise SolverError.from_not_integral(self.session.name, worst)
         return counts
 
-    def _check(self, groups: _Groups, counts: np.ndarray) -> None:
+    def _check(self, groups: Groups, counts: np.ndarray) -> None:
         """Refuse rounded counts that miss the constraint or leave a class empty."""
         if (counts < 0).any() or (counts > groups.size).any():
             raise SolverError.from_status(self.session.name, "counts outside of their bounds")
@@ -556,28 +464,6 @@ def _with_interior(allowed: AllowedSet) -> AllowedSet:
         return allowed
     width = 0.5 * VIOLATION_TOLERANCE * allowed.unit / max(len(allowed.rows), 1)
     return replace(allowed, radius=None, bounds=np.full(len(allowed.rows), width))
-
-
-def row_scale(effects: np.ndarray) -> np.ndarray:
-    """Return the largest entry of every row, 1 for a row of zeros."""
-    largest = np.abs(effects).max(axis=1, initial=0.0)
-    return np.where(largest == 0, 1.0, largest)
-
-
-def _mix(nearest: np.ndarray, effects: np.ndarray) -> np.ndarray:
-    """Let the nearest groups of every range of effects on every row of v take turns at the front.
-
-    The nearest groups of all can have much the same attribute value; steps that together restore
-    several rows of v need different ones.
-    """
-    parts = [nearest]
-    for row in effects:
-        edges = np.quantile(row, np.linspace(0, 1, _EFFECT_RANGES + 1)[1:-1])
-        member = np.searchsorted(edges, row[nearest])
-        parts += [nearest[member == one] for one in range(_EFFECT_RANGES)]
-    turns = [part[turn] for turn in range(_TURNS) for part in parts if turn < len(part)]
-    mixed = np.r_[np.asarray(turns, dtype=int), nearest]
-    return mixed[np.sort(np.unique(mixed, return_index=True)[1])]
 
 
 def _core_sizes(n_groups: int) -> list[int]:

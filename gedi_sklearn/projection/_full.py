@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp, minimize
 
 from ..constraints import AllowedSet
-from ._binary import costs
+from ._groups import costs
 from ._highs import read_status
 
 __all__ = ["full_binary", "full_real"]

@@ -1,0 +1,145 @@
+"""One projection, as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from .._validation import Interval, validate_params
+from ._projection import Projection
+from ._result import ProjectionResult
+
+__all__ = ["project_targets"]
+
+
+@validate_params(
+    {
+        "target_weight": [Interval(Real, 0, None, closed="left")],
+    },
+    # The constructor of Projection checks the rest.
+    prefer_skip_nested_validation=False,
+)
+def project_targets(
+    y: Any,
+    y_pred: Any = None,
+    *,
+    sensitive_features: Any,
+    constraint: Any = "coarse",
+    kernel: Any = "polynomial",
+    degree: int = 1,
+    threshold: Any = 0.2,
+    relative: bool | int = True,
+    target_weight: float = 1.0,
+    loss: str = "auto",
+    slack: float = 1e-3,
+    gap: float = 5e-5,
+    target_bounds: Any = None,
+    sample_weight: Any = None,
+    solver: str = "auto",
+    solver_params: Mapping[str, Any] | None = None,
+    time_limit: float | None = 60.0,
+    random_state: Any = None,
+) -> ProjectionResult:
+    r"""Return the nearest targets whose dependence on an attribute is within a bound.
+
+    Solves, exactly or to a proven gap,
+
+    .. math:: \min_z\; L(z, \hat y) + w L(z, y) \quad\text{s.t.}\quad \tilde\alpha(z) \in C
+
+    or min L(z, y) where no predictions are given: pre-processing.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Original targets: real numbers, or two classes of any label.
+    y_pred : array-like of shape (n,), default=None
+        Predictions ŷ: real values; labels or probabilities of the second class.
+    sensitive_features : array-like of shape (n,) or (n, m)
+        The protected attribute(s).
+    constraint : {"coarse", "fine"}, CoarseConstraint or FineConstraint, default="coarse"
+        The set C: "coarse" bounds ‖α̃‖₁, "fine" each coefficient. An object carries kernel,
+        degree, threshold, relative and slack itself.
+    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+        The functions of the attribute whose influence is bounded.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    threshold : float or array-like of shape (k,), default=0.2
+        The bound, at least 0; inf allows everything. For "fine" a number bounds the first
+        coefficient and forbids the others, an array bounds each.
+    relative : bool or int, default=True
+        Whether the bound is a share of the indicator of `y` (of degree 1, or of the given one).
+    target_weight : float, default=1.0
+        Weight w of the original targets beside predictions.
+    loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}, default="auto"
+        Distance L between targets. "auto" is "hamming" for two classes, else "squared_error".
+    slack : float, default=1e-3
+        What a forbidden direction may keep, for two classes and fine constraints.
+    gap : float, default=5e-5
+        (objective − bound) / Σ w_i|c_i| to be content with, for two classes; 0 asks for the
+        optimum.
+    target_bounds : tuple of (float or None, float or None), default=None
+        Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
+        rates valid. `y` must lie between them.
+    sample_weight : array-like of shape (n,), default=None
+        Weights of the rows. A row of weight 0 is as if absent and keeps its original target.
+    solver : {"auto", "gurobi", "highs"}, default="auto"
+        "auto" is exact where there is a closed form, else Gurobi where a licence of the user's
+        own is configured, else HiGHS.
+    solver_params : dict, default=None
+        Parameters of the solver, in its own names.
+    time_limit : float or None, default=60.0
+        Seconds for the solve.
+    random_state : int, RandomState or None, default=None
+        Which of equal rows flip, and the solver's seed. None is a fixed seed.
+
+    Returns
+    -------
+    ProjectionResult
+        Targets, coefficients, objective, bound and more.
+
+    Raises
+    ------
+    ValueError
+        If an input is malformed, or a relative threshold meets a reference of 0.
+    InfeasibleProjectionError
+        If no targets satisfy the constraint.
+    SolverError
+        If the solver failed; SolverLimitError where a limit left no solution.
+
+    Notes
+    -----
+    Source: Giuliani, Misino and Lombardi (2023), section 4, "Fairness Constraints", and the
+    master step of appendix C.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import project_targets
+    >>> age = np.array([20.0, 30.0, 40.0, 50.0, 60.0])
+    >>> pay = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> project_targets(pay, sensitive_features=age, threshold=0.5).targets
+    array([2. , 2.5, 3. , 3.5, 4. ])
+    >>> age, hired = np.arange(20, 61, 5), np.array([0, 0, 1, 0, 1, 1, 0, 1, 1])
+    >>> project_targets(hired, sensitive_features=age, threshold=0.2).targets
+    array([1, 0, 1, 1, 1, 1, 0, 1, 1])
+    """
+    with Projection(
+        y,
+        sensitive_features=sensitive_features,
+        constraint=constraint,
+        kernel=kernel,
+        degree=degree,
+        threshold=threshold,
+        relative=relative,
+        loss=loss,
+        slack=slack,
+        gap=gap,
+        target_bounds=target_bounds,
+        sample_weight=sample_weight,
+        solver=solver,
+        solver_params=solver_params,
+        time_limit=time_limit,
+        random_state=random_state,
+    ) as projection:
+        return projection.solve(y_pred, target_weight)
