@@ -143,7 +143,7 @@ class CoarseConstraint(_Constraint):
 
     Notes
     -----
-    Source: Giuliani, Misino and Lombardi (2023), section 4, equations 12 and 13.
+    Source: Giuliani, Misino and Lombardi (2023), section 4, equations 19 and 20.
 
     Examples
     --------
@@ -222,9 +222,9 @@ class FineConstraint(_Constraint):
     Notes
     -----
     For binary targets forbidden directions are bounded in the standardised basis, so that unit
-    and origin of the attribute change nothing. The paper's equation 15 is not equivalent to its
-    equation 14 (see the documentation's errata); this is equation 14. Source: Giuliani, Misino
-    and Lombardi (2023), section 4 and appendix C.1.
+    and origin of the attribute change nothing. The paper's equation 23 is not equivalent to its
+    equation 22 (see the documentation's errata); this is equation 22. Source: Giuliani, Misino
+    and Lombardi (2023), section 4 and appendix, "Optimized Fine-grained Formulation".
 
     Examples
     --------

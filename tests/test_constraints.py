@@ -183,7 +183,7 @@ def test_an_array_of_another_length_names_the_columns():
         project_targets(Y, sensitive_features=X, degree=3, constraint="fine", threshold=[1.0, 0])
 
 
-def test_equation_14_and_not_equation_15_of_the_paper():
+def test_equation_22_and_not_equation_23_of_the_paper():
     # Forbidding coefficients 2 and 3 leaves a line, whatever the columns' correlation.
     z = project_targets(Y, sensitive_features=X, degree=3, constraint="fine").targets
     fit = np.polyfit(X, z, 3)

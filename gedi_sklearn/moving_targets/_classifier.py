@@ -162,7 +162,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
               \quad\text{subject to}\quad \tilde\alpha(z) \in C
 
     for the learner's last predictions p, and a fresh clone is fitted on z. Source: Giuliani,
-    Misino and Lombardi (2023), appendix C.3, after Detassis, Lombardi and Milano (2021).
+    Misino and Lombardi (2023), appendix, "Constrained Approaches Descriptions", after Detassis,
+    Lombardi and Milano (2021).
 
     Examples
     --------

@@ -110,7 +110,7 @@ def project_targets(
     Notes
     -----
     Source: Giuliani, Misino and Lombardi (2023), section 4, "Fairness Constraints", and the
-    master step of appendix C.3.
+    master step of the appendix, "Constrained Approaches Descriptions".
 
     Examples
     --------
