@@ -22,7 +22,7 @@ _DIRECT = 2000
 # Size of a sample over that of the one before.
 _GROWTH = 8
 # Sampling error of λ, in the share of columns whose sign it leaves open: _OPEN / √(sample size).
-_OPEN = 4.0
+_OPEN = 8.0
 
 
 def solve_relaxation(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
@@ -80,10 +80,11 @@ def _sift(
     if sample_size is None or n <= _DIRECT:
         return solve_continuous(model)
     reduced = model.reduced_cost(multipliers)
+    doubt = np.abs(reduced[:n]) / _leverage(model.matrix[:, :n])
     n_open = min(n, max(_DIRECT, int(_OPEN * n / np.sqrt(sample_size))))
     free = np.ones(len(model.cost), dtype=bool)
     free[:n] = False
-    free[np.argpartition(np.abs(reduced[:n]), n_open - 1)[:n_open]] = True
+    free[np.argpartition(doubt, n_open - 1)[:n_open]] = True
     at_capacity = reduced < 0
     # A column without a limit cannot be fixed there.
     free |= at_capacity & np.isinf(model.capacity)
@@ -116,3 +117,17 @@ def _sift(
         if not wrong.any():
             return x, multipliers
         free |= wrong
+
+
+def _leverage(columns: np.ndarray) -> np.ndarray:
+    """Return √(a'(AA')⁻¹a) for every column a, shape (n,): how far an error of λ moves its r.
+
+    A sample's λ errs in proportion to (AA')⁻¹; a column in the tails turns its sign more easily,
+    and only such columns can restore the rows of high powers.
+    """
+    scale = np.linalg.norm(columns, axis=1, keepdims=True)
+    rows = columns / np.where(scale == 0, 1.0, scale)
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    kept = values > values[-1] * 1e-10
+    whitened = (vectors[:, kept] / np.sqrt(values[kept])).T @ rows
+    return np.sqrt((whitened**2).sum(axis=0))
