@@ -1,7 +1,7 @@
 """Generalized Disparate Impact (GeDI) for scikit-learn: measure it, constrain it."""
 
 from . import datasets, metrics, model_selection, report
-from .constraints import CoarseConstraint, FineConstraint
+from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel
 from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
 from .projection import (
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CoarseConstraint",
+    "DidiConstraint",
     "FineConstraint",
     "FourierKernel",
     "MovingTargetsClassifier",

@@ -124,6 +124,7 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
             X=X,
             sensitive_columns=self.sensitive_columns,
             n_samples=n_samples,
+            kind="mixed",
         )
 
     def _learn_columns(self, X: Any) -> None:

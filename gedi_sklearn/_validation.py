@@ -48,6 +48,7 @@ __all__ = [
     "_num_features",
     "_num_samples",
     "_safe_indexing",
+    "check_attribute",
     "check_group_codes",
     "check_numbers",
     "check_random_state",
@@ -262,13 +263,41 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
     return weight
 
 
+def check_attribute(
+    values: Any, n_samples: int | None, *, kind: str, name: str = "sensitive_features"
+) -> np.ndarray:
+    """Return an attribute as (n, m): float64, or objects where a column is categorical.
+
+    `kind` says what it may hold: "numbers", "mixed" (numbers and categories) or "groups" (values
+    of any type, as they are). Categories are text, whatever they were: the numbers 1 and 2 as
+    pandas categories are levels.
+    """
+    array = check_numbers(values, name) if kind == "numbers" else check_values(values, name)
+    if n_samples is not None:
+        check_same_length(n_samples, **{name.split()[0]: array})
+    if kind != "mixed":
+        return array
+    dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
+    columns = list(dtypes) if getattr(values, "ndim", 1) == 2 and np.iterable(dtypes) else [dtypes]
+    categorical = [str(dtype) == "category" for dtype in columns]
+    if not (any(categorical) or is_text(array)):
+        return check_numbers(array, name)
+    array = array.astype(object)
+    for position in np.flatnonzero(categorical):
+        array[:, position] = [str(value) for value in array[:, position]]
+    for column in array.T:
+        if not is_text(column):
+            check_numbers(column, name)
+    return array
+
+
 def check_sensitive(
     sensitive_features: Any = None,
     *,
     X: Any = None,
     sensitive_columns: Any = None,
     n_samples: int | None = None,
-    numeric: bool = True,
+    kind: str = "numbers",
 ) -> np.ndarray:
     """Return the protected attribute as an array, from either of its two doors.
 
@@ -282,13 +311,13 @@ def check_sensitive(
         Position(s) or name(s) of columns of `X`.
     n_samples : int, default=None
         Number of rows that the attribute must have.
-    numeric : bool, default=True
-        False keeps labels of any type.
+    kind : {"numbers", "mixed", "groups"}, default="numbers"
+        What it may hold; see :func:`check_attribute`.
 
     Returns
     -------
     ndarray of shape (n, m)
-        float64 where `numeric`, else as given.
+        float64 for numbers, objects where a column of "mixed" is categorical.
 
     Raises
     ------
@@ -306,23 +335,18 @@ def check_sensitive(
     if sensitive_columns is not None:
         sensitive_features = select_columns(X, sensitive_columns)
         name = f"sensitive_features (column {sensitive_columns!r} of X)"
-    check = check_numbers if numeric else check_values
-    values = check(sensitive_features, name)
-    if n_samples is not None:
-        check_same_length(n_samples, sensitive_features=values)
-    return values
+    return check_attribute(sensitive_features, n_samples, kind=kind, name=name)
 
 
-def column_positions(X: Any, sensitive_columns: Any) -> list[int]:
-    """Return the positions in ``X`` of the columns that ``sensitive_columns`` names."""
-    keys = [sensitive_columns] if isinstance(sensitive_columns, (int, str, np.integer)) else None
-    keys = list(sensitive_columns) if keys is None else keys
+def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> list[int]:
+    """Return the positions in ``X`` of the columns that the parameter ``name`` names."""
+    keys = [columns] if isinstance(columns, (int, str, np.integer)) else list(columns)
     if not keys or any(
         isinstance(key, bool) or not isinstance(key, (int, str, np.integer)) for key in keys
     ):
         raise ValueError(
-            "sensitive_columns must be a column position, a column name, or a non-empty list of "
-            f"these; got {sensitive_columns!r}."
+            f"{name} must be a column position, a column name, or a non-empty list of these; got "
+            f"{columns!r}."
         )
     names = list(X.columns) if hasattr(X, "columns") else None
     n_features = _num_features(X)
@@ -331,36 +355,34 @@ def column_positions(X: Any, sensitive_columns: Any) -> list[int]:
         if isinstance(key, str):
             if names is None:
                 raise ValueError(
-                    f"sensitive_columns={key!r} is a name, but X is a {type(X).__name__} without "
+                    f"{name}={key!r} is a name, but X is a {type(X).__name__} without "
                     "column names; pass a position, or a frame."
                 )
             if names.count(key) != 1:
                 raise ValueError(
-                    f"sensitive_columns={key!r} names {names.count(key)} columns of X; it must "
+                    f"{name}={key!r} names {names.count(key)} columns of X; it must "
                     f"name exactly one of {names}."
                 )
             positions.append(names.index(key))
         elif -n_features <= key < n_features:
             positions.append(int(key) % n_features)
         else:
-            raise ValueError(
-                f"sensitive_columns={key!r} is out of range for X with {n_features} columns."
-            )
+            raise ValueError(f"{name}={key!r} is out of range for X with {n_features} columns.")
     if len(set(positions)) != len(positions):
-        raise ValueError(f"sensitive_columns={sensitive_columns!r} names a column of X twice.")
+        raise ValueError(f"{name}={columns!r} names a column of X twice.")
     return positions
 
 
-def select_columns(X: Any, sensitive_columns: Any) -> Any:
-    """Return the columns of ``X`` that hold the attribute, two-dimensional, in the type of X."""
+def select_columns(X: Any, columns: Any, name: str = "sensitive_columns") -> Any:
+    """Return the columns of ``X`` that a parameter names, two-dimensional, in the type of X."""
     if X is None:
-        raise ValueError("sensitive_columns= needs X, which was not passed.")
+        raise ValueError(f"{name}= needs X, which was not passed.")
     if sp.issparse(X):
-        positions = column_positions(X, sensitive_columns)
+        positions = column_positions(X, columns, name)
         return X.tocsc()[:, positions].toarray()
     if not hasattr(X, "columns"):
         X = check_array(X, dtype=None, ensure_all_finite=False)
-    return _safe_indexing(X, column_positions(X, sensitive_columns), axis=1)
+    return _safe_indexing(X, column_positions(X, columns, name), axis=1)
 
 
 def drop_columns(X: Any, sensitive_columns: Any) -> Any:

@@ -19,9 +19,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ._validation import HasMethods, Interval, StrOptions, check_numbers
-from .kernels import FittedKernel
+from .kernels import FittedKernel, KernelDesign, fit_groups, fit_kernel
+from .metrics._reference import is_negligible, reference_disparity
 
-__all__ = ["AllowedSet", "CoarseConstraint", "FineConstraint"]
+__all__ = ["AllowedSet", "CoarseConstraint", "DidiConstraint", "FineConstraint"]
 
 _KERNEL_CONSTRAINTS = [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable]
 _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
@@ -61,6 +62,13 @@ class AllowedSet:
             return max(0.0, float(np.abs(v).sum()) - self.radius)
         return max(0.0, float(np.max(np.abs(v) - self.bounds, initial=0.0)))
 
+    def contains(self, v: np.ndarray) -> np.ndarray:
+        """Tell for every column of v (r, m) whether it is in the set, shape (m,)."""
+        if self.radius is not None:
+            return np.abs(v).sum(axis=0) <= self.radius
+        assert self.bounds is not None  # it has one of the two
+        return (np.abs(v) <= self.bounds[:, None]).all(axis=0)
+
     def shrunk(self, margins: np.ndarray) -> AllowedSet:
         """Return the set whose members may move by `margins` (r,) and stay in this one.
 
@@ -78,14 +86,16 @@ class AllowedSet:
         return float(size @ self.bounds)
 
 
-class _Constraint(BaseEstimator):
-    """What both constraints share: parameters, and the absolute threshold."""
+class Constraint(BaseEstimator):
+    """What all constraints share: parameters, the kernel on given rows, the absolute threshold."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     kernel: Any
     degree: int
     threshold: Any
     relative: bool | int
+    # What an error calls it.
+    name: ClassVar[str]
 
     def validate(self) -> None:
         """Check the parameters' types and ranges.
@@ -107,6 +117,41 @@ class _Constraint(BaseEstimator):
             return float(self.threshold) * reference
         return check_numbers_or_inf(self.threshold) * reference
 
+    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> KernelDesign:
+        """Return the kernel on rows of positive weight.
+
+        Raises
+        ------
+        RankDeficientKernelError
+            If the kernel's columns are dependent on these rows (rank 0: a constant attribute).
+        """
+        return fit_kernel(self.kernel, values, degree=self.degree, weight=weight)
+
+    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> KernelDesign:
+        """Return a fitted kernel's own columns on other rows, centred there."""
+        return fit_kernel(kernel.transform(values), values)
+
+    def indicator(self, design: KernelDesign, z: np.ndarray, *, integral: bool) -> float:
+        """Return the indicator of targets: ‖α̃(z)‖₁."""
+        return float(np.abs(design.coefficients(z)).sum())
+
+    def reference(
+        self, design: KernelDesign, values: np.ndarray, y: np.ndarray, *, integral: bool
+    ) -> float:
+        """Return the indicator of the original targets that `relative` asks for; 0 within rounding.
+
+        An absolute threshold of 0 leaves its slack on that scale too.
+        """
+        return reference_disparity(
+            y,
+            values,
+            kernel=self.kernel,
+            degree=self.degree,
+            relative=self.relative or True,
+            weight=design.weight,
+            covariates=getattr(design, "covariates", None),
+        )
+
     def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
         """Return the set for a fitted kernel; `threshold` is absolute by now."""
         raise NotImplementedError
@@ -122,7 +167,7 @@ def check_numbers_or_inf(threshold: Any) -> np.ndarray:
     return np.where(np.isinf(array.reshape(-1)), array.reshape(-1), finite)
 
 
-class CoarseConstraint(_Constraint):
+class CoarseConstraint(Constraint):
     r"""Bound on the indicator itself: :math:`\|\tilde\alpha(z)\|_1 \le q`.
 
     Parameters
@@ -140,6 +185,7 @@ class CoarseConstraint(_Constraint):
     See Also
     --------
     FineConstraint : Bounds the coefficients one by one.
+    DidiConstraint : Bounds the disparity of groups.
 
     Notes
     -----
@@ -156,6 +202,7 @@ class CoarseConstraint(_Constraint):
     0.5
     """
 
+    name: ClassVar[str] = "coarse"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_SHARED_CONSTRAINTS,
         "threshold": [Interval(Real, 0, np.inf, closed="both")],
@@ -196,7 +243,7 @@ class CoarseConstraint(_Constraint):
         return AllowedSet(rows, radius, None, unit=radius if positive else unit / kernel.scale[0])
 
 
-class FineConstraint(_Constraint):
+class FineConstraint(Constraint):
     r"""Bounds on single coefficients: :math:`|\tilde\alpha_j(z)| \le q_j`.
 
     Parameters
@@ -237,6 +284,7 @@ class FineConstraint(_Constraint):
     array([0.5, 0. ])
     """
 
+    name: ClassVar[str] = "fine"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_SHARED_CONSTRAINTS,
         "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
@@ -321,3 +369,97 @@ class FineConstraint(_Constraint):
             unit=unit,
             forbidden=(bounds == 0)[bounded],
         )
+
+
+class DidiConstraint(Constraint):
+    r"""Bound on the disparity of groups: :math:`\mathrm{DIDI}(z) \le q`.
+
+    The DIDI is :math:`\sum_v |d_v|`, with :math:`d_v` the mean target of group v minus the mean of
+    all; for two classes it is summed over both, which doubles it. Rows that agree in all
+    attributes, of any type, are a group. The d_v are tied by :math:`\sum_v n_v d_v = 0`.
+
+    Parameters
+    ----------
+    threshold : float, default=0.2
+        The bound q, at least 0; inf allows everything.
+    relative : bool, default=True
+        Whether q is a share of the DIDI of the original targets.
+
+    See Also
+    --------
+    CoarseConstraint : Bounds the influence of numeric attributes.
+    gedi_sklearn.metrics.didi : What is bounded.
+
+    Notes
+    -----
+    Source: Giuliani, Misino and Lombardi (2023), section 3; the DIDI is that of Aghaei, Azizi and
+    Vayanos (2019).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import DidiConstraint, project_targets
+    >>> team = np.array(["a", "a", "b", "b", "c", "c"])
+    >>> pay = np.array([1.0, 2.0, 3.0, 4.0, 2.0, 3.0])
+    >>> constraint = DidiConstraint(threshold=0.5)
+    >>> project_targets(pay, sensitive_features=team, constraint=constraint).targets
+    array([1.5, 2.5, 2.5, 3.5, 2. , 3. ])
+    """
+
+    name: ClassVar[str] = "didi"
+    kernel = None
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [Interval(Real, 0, np.inf, closed="both")],
+        "relative": ["boolean"],
+    }
+
+    def __init__(self, *, threshold: float = 0.2, relative: bool = True) -> None:
+        self.threshold = threshold
+        self.relative = relative
+
+    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> KernelDesign:
+        """Return the indicators of the groups on rows of positive weight."""
+        return fit_groups(values, weight=weight)
+
+    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> KernelDesign:
+        """Return the indicators of the groups that other rows hold."""
+        return fit_groups(values)
+
+    def indicator(self, design: KernelDesign, z: np.ndarray, *, integral: bool) -> float:
+        """Return the DIDI of targets, in its classification form where they are two classes."""
+        deviations = group_rows(design.fitted) @ design.standardized(z)
+        return (2.0 if integral else 1.0) * float(np.abs(deviations).sum())
+
+    def reference(
+        self, design: KernelDesign, values: np.ndarray, y: np.ndarray, *, integral: bool
+    ) -> float:
+        """Return the DIDI of the original targets, 0 within rounding."""
+        if is_negligible(design, design.standardized(y), y):
+            return 0.0
+        return self.indicator(design, y, integral=integral)
+
+    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
+        """Return the L1 ball in the deviations of the groups.
+
+        Parameters
+        ----------
+        kernel : FittedKernel
+            The indicators of the groups.
+        unit : float
+            The reference, in outcome units for each deviation of the first indicator.
+        integral : bool
+            Whether the targets are two classes, both of which count.
+
+        Returns
+        -------
+        AllowedSet
+        """
+        radius = float(self.threshold) / (2.0 if integral else 1.0)
+        rows = group_rows(kernel) if np.isfinite(radius) else np.empty((0, kernel.n_columns))
+        positive = 0 < radius < np.inf
+        return AllowedSet(rows, radius, None, unit=radius if positive else unit / kernel.scale[0])
+
+
+def group_rows(kernel: FittedKernel) -> np.ndarray:
+    """Return V with d = V s for the deviations of all groups, shape (g, k)."""
+    return kernel.basis.evaluate(np.arange(kernel.n_columns + 1.0)[:, None]) - kernel.center_

@@ -90,14 +90,13 @@ def test_04_zero_reference_is_not_fair():  # AIF360 307
         np.array([25, 31, np.nan, 44]),
         pd.Series([25, 31, None, 44]),
         pd.Series([25, 31, pd.NA, 44], dtype="Int64"),
-        ["25", "31", "44", "a"],
+        ["a", "b", None, "a"],
     ],
     ids=["list", "array", "series", "nullable", "text"],
 )
 def test_05_missing_attribute_is_named(age):  # fairlearn 1155
-    match = "sensitive_features .*text" if isinstance(age[0], str) else "sensitive_features.*NaN: 1"
     for model in (MTR(), MTC()):
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(ValueError, match=r"sensitive_features.*NaN: 1"):
             model.fit(np.eye(4), [0, 1, 0, 1], sensitive_features=age)
 
 

@@ -40,9 +40,12 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.projection._binary": "where a fake solver is put in, with any answer",
     "gedi_sklearn.projection._gurobi": "the same",
     "gedi_sklearn.projection._highs": "the same",
+    "gedi_sklearn.projection._bound": "products of allowed sets, for the two solvers below",
+    "gedi_sklearn.projection._group_means": "the soft threshold, against its conditions",
     "gedi_sklearn.projection._model": "the answers of a fake solver",
     "gedi_sklearn.projection._projection": "where a fake solver is put in",
     "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",
+    "gedi_sklearn.projection._several": "the least-distance problem, against its conditions",
     "gedi_sklearn.projection._rounding": "the rounding, alone",
 }
 

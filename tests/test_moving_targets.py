@@ -485,7 +485,6 @@ def test_useless_predictions_are_named(data):
         ("cv", "oob"),
         ("cv", 5),
         ("method", "penalty"),
-        ("conditional_on", "b"),
         ("n_jobs", 2),
     ],
 )

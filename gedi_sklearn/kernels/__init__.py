@@ -19,10 +19,10 @@ T and its inverse are known in closed form (binomial expansion), R comes from a 
 over blocks of rows, so that the state is O(k²) whatever the number of rows.
 """
 
-from ._categories import AttributeEncoder
+from ._categories import AttributeEncoder, is_categorical
 from ._conditional import ConditionalDesign
 from ._design import FittedKernel, KernelDesign
-from ._fit import fit_kernel, list_columns, resolve_kernel, warn_attribute_scale
+from ._fit import fit_groups, fit_kernel, list_columns, resolve_kernel, warn_attribute_scale
 from ._transformers import FourierKernel, PolynomialKernel
 
 __all__ = [
@@ -32,7 +32,9 @@ __all__ = [
     "FourierKernel",
     "KernelDesign",
     "PolynomialKernel",
+    "fit_groups",
     "fit_kernel",
+    "is_categorical",
     "list_columns",
     "resolve_kernel",
     "warn_attribute_scale",

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from ._moments import list_monomials
 from ._transformers import PolynomialKernel
 
-__all__ = ["AttributeEncoder", "MixedPolynomialKernel"]
+__all__ = ["AttributeEncoder", "GroupEncoder", "MixedPolynomialKernel"]
 
 
 class AttributeEncoder:
@@ -75,6 +75,44 @@ class AttributeEncoder:
                 raise ValueError(f"sensitive_features holds levels not seen before: {unknown}.")
             columns += [(labels == level).astype(np.float64) for level in levels]
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
+
+
+class GroupEncoder:
+    """Number the groups of rows that agree in all attributes, in sorted order of their labels.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, m)
+        The attributes, of any type.
+
+    Attributes
+    ----------
+    groups : list of str
+        One label a group: the attributes' values, joined by " & ".
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.groups: list[str] = sorted(set(_group_labels(values)))
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Return the number of each row's group, shape (n, 1); an unknown group is an error."""
+        labels = _group_labels(values)
+        unknown = sorted(set(labels) - set(self.groups))
+        if unknown:
+            raise ValueError(f"sensitive_features holds groups not seen before: {unknown[:5]}.")
+        number = {label: float(position) for position, label in enumerate(self.groups)}
+        return np.asarray([[number[label]] for label in labels])
+
+
+def _group_labels(values: np.ndarray) -> list[str]:
+    """Return one label a row; a number has the same label whatever its type."""
+    columns = [
+        [str(value) for value in column]
+        if is_categorical(column)
+        else [repr(value) for value in column.astype(np.float64).tolist()]
+        for column in values.T
+    ]
+    return [" & ".join(row) for row in zip(*columns, strict=True)]
 
 
 def is_categorical(column: np.ndarray) -> bool:

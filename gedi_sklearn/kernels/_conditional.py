@@ -34,6 +34,7 @@ class ConditionalDesign(KernelDesign):
     def __init__(self, design: KernelDesign, covariates: np.ndarray) -> None:
         fitted = FittedKernel(design.fitted.kernel, design.fitted.basis, design.fitted.names)
         super().__init__(fitted, design.values, design.weight)
+        self.covariates = covariates
         self._root = np.sqrt(np.broadcast_to(self.shares(slice(None)), self.n_rows))
         self._explained = self._orthonormal_covariates(covariates)
         columns = design.columns(slice(None))
@@ -75,7 +76,12 @@ class ConditionalDesign(KernelDesign):
             weighted = weighted - self._explained @ (self._explained.T @ weighted)
         return weighted / root
 
-    def columns(self, rows: slice) -> np.ndarray:
+    @property
+    def keys(self) -> np.ndarray:
+        """What a row of the columns is a function of: attribute and covariates."""
+        return np.column_stack([self.values, self.covariates])
+
+    def columns(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return the residualised standardised columns of some rows, shape (rows, k)."""
         return self._columns[rows]
 

@@ -14,7 +14,7 @@ from scipy.linalg.lapack import dtrtri
 from .._validation import check_numbers, check_sensitive
 from ..exceptions import IllConditionedKernelWarning
 from ._basis import Basis
-from ._categories import AttributeEncoder
+from ._categories import AttributeEncoder, GroupEncoder
 from ._moments import row_blocks
 from ._transformers import PolynomialKernel
 
@@ -39,7 +39,7 @@ class FittedKernel:
         Evaluates the standardised columns and knows the change of basis.
     names : list of str
         One name a column.
-    encoder : AttributeEncoder, default=None
+    encoder : AttributeEncoder or GroupEncoder, default=None
         Turns categorical attributes into numbers.
 
     Attributes
@@ -54,7 +54,11 @@ class FittedKernel:
     """
 
     def __init__(
-        self, kernel: Any, basis: Basis, names: list[str], encoder: AttributeEncoder | None = None
+        self,
+        kernel: Any,
+        basis: Basis,
+        names: list[str],
+        encoder: AttributeEncoder | GroupEncoder | None = None,
     ) -> None:
         self.kernel = kernel
         self.encoder = encoder
@@ -100,13 +104,9 @@ class FittedKernel:
         if self.encoder is None:
             values = check_numbers(values, "sensitive_features")
         else:
-            values = check_sensitive(values, numeric=False)
+            values = check_sensitive(values, kind="mixed")
             values = self.encoder.transform(values)
         return (self.basis.evaluate(values) - self.center_) @ self.basis.from_raw
-
-    def orthonormal(self, values: np.ndarray) -> np.ndarray:
-        """Return Q for rows (n, m): on the training rows Q'WQ = I and the weighted mean is 0."""
-        return (self.basis.evaluate(values) - self.center_) @ self.R_inverse
 
     @property
     def R_inverse(self) -> np.ndarray:
@@ -157,9 +157,18 @@ class KernelDesign:
         """Return what covariates leave of a target: all of it here."""
         return z
 
-    def columns(self, rows: slice) -> np.ndarray:
+    @property
+    def keys(self) -> np.ndarray:
+        """What a row of the columns is a function of, shape (n, m)."""
+        return self.values
+
+    def columns(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return the standardised columns of some rows, not centred, shape (rows, k)."""
         return self.fitted.basis.evaluate(self.values[rows])
+
+    def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return some rows of Q, shape (rows, k)."""
+        return (self.columns(rows) - self.fitted.center_) @ self.fitted.R_inverse
 
     def shares(self, rows: slice) -> np.ndarray | float:
         """Return the weights of some rows, such that all sum to 1."""
@@ -169,9 +178,8 @@ class KernelDesign:
     def orthonormal(self) -> np.ndarray:
         """The n×k matrix Q; only projections ask for it, indicators go block by block."""
         q = np.empty((self.n_rows, self.fitted.n_columns))
-        inverse = self.fitted.R_inverse
         for rows in self.blocks():
-            np.matmul(self.columns(rows) - self.fitted.center_, inverse, out=q[rows])
+            q[rows] = self.orthonormal_of(rows)
         return q
 
     def leverage(self) -> np.ndarray:

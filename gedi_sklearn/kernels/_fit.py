@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
-from ._categories import AttributeEncoder, MixedPolynomialKernel
+from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
 from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize
 from ._transformers import FourierKernel, PolynomialKernel
 
-__all__ = ["fit_kernel", "list_columns", "resolve_kernel", "warn_attribute_scale"]
+__all__ = ["fit_groups", "fit_kernel", "list_columns", "resolve_kernel", "warn_attribute_scale"]
 
 
 def fit_kernel(
@@ -83,6 +84,36 @@ def fit_kernel(
     return design
 
 
+def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> KernelDesign:
+    """Fit the kernel that tells groups apart: the indicator of every group but the first.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, m)
+        The attributes, of any type; rows that agree in all of them are a group.
+    weight : ndarray of shape (n,), default=None
+        Positive weights of any sum.
+
+    Returns
+    -------
+    KernelDesign
+        Its values are the numbers of the groups, its encoder knows their labels.
+
+    Raises
+    ------
+    RankDeficientKernelError
+        With rank 0, if there is one group.
+    """
+    encoder = GroupEncoder(values)
+    if len(encoder.groups) < 2:
+        raise RankDeficientKernelError.from_rank(0, 0, 1)
+    kernel = OneHotEncoder(drop="first", sparse_output=False)
+    design = fit_kernel(kernel, encoder.transform(values), weight=weight)
+    design.fitted.encoder = encoder
+    design.fitted.names = encoder.groups[1:]
+    return design
+
+
 def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomialKernel:
     """Return the kernel that a polynomial becomes where attributes are categorical."""
     if isinstance(kernel, FourierKernel):
@@ -132,7 +163,7 @@ def warn_attribute_scale(design: KernelDesign) -> None:
     if not isinstance(kernel, PolynomialKernel) or kernel.standardize or kernel.degree < 2:
         return
     basis, encoder = design.fitted.basis, design.fitted.encoder
-    numeric = slice(None) if encoder is None else ~encoder.is_indicator
+    numeric = ~encoder.is_indicator if isinstance(encoder, AttributeEncoder) else slice(None)
     for mean, scale in zip(basis.mean[numeric], basis.scale[numeric], strict=True):  # type: ignore[attr-defined]
         if not 0.3 <= scale <= 3 or abs(mean) > 3 * scale:
             warnings.warn(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import HasMethods, Interval, StrOptions, validate_params
+from .._validation import HasMethods, Interval, StrOptions, check_attribute, validate_params
 from ..exceptions import RankDeficientKernelError
 from ..kernels import (
     AttributeEncoder,
@@ -21,7 +21,6 @@ from ..kernels import (
 from ._inputs import (
     TARGET_CONSTRAINTS,
     Sample,
-    check_attribute,
     check_sample,
     ratio,
     undefined,

@@ -207,8 +207,7 @@ def _canonical_correlation(values: np.ndarray, target: np.ndarray, degree: int) 
     first, second = _polynomials(values, degree), _polynomials(target[:, None], degree)
     cross = np.zeros((first.fitted.n_columns, second.fitted.n_columns))
     for rows in first.blocks():
-        left = first.fitted.orthonormal(first.values[rows])
-        cross += left.T @ second.fitted.orthonormal(second.values[rows])
+        cross += first.orthonormal_of(rows).T @ second.orthonormal_of(rows)
     singular = np.linalg.svd(cross / first.n_rows, compute_uv=False)
     return float(min(singular[0], 1.0))
 

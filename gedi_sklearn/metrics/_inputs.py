@@ -15,11 +15,11 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._validation import (
+    check_attribute,
     check_labels,
     check_numbers,
     check_same_length,
     check_sample_weight,
-    check_values,
     is_text,
 )
 from ..exceptions import RankDeficientKernelError
@@ -28,7 +28,6 @@ __all__ = [
     "TARGET_CONSTRAINTS",
     "Sample",
     "attribute_names",
-    "check_attribute",
     "check_sample",
     "ratio",
     "typed_labels",
@@ -134,31 +133,6 @@ def check_sample(
         weight = None
     names = attribute_names(sensitive_features)
     return Sample(reference, target, values, names, weight, kept, total)
-
-
-def check_attribute(
-    values: Any, n_samples: int, *, kind: str, name: str = "sensitive_features"
-) -> np.ndarray:
-    """Return an attribute as (n, m): float64, or objects where a column is categorical.
-
-    Categories are text, whatever they were: the numbers 1 and 2 as pandas categories are levels.
-    """
-    array = check_numbers(values, name) if kind == "numbers" else check_values(values, name)
-    check_same_length(n_samples, **{name: array})
-    if kind != "mixed":
-        return array
-    dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
-    columns = list(dtypes) if getattr(values, "ndim", 1) == 2 and np.iterable(dtypes) else [dtypes]
-    categorical = [str(dtype) == "category" for dtype in columns]
-    if not (any(categorical) or is_text(array)):
-        return check_numbers(array, name)
-    array = array.astype(object)
-    for position in np.flatnonzero(categorical):
-        array[:, position] = [str(value) for value in array[:, position]]
-    for column in array.T:
-        if not is_text(column):
-            check_numbers(column, name)
-    return array
 
 
 def attribute_names(values: Any) -> list[str] | None:

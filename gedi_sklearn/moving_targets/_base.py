@@ -17,6 +17,7 @@ from .._validation import (
     _fit_context,
     check_random_state,
     check_sample_weight,
+    select_columns,
 )
 from ..projection._projection import PROJECTION_CONSTRAINTS
 from ._history import History
@@ -30,7 +31,6 @@ from ._words import constraint_in_words
 _RESERVED: dict[str, Any] = {
     "cv": "train",
     "method": "moving_targets",
-    "conditional_on": None,
     "n_jobs": None,
 }
 
@@ -68,7 +68,7 @@ class BaseMovingTargets(MetaEstimator):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
         "select": [StrOptions({"last", "best"})],
         "warm_start": ["boolean"],
-        "conditional_on": [Integral, str, "array-like", callable, None],
+        "conditional_on": [Integral, str, list, tuple, callable, None],
         "n_jobs": [Integral, None],
     }
 
@@ -195,7 +195,14 @@ class BaseMovingTargets(MetaEstimator):
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._resolve_loss()
         learner = self._make_learner(self._inner_X(X), keywords, rng, loss)
-        master = Master(y, attribute, loss=loss, sample_weight=weight, **self._master_options(rng))
+        master = Master(
+            y,
+            attribute,
+            conditional_on=self._covariates(X),
+            loss=loss,
+            sample_weight=weight,
+            **self._master_options(rng),
+        )
         held_out = self._check_held_out(X_val, y_val, sensitive_features_val, learner, master)
 
         with master, History(master, y, weight, loss, held_out, self.verbose > 0) as history:
@@ -291,7 +298,16 @@ class BaseMovingTargets(MetaEstimator):
         y = self._check_more_targets(y)
         check_consistent_length(X, y)
         attribute = self._check_attribute(X, sensitive_features, len(y))
-        return ValidationData(learner, self._inner_X(X), y, attribute, master.kernel)
+        gedi = master.gedi_on(attribute, self._covariates(X))
+        return ValidationData(learner, self._inner_X(X), y, gedi)
+
+    def _covariates(self, X: Any) -> Any:
+        """Return what `conditional_on` names: columns of X, or what a callable makes of it."""
+        if self.conditional_on is None:
+            return None
+        if callable(self.conditional_on):
+            return self.conditional_on(X)
+        return select_columns(X, self.conditional_on, "conditional_on")
 
     def _make_learner(
         self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str

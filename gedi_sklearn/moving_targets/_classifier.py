@@ -39,11 +39,12 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     ----------
     estimator : classifier, default=None
         The learner: any scikit-learn classifier; never changed. None is `LogisticRegression()`.
-    constraint : {"coarse", "fine"} or constraint object, default="coarse"
+    constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
         "coarse" bounds the indicator ‖α̃‖₁; "fine" bounds its coefficients one by one, with
-        a scalar `threshold` the first and none of the others. An object
-        (:class:`CoarseConstraint`, :class:`FineConstraint`) carries its own kernel, degree,
-        threshold, relative and slack; these parameters then stay at their defaults.
+        a scalar `threshold` the first and none of the others; "didi" bounds the disparity of
+        groups. An object (:class:`CoarseConstraint`, :class:`FineConstraint`,
+        :class:`DidiConstraint`) carries its own kernel, degree, threshold, relative and slack;
+        these parameters then stay at their defaults. A list holds one for each attribute.
     kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
@@ -109,7 +110,11 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         Whether the inner estimator, which must have a `warm_start` of its own, goes on from its
         last fit instead of starting afresh. An ensemble grows by as many members as it began
         with in every iteration.
-    conditional_on, n_jobs : None
+    conditional_on : int, str, list of these or callable, default=None
+        Column(s) of X that the targets may depend on, or a callable that makes them of X: the
+        bounded coefficients are those of the kernel beside these covariates, as in
+        :func:`gedi_sklearn.metrics.gedi`.
+    n_jobs : None
         Reserved.
 
     Attributes

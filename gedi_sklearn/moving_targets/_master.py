@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -92,6 +93,12 @@ class Master:
     def gedi(self, targets: np.ndarray) -> float:
         """Return the indicator of targets or hard predictions; NaN for a constant attribute."""
         return np.nan if self._projection is None else self._projection.gedi(targets)
+
+    def gedi_on(self, attribute: np.ndarray, covariates: Any) -> Callable[[np.ndarray], float]:
+        """Return the function that measures targets of other rows."""
+        if self._projection is None:
+            return lambda targets: np.nan
+        return self._projection.gedi_on(attribute, covariates)
 
     def violation(self, targets: np.ndarray) -> float:
         """Return by how much targets or hard predictions miss the constraint."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ..kernels import FittedKernel, fit_kernel
 from ._learner import Learner
 
 
@@ -22,10 +22,8 @@ class ValidationData:
         As the inner estimator takes it.
     y : ndarray of shape (n,)
         Targets, classes as 0 and 1.
-    attribute : ndarray of shape (n, m)
-        The protected attribute.
-    kernel : FittedKernel or None
-        The kernel of the training rows; None for a constant attribute.
+    gedi : callable
+        Measures numbers (n,) in the units of the training rows' kernel.
     """
 
     def __init__(
@@ -33,13 +31,12 @@ class ValidationData:
         learner: Learner,
         X: Any,
         y: np.ndarray,
-        attribute: np.ndarray,
-        kernel: FittedKernel | None,
+        gedi: Callable[[np.ndarray], float],
     ) -> None:
         self.learner = learner
         self.X = X
         self.y = y
-        self.design = None if kernel is None else fit_kernel(kernel.transform(attribute), attribute)
+        self.gedi = gedi
 
     def measure(self, estimator: Any) -> dict[str, float]:
         """Return the score (R², accuracy) and the indicator of a fitted estimator."""
@@ -48,7 +45,5 @@ class ValidationData:
             score = float(np.mean(predictions == self.y))
         else:
             score = float(r2_score(self.y, predictions))
-        gedi = np.nan
-        if self.design is not None:
-            gedi = float(np.abs(self.design.coefficients(predictions.astype(float))).sum())
+        gedi = self.gedi(predictions.astype(np.float64))
         return {"validation_score": score, "validation_gedi": gedi}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..constraints import FineConstraint
 from ..kernels import PolynomialKernel
+from ..projection._projection import NAMED_CONSTRAINTS
 
 
 def constraint_in_words(model: Any) -> str:
@@ -19,11 +19,22 @@ def constraint_in_words(model: Any) -> str:
     model : object
         With the attributes constraint, kernel, degree, threshold and relative.
     """
-    is_object = not isinstance(model.constraint, str)
-    owner = model.constraint if is_object else model
-    is_fine = isinstance(owner, FineConstraint) if is_object else model.constraint == "fine"
-    threshold, unit = owner.threshold, _unit(owner)
-    if not is_fine:
+    if isinstance(model.constraint, (list, tuple)):
+        parts = [
+            _words(NAMED_CONSTRAINTS[own]() if isinstance(own, str) else own)
+            for own in model.constraint
+        ]
+        return "; ".join(parts)
+    return _words(model if isinstance(model.constraint, str) else model.constraint)
+
+
+def _words(owner: Any) -> str:
+    name = getattr(owner, "constraint", None) or owner.name
+    threshold = owner.threshold
+    if name == "didi":
+        return f"DIDI ≤ {threshold:g}{' × DIDI of y' if owner.relative else ''}"
+    unit = _unit(owner)
+    if name == "coarse":
         bound = f"‖α̃‖₁ ≤ {threshold:g}{unit}"
     elif isinstance(threshold, Real):
         bound = f"|α̃₁| ≤ {threshold:g}{unit}, every other coefficient 0"

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..constraints import AllowedSet
 from ..exceptions import SolverError
-from ..kernels import KernelDesign
+from ._bound import Bound
 from ._groups import row_effects, row_scale
 from ._model import LinearModel, Solution
 from ._relaxation import solve_relaxation
@@ -27,10 +26,8 @@ class AbsoluteLoss:
 
     Parameters
     ----------
-    design : KernelDesign
-        Kernel on the rows of positive weight.
-    allowed : AllowedSet
-        The constraint.
+    bound : Bound
+        The constraint on the rows of positive weight.
     y : ndarray of shape (n,)
         Original targets.
     weight : ndarray of shape (n,)
@@ -41,19 +38,19 @@ class AbsoluteLoss:
 
     def __init__(
         self,
-        design: KernelDesign,
-        allowed: AllowedSet,
+        bound: Bound,
         *,
         y: np.ndarray,
         weight: np.ndarray,
         target_bounds: tuple[float, float] | None,
     ) -> None:
-        self.design = design
-        self.allowed = allowed
+        self.bound = bound
+        self.design = bound.design
+        self.allowed = bound.allowed
         self.y = y
         self.weight = weight
         self.low, self.high = target_bounds or (-np.inf, np.inf)
-        self.effects = row_effects(design.fitted, allowed, design.values, weight / weight.sum())
+        self.effects = row_effects(bound.design, bound.allowed, slice(None), weight / weight.sum())
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
@@ -88,7 +85,7 @@ class AbsoluteLoss:
             objective=objective,
             bound=bound,
             gap=(objective - bound) / objective if objective else 0.0,
-            multipliers=kernel.basis.from_raw.T @ self.allowed.rows.T @ multipliers,
+            multipliers=self.bound.raw_multipliers(multipliers),
             correction=np.full(kernel.n_columns, np.nan),
             status="optimal",
             solver="highs",

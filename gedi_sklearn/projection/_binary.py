@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,14 +23,14 @@ import numpy as np
 from .._validation import check_group_codes
 from ..constraints import AllowedSet
 from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
-from ..kernels import KernelDesign
+from ._bound import VIOLATION_TOLERANCE, AllowedProduct, Bound
 from ._groups import Groups, costs, mix_ranges, row_effects, row_scale
 from ._highs import solve_continuous
 from ._model import LinearModel, Outcome, Solution, SolverSession
 from ._relaxation import solve_relaxation
 from ._rounding import Rounding
 
-__all__ = ["VIOLATION_TOLERANCE", "BinaryTargets"]
+__all__ = ["BinaryTargets"]
 
 # Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
 # core of the last size still solves in a second or two.
@@ -44,8 +45,6 @@ _ROUNDING_MARGINS = (0, 1, 2)
 _SLACK_SECONDS = 10.0
 # A count further than this from an integer is not one.
 _INTEGRALITY = 1e-3
-# Share of the constraint's unit that rounding and a solver's tolerance may leave.
-VIOLATION_TOLERANCE = 1e-9
 _LIMITS = {"time_limit", "work_limit", "node_limit", "interrupted"}
 
 
@@ -72,10 +71,8 @@ class BinaryTargets:
 
     Parameters
     ----------
-    design : KernelDesign
-        Kernel on the rows of positive weight.
-    allowed : AllowedSet
-        The constraint.
+    constraints : sequence of Bound
+        The constraints on the rows of positive weight; all of them hold.
     y : ndarray of shape (n,)
         Original targets, 0 or 1.
     weight : ndarray of shape (n,)
@@ -96,8 +93,7 @@ class BinaryTargets:
 
     def __init__(
         self,
-        design: KernelDesign,
-        allowed: AllowedSet,
+        constraints: Sequence[Bound],
         y: np.ndarray,
         weight: np.ndarray,
         *,
@@ -108,8 +104,8 @@ class BinaryTargets:
         time_limit: float | None,
         description: dict[str, Any],
     ) -> None:
-        self.kernel = design.fitted
-        self.allowed = _with_interior(allowed)
+        self.constraints = constraints
+        self.allowed = AllowedProduct(tuple(_with_interior(own.allowed) for own in constraints))
         self.y = y
         # Solvers' tolerances are absolute: weights of mean 1, costs of at most 1.
         self.mean_weight = float(weight.mean())
@@ -120,9 +116,15 @@ class BinaryTargets:
         self.session = session
         self.time_limit = time_limit
         self.description = description
-        self.code, levels = check_group_codes(np.column_stack([design.values, weight]))
-        self.effects = row_effects(
-            design.fitted, self.allowed, levels[:, :-1], levels[:, -1] / weight.sum()
+        keys = [own.design.keys for own in constraints]
+        self.code, _ = check_group_codes(np.column_stack([*keys, weight]))
+        first = np.unique(self.code, return_index=True)[1]
+        share = weight[first] / weight.sum()
+        self.effects = np.vstack(
+            [
+                row_effects(own.design, allowed, first, share)
+                for own, allowed in zip(constraints, self.allowed.parts, strict=True)
+            ]
         )
         self._last: np.ndarray | None = None
 
@@ -157,15 +159,20 @@ class BinaryTargets:
         constant = float(self.weight @ at_zero)
         objective, bound = objective + constant, bound + constant
         self._warn_collapse(z)
-        # From multipliers of v = V s to those of α̃ = T s.
-        to_raw = self.kernel.basis.from_raw.T @ self.allowed.rows.T
+        by_constraint = self.allowed.split(found.multipliers * largest * self.mean_weight)
+        multipliers = np.concatenate(
+            [
+                own.raw_multipliers(part)
+                for own, (_, part) in zip(self.constraints, by_constraint, strict=True)
+            ]
+        )
         return Solution(
             z=z,
             objective=objective * self.mean_weight,
             bound=bound * self.mean_weight,
             gap=gap,
-            multipliers=to_raw @ found.multipliers * largest * self.mean_weight,
-            correction=np.full(self.kernel.n_columns, np.nan),
+            multipliers=multipliers,
+            correction=np.full(len(multipliers), np.nan),
             status=status,
             solver=self.session.name,
             n_variables=found.n_variables,
@@ -216,45 +223,46 @@ class BinaryTargets:
         groups: Groups,
         core: np.ndarray,
         fixed: np.ndarray,
-        allowed: AllowedSet | None = None,
+        allowed: AllowedProduct | None = None,
     ) -> LinearModel:
         r"""Return the integer model of the core, given the counts of the fixed groups.
 
-        Variables: the count of every group, then for a ball v⁺ and v⁻ in units of its radius::
+        Variables: the count of every group, then for each ball v⁺ and v⁻ in units of its radius::
 
             min c'x   s.t.  −b ≤ A x + f ≤ b                            (box)
                             A x + f = q(v⁺ − v⁻),  Σ(v⁺ + v⁻) ≤ 1       (ball)
                             1 ≤ Σ x + ones ≤ n − 1                      (both classes stay)
         """
         allowed = self.allowed if allowed is None else allowed
-        cost, size = groups.cost[core], groups.size[core].astype(float)
         scale = row_scale(groups.effects)
-        rows = groups.effects[:, core] / scale[:, None]
         shift = groups.effects @ fixed / scale
-        ones = fixed.sum()
-        both_classes = 1 - ones, len(self.y) - 1 - ones
-        if allowed.bounds is not None:
-            bounds = allowed.bounds / scale
-            return LinearModel(
-                cost,
-                np.vstack([rows, np.ones(len(core))]),
-                np.r_[-bounds - shift, both_classes[0]],
-                np.r_[bounds - shift, both_classes[1]],
-                size,
-                len(core),
-            )
-        r, p = rows.shape
-        units = np.diag((allowed.radius or 0.0) / scale)
-        matrix = np.zeros((r + 2, p + 2 * r))
-        matrix[:r] = np.hstack([rows, -units, units])
+        lower, upper = -shift, -shift.copy()
+        balls = []
+        for part, own in allowed.split(np.arange(len(scale))):
+            if part.bounds is None:
+                balls.append((own, part.radius or 0.0))
+            else:
+                lower[own] -= part.bounds / scale[own]
+                upper[own] += part.bounds / scale[own]
+        r, p = len(scale), len(core)
+        n_auxiliary = 2 * sum(len(own) for own, _ in balls)
+        matrix = np.zeros((r + 1 + len(balls), p + n_auxiliary))
+        matrix[:r, :p] = groups.effects[:, core] / scale[:, None]
         matrix[r, :p] = 1
-        matrix[r + 1, p:] = 1
+        column = p
+        for number, (own, radius) in enumerate(balls):
+            for sign in (-1.0, 1.0):
+                auxiliary = column + np.arange(len(own))
+                matrix[own, auxiliary] = sign * radius / scale[own]
+                matrix[r + 1 + number, auxiliary] = 1
+                column += len(own)
+        ones = fixed.sum()
         return LinearModel(
-            np.r_[cost, np.zeros(2 * r)],
+            np.r_[groups.cost[core], np.zeros(n_auxiliary)],
             matrix,
-            np.r_[-shift, both_classes[0], -np.inf],
-            np.r_[-shift, both_classes[1], 1.0],
-            np.r_[size, np.ones(2 * r)],
+            np.r_[lower, 1 - ones, np.full(len(balls), -np.inf)],
+            np.r_[upper, len(self.y) - 1 - ones, np.ones(len(balls))],
+            np.r_[groups.size[core].astype(float), np.ones(n_auxiliary)],
             p,
         )
 
@@ -319,15 +327,16 @@ class BinaryTargets:
 
         The integer model with the slack as its last variable and as its cost.
         """
-        forbidden = self.allowed.forbidden
-        if forbidden is None or not forbidden.any():
+        units = self.allowed.slack_units()
+        if not units.any():
             return None
         model = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
-        per_slack = np.r_[-(forbidden * self.allowed.unit) / row_scale(groups.effects), 0.0]
+        per_slack = np.zeros(len(model.lower))
+        per_slack[: len(units)] = -units / row_scale(groups.effects)
         upper = np.where(per_slack < 0, 0.0, model.upper)
         lower = np.where(per_slack < 0, 0.0, model.lower)
         relaxed = LinearModel(
-            np.r_[np.zeros(groups.n), 1.0],
+            np.r_[np.zeros(len(model.cost)), 1.0],
             np.vstack(
                 [
                     np.column_stack([model.matrix, per_slack]),
@@ -390,14 +399,20 @@ class BinaryTargets:
         """
         if not tolerance:
             return None
-        if self.allowed.bounds is not None:
-            return np.zeros(len(v)), self.allowed.bounds
         worth = float(np.abs(multipliers @ v))
-        radius = float(self.allowed.radius or 0.0)
-        if not worth or not np.isfinite(radius):
-            return None
-        share = min(0.5, 0.5 * tolerance / worth)
-        return (1 - share) * v, share * radius * margin / margin.sum()
+        share = min(0.5, 0.5 * tolerance / worth) if worth else 0.0
+        centres, half_widths = [], []
+        for part, own in self.allowed.split(np.arange(len(v))):
+            if part.bounds is not None:
+                centres.append(np.zeros(len(own)))
+                half_widths.append(part.bounds)
+                continue
+            radius = float(part.radius or 0.0)
+            if not worth or not np.isfinite(radius):
+                return None
+            centres.append((1 - share) * v[own])
+            half_widths.append(share * radius * margin[own] / margin[own].sum())
+        return np.concatenate(centres), np.concatenate(half_widths)
 
     def _relax_pool(
         self, groups: Groups, relaxed: np.ndarray, pool: np.ndarray, margins: np.ndarray
@@ -452,7 +467,7 @@ class BinaryTargets:
         if (counts < 0).any() or (counts > groups.size).any():
             raise SolverError.from_status(self.session.name, "counts outside of their bounds")
         violation = self.allowed.violation(groups.effects @ counts)
-        if violation > VIOLATION_TOLERANCE * self.allowed.unit:
+        if violation > VIOLATION_TOLERANCE:
             raise SolverError.from_violation(self.session.name, violation)
         if not 1 <= counts.sum() <= len(self.y) - 1:
             raise SolverError.from_status(self.session.name, "a class without rows")

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..exceptions import SolverError
 from ._model import LeastDistance, Solution
-from ._real import SquaredLoss, nearest_coefficients, weighted_mean
+from ._real import SquaredLoss, nearest_coefficients, squared_loss, weighted_mean
 
 __all__ = ["BoundedSquaredLoss"]
 
@@ -52,8 +52,9 @@ class BoundedSquaredLoss(SquaredLoss):
         z = np.clip(t + self.q @ mu, self.low, self.high)
         kernel = self.design.fitted
         scale = 2 * total * self.weight.sum()
-        objective = self.loss(z, p, target_weight)
-        bound = min(objective, self.loss(t, p, target_weight) - scale * value)
+        objective = squared_loss(z, self.y, p, target_weight, self.weight)
+        unconstrained = squared_loss(t, self.y, p, target_weight, self.weight)
+        bound = min(objective, unconstrained - scale * value)
         return Solution(
             z=z,
             objective=objective,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ..constraints import AllowedSet
-from ..kernels import FittedKernel
+from ..kernels import KernelDesign
 
 __all__ = ["Groups", "costs", "mix_ranges", "row_effects", "row_scale"]
 
@@ -54,26 +54,27 @@ def costs(
 
 
 def row_effects(
-    kernel: FittedKernel, allowed: AllowedSet, values: np.ndarray, share: np.ndarray
+    design: KernelDesign, allowed: AllowedSet, rows: slice | np.ndarray, share: np.ndarray
 ) -> np.ndarray:
     """Return A = V R⁻¹Q'W, shape (r, n): what a 1 in a row adds to the bounded v.
 
     Parameters
     ----------
-    kernel : FittedKernel
-        The kernel.
+    design : KernelDesign
+        The kernel on the rows.
     allowed : AllowedSet
         The constraint.
-    values : ndarray of shape (n, m)
-        The attribute.
+    rows : slice or ndarray of int, shape (n,)
+        Which rows.
     share : ndarray of shape (n,)
-        The rows' weights over the sum of all weights.
+        Their weights over the sum of all weights.
 
     Returns
     -------
     ndarray of shape (r, n)
     """
-    return allowed.rows @ solve_triangular(kernel.R_, kernel.orthonormal(values).T) * share
+    orthonormal = design.orthonormal_of(rows)
+    return allowed.rows @ solve_triangular(design.fitted.R_, orthonormal.T) * share
 
 
 def row_scale(effects: np.ndarray) -> np.ndarray:

@@ -35,6 +35,7 @@ def project_targets(
     slack: float = 1e-3,
     gap: float = 5e-5,
     target_bounds: Any = None,
+    conditional_on: Any = None,
     sample_weight: Any = None,
     solver: str = "auto",
     solver_params: Mapping[str, Any] | None = None,
@@ -56,10 +57,11 @@ def project_targets(
     y_pred : array-like of shape (n,), default=None
         Predictions ŷ: real values; labels or probabilities of the second class.
     sensitive_features : array-like of shape (n,) or (n, m)
-        The protected attribute(s).
-    constraint : {"coarse", "fine"}, CoarseConstraint or FineConstraint, default="coarse"
-        The set C: "coarse" bounds ‖α̃‖₁, "fine" each coefficient. An object carries kernel,
-        degree, threshold, relative and slack itself.
+        The protected attribute(s), numbers or categories.
+    constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
+        The set C: "coarse" bounds ‖α̃‖₁, "fine" each coefficient, "didi" the disparity of groups.
+        An object carries kernel, degree, threshold, relative and slack itself. A list holds one
+        for each attribute, all of which are satisfied at once.
     kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
@@ -81,6 +83,9 @@ def project_targets(
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
         rates valid. `y` must lie between them.
+    conditional_on : array-like of shape (n,) or (n, p), default=None
+        What the targets may depend on: the bounded coefficients are those of the kernel beside
+        these covariates, as in :func:`gedi_sklearn.metrics.gedi`.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows. A row of weight 0 is as if absent and keeps its original target.
     solver : {"auto", "gurobi", "highs"}, default="auto"
@@ -136,6 +141,7 @@ def project_targets(
         slack=slack,
         gap=gap,
         target_bounds=target_bounds,
+        conditional_on=conditional_on,
         sample_weight=sample_weight,
         solver=solver,
         solver_params=solver_params,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,28 +17,32 @@ from .._validation import (
     HasMethods,
     Interval,
     StrOptions,
+    check_attribute,
     check_random_state,
     check_sample_weight,
     check_sensitive,
     validate_params,
 )
-from ..constraints import AllowedSet, CoarseConstraint, FineConstraint
+from ..constraints import CoarseConstraint, Constraint, DidiConstraint, FineConstraint
 from ..exceptions import IllConditionedKernelWarning
-from ..kernels import FittedKernel, fit_kernel, warn_attribute_scale
-from ..metrics._reference import reference_disparity
+from ..kernels import AttributeEncoder, is_categorical
 from ._absolute import AbsoluteLoss
-from ._binary import VIOLATION_TOLERANCE, BinaryTargets
+from ._binary import BinaryTargets
+from ._bound import Bound, describe
 from ._bounded import BoundedSquaredLoss
+from ._group_means import GroupSquaredLoss
 from ._real import SquaredLoss
 from ._result import ProjectionResult
 from ._session import open_session
+from ._several import SeveralSquaredLoss
 from ._targets import BINARY_LOSSES, Targets, check_bounds
 
 __all__ = ["PROJECTION_CONSTRAINTS", "Projection"]
 
+NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_CONSTRAINTS: dict[str, list[Any]] = {
-    "constraint": [StrOptions({"coarse", "fine"}), CoarseConstraint, FineConstraint],
+    "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
     "kernel": [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable],
     "degree": [Interval(Integral, 1, None, closed="left")],
     "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
@@ -59,29 +63,63 @@ _CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": T
 _FIXED_SEED = 0
 
 
-def build_constraint(constraint: Any, **carried: Any) -> CoarseConstraint | FineConstraint:
+def build_constraint(constraint: Any, **carried: Any) -> Constraint:
     """Return a constraint object from the `constraint` parameter and those beside it.
 
     Raises
     ------
     ValueError
-        If an object is given together with a parameter that it carries itself, or a parameter
-        is out of its range.
+        If a constraint is given together with a parameter that it carries itself or has no use
+        for, or a parameter is out of its range.
     """
     if isinstance(constraint, str):
-        kind = {"coarse": CoarseConstraint, "fine": FineConstraint}[constraint]
+        kind = NAMED_CONSTRAINTS[constraint]
         names = kind._get_param_names()
+        if constraint == "didi":
+            # The disparity of groups has no kernel; the slack is as idle as beside "coarse".
+            _refuse_carried(constraint, carried, _CARRIED.keys() - names - {"slack"})
         built = kind(**{name: carried[name] for name in names})
     else:
-        for name, default in _CARRIED.items():
-            value = carried[name]
-            if not (isinstance(value, type(default)) and value == default):
-                raise ValueError(
-                    f"{name}={value!r} was given beside constraint={constraint!r}, which carries "
-                    f"its own. Set {name} on the constraint object only."
-                )
+        _refuse_carried(constraint, carried, _CARRIED.keys())
         built = clone(constraint)
     built.validate()
+    return built
+
+
+def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:
+    for name in sorted(names):
+        value, default = carried[name], _CARRIED[name]
+        if not (isinstance(value, type(default)) and value == default):
+            raise ValueError(
+                f"{name}={value!r} was given beside constraint={constraint!r}, which carries its "
+                f"own or has no use for it. Set {name} on the constraint object only."
+            )
+
+
+def build_constraints(constraint: Any, n_attributes: int, **carried: Any) -> list[Constraint]:
+    """Return the constraints that a list of them means, one for each attribute.
+
+    Raises
+    ------
+    ValueError
+        If their number is not that of the attributes, or a parameter is given beside the list.
+    """
+    if len(constraint) != n_attributes:
+        raise ValueError(
+            f"constraint is a list of {len(constraint)}, but sensitive_features has "
+            f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
+        )
+    _refuse_carried("[...]", carried, _CARRIED.keys())
+    built = []
+    for own in constraint:
+        if isinstance(own, str) and own in NAMED_CONSTRAINTS:
+            own = NAMED_CONSTRAINTS[own]()
+        if not isinstance(own, Constraint):
+            raise ValueError(
+                f"constraint holds {own!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or constraint "
+                "objects."
+            )
+        built.append(build_constraint(own, **carried))
     return built
 
 
@@ -97,9 +135,10 @@ class Projection:
     y : array-like of shape (n,)
         Original targets: real numbers, or two classes of any label.
     sensitive_features : array-like of shape (n,) or (n, m)
-        The protected attribute(s).
-    constraint : {"coarse", "fine"}, CoarseConstraint or FineConstraint, default="coarse"
+        The protected attribute(s), numbers or categories.
+    constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
         What is bounded; an object carries kernel, degree, threshold, relative and slack itself.
+        A list holds one for each attribute, all of which are satisfied at once.
     kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
@@ -118,6 +157,9 @@ class Projection:
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
         rates valid. `y` must lie between them.
+    conditional_on : array-like of shape (n,) or (n, p), default=None
+        What the targets may depend on: the bounded coefficients are those of the kernel beside
+        these covariates, as in :func:`gedi_sklearn.metrics.gedi`.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows. A row of weight 0 is as if absent and keeps its original target.
     solver : {"auto", "gurobi", "highs"}, default="auto"
@@ -142,6 +184,8 @@ class Projection:
         The absolute threshold.
     reference_ : float
         The indicator of `y` that a relative threshold is a share of; 1.0 for an absolute one.
+
+    These four are lists where `constraint` is one.
 
     Raises
     ------
@@ -188,6 +232,7 @@ class Projection:
         slack: float = 1e-3,
         gap: float = 5e-5,
         target_bounds: Any = None,
+        conditional_on: Any = None,
         sample_weight: Any = None,
         solver: str = "auto",
         solver_params: Mapping[str, Any] | None = None,
@@ -195,39 +240,79 @@ class Projection:
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        built = build_constraint(
-            constraint,
-            kernel=kernel,
-            degree=degree,
-            threshold=threshold,
-            relative=relative,
-            slack=slack,
-        )
+        carried = {
+            "kernel": kernel,
+            "degree": degree,
+            "threshold": threshold,
+            "relative": relative,
+            "slack": slack,
+        }
         self._targets = Targets(y, loss)
         self.loss = self._targets.loss
-        self._bounds = check_bounds(target_bounds, self._targets)
+        self._target_bounds = check_bounds(target_bounds, self._targets)
         n = len(self._targets.y)
-        values = check_sensitive(sensitive_features, n_samples=n)
+        values = check_sensitive(sensitive_features, n_samples=n, kind="mixed")
+        covariates = _check_covariates(conditional_on, n)
         weight = check_sample_weight(sample_weight, n)
         self._rows = slice(None) if weight is None else weight > 0
         self._weight = np.ones(n) if weight is None else weight[self._rows]
-        self._design = fit_kernel(
-            built.kernel,
-            values[self._rows],
-            degree=built.degree,
-            weight=None if weight is None else self._weight,
+        self._is_list = isinstance(constraint, (list, tuple))
+        attributes = self._split(values)
+        built = (
+            build_constraints(constraint, len(attributes), **carried)
+            if self._is_list
+            else [build_constraint(constraint, **carried)]
         )
-        warn_attribute_scale(self._design)
-        self.kernel_: FittedKernel = self._design.fitted
+        self._constraints = [
+            Bound(
+                own,
+                attribute[self._rows],
+                self._targets.y[self._rows],
+                weight=None if weight is None else self._weight,
+                covariates=None if covariates is None else covariates[self._rows],
+                integral=self.is_binary,
+            )
+            for own, attribute in zip(built, attributes, strict=True)
+        ]
         self.gap = gap
         self._time_limit = time_limit
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        self._tie_order = rng.permutation(self._design.n_rows)
-        self._find_reference(built, values[self._rows])
+        self._tie_order = rng.permutation(len(self._weight))
         self._session = open_session(solver, solver_params, seed, verbose > 1)
-        self._set_constraint(built)
+        self._problem = self._make_problem()
+
+    def _split(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return the attribute(s) of each constraint, every one of shape (n, m)."""
+        if not self._is_list:
+            return [values]
+        return [_numbers_where_possible(values[:, [j]]) for j in range(values.shape[1])]
+
+    def _one_or_list(self, values: Iterable[Any]) -> Any:
+        """Return the value of the only constraint, or the list of all where a list was given."""
+        listed = list(values)
+        return listed if self._is_list else listed[0]
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel, without any row."""
+        return self._one_or_list(own.kernel for own in self._constraints)
+
+    @property
+    def constraint_(self) -> Any:
+        """The constraint with its absolute threshold."""
+        return self._one_or_list(own.constraint for own in self._constraints)
+
+    @property
+    def threshold_(self) -> Any:
+        """The absolute threshold."""
+        return self._one_or_list(own.threshold for own in self._constraints)
+
+    @property
+    def reference_(self) -> Any:
+        """The indicator of `y` that a relative threshold is a share of."""
+        return self._one_or_list(own.reference for own in self._constraints)
 
     def __enter__(self) -> Projection:
         return self
@@ -258,92 +343,54 @@ class Projection:
         -------
         Projection
         """
+        if self._is_list:
+            raise ValueError(
+                "a list of constraints has no single threshold to change; build another Projection."
+            )
         other = copy.copy(self)
-        constraint = clone(self._given).set_params(threshold=threshold)
-        constraint.validate()
-        other._set_constraint(constraint)
+        other._constraints = [self._constraints[0].at(threshold)]
+        other._problem = other._make_problem()
         return other
 
-    def _find_reference(
-        self, constraint: CoarseConstraint | FineConstraint, values: np.ndarray
-    ) -> None:
-        """Measure the original targets: what a relative threshold is a share of.
-
-        An absolute threshold of 0 leaves its slack on that scale too.
-        """
-        self._disparity = reference_disparity(
-            self._targets.y[self._rows],
-            values,
-            kernel=constraint.kernel,
-            degree=constraint.degree,
-            relative=constraint.relative or True,
-            weight=self._design.weight,
-        )
-        if constraint.relative and self._disparity == 0:
-            raise ValueError(
-                "relative=True makes threshold a share of the indicator of y, which is 0 (no "
-                "dependence on sensitive_features at that degree). Pass an absolute threshold: "
-                "relative=False."
-            )
-        self.reference_ = self._disparity if constraint.relative else 1.0
-
-    def _set_constraint(self, constraint: CoarseConstraint | FineConstraint) -> None:
-        """Turn the threshold into an absolute one, the constraint into its set and problem."""
-        self._given = constraint
-        self.threshold_ = constraint.absolute_threshold(self.reference_)
-        self.constraint_ = clone(constraint).set_params(threshold=self.threshold_, relative=False)
-        deviation = self._design.deviation(self._targets.y[self._rows])
-        self._allowed: AllowedSet = self.constraint_.allowed_set(
-            self.kernel_,
-            unit=self._disparity * self.kernel_.scale[0] or deviation,
-            integral=self.is_binary,
-        )
-        self._problem = self._make_problem()
-        # What rounding leaves in v, for targets of size 1.
-        rows = self._allowed.rows @ self.kernel_.R_inverse
-        self._rounding = 10 * float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
-
-    def _make_problem(self) -> BinaryTargets | SquaredLoss | AbsoluteLoss:
+    def _make_problem(self) -> BinaryTargets | SquaredLoss | AbsoluteLoss | SeveralSquaredLoss:
         """Return the problem that the loss and the targets make, solved by every `solve`."""
-        y = self._targets.y[self._rows]
-        shared: dict[str, Any] = {"y": y, "weight": self._weight}
+        bounds = self._constraints
+        shared: dict[str, Any] = {"y": self._targets.y[self._rows], "weight": self._weight}
         if self.is_binary:
             return BinaryTargets(
-                self._design,
-                self._allowed,
+                bounds,
                 loss=self.loss,
                 gap=self.gap,
                 tie_order=self._tie_order,
                 session=self._session,
                 time_limit=self._time_limit,
-                description=self._describe(),
+                description=describe(bounds),
                 **shared,
             )
+        is_didi = isinstance(bounds[0].constraint, DidiConstraint)
+        if self._is_list and (self.loss == "absolute_error" or self._target_bounds is not None):
+            raise ValueError(
+                "a list of constraints on real targets takes loss='squared_error' without "
+                f"target_bounds; got loss={self.loss!r}, target_bounds={self._target_bounds}."
+            )
+        if self._is_list:
+            return SeveralSquaredLoss(bounds, **shared)
         if self.loss == "absolute_error":
-            return AbsoluteLoss(self._design, self._allowed, target_bounds=self._bounds, **shared)
-        is_ball = isinstance(self.constraint_, CoarseConstraint)
-        raw = (
-            self.threshold_ if is_ball else None,
-            None if is_ball else self.constraint_.bounds(self.kernel_),
-        )
+            return AbsoluteLoss(bounds[0], target_bounds=self._target_bounds, **shared)
         shared["session"] = self._session
-        if self._bounds is None:
-            return SquaredLoss(self._design, self._allowed, *raw, **shared)
-        return BoundedSquaredLoss(
-            self._design, self._allowed, *raw, target_bounds=self._bounds, **shared
-        )
-
-    def _describe(self) -> dict[str, Any]:
-        return {
-            "constraint": "fine" if isinstance(self.constraint_, FineConstraint) else "coarse",
-            "n_rows": self._design.n_rows,
-            "n_columns": self.kernel_.n_columns,
-            "threshold": self.threshold_,
-            "slack": getattr(self.constraint_, "slack", 0.0),
-        }
+        if is_didi and self._target_bounds is not None:
+            raise ValueError(
+                "constraint='didi' at squared error takes no target_bounds; got "
+                f"{self._target_bounds}. Use loss='absolute_error', or leave them out."
+            )
+        if is_didi:
+            return GroupSquaredLoss(bounds[0], **shared)
+        if self._target_bounds is None:
+            return SquaredLoss(bounds[0], **shared)
+        return BoundedSquaredLoss(bounds[0], target_bounds=self._target_bounds, **shared)
 
     def coefficients(self, z: Any) -> np.ndarray:
-        """Return α̃ of targets, shape (k,).
+        """Return α̃ of targets, shape (k,): of all constraints, one after another.
 
         Parameters
         ----------
@@ -354,10 +401,13 @@ class Projection:
         -------
         ndarray of shape (k,)
         """
-        return self._design.coefficients(self._targets.encode(z)[self._rows])
+        return self._coefficients(self._targets.encode(z)[self._rows])
+
+    def _coefficients(self, z: np.ndarray) -> np.ndarray:
+        return np.concatenate([own.design.coefficients(z) for own in self._constraints])
 
     def gedi(self, z: Any) -> float:
-        """Return ‖α̃(z)‖₁.
+        """Return the bounded indicator: ‖α̃(z)‖₁, or the DIDI; the sum over several constraints.
 
         Parameters
         ----------
@@ -368,10 +418,36 @@ class Projection:
         -------
         float
         """
-        return float(np.abs(self.coefficients(z)).sum())
+        encoded = self._targets.encode(z)[self._rows]
+        return float(sum(own.indicator(encoded) for own in self._constraints))
+
+    def gedi_on(
+        self, sensitive_features: Any, conditional_on: Any = None
+    ) -> Callable[[Any], float]:
+        """Return the function that measures targets of other rows as :meth:`gedi` does these.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n',) or (n', m)
+            The attribute(s) of those rows.
+        conditional_on : array-like of shape (n',) or (n', p), default=None
+            Their covariates, where the projection has any.
+
+        Returns
+        -------
+        callable
+            From numbers (n',), classes as 0 and 1, to the indicator.
+        """
+        values = check_sensitive(sensitive_features, kind="mixed")
+        covariates = _check_covariates(conditional_on, len(values))
+        terms = [
+            own.indicator_on(attribute, covariates)
+            for own, attribute in zip(self._constraints, self._split(values), strict=True)
+        ]
+        return lambda z: float(sum(term(z) for term in terms))
 
     def violation(self, z: Any) -> float:
-        """Return by how much targets miss the constraint, 0 within rounding.
+        """Return by how much targets miss the constraint (the worst one), 0 within rounding.
 
         Parameters
         ----------
@@ -399,12 +475,7 @@ class Projection:
         return self.violation(z) == 0.0
 
     def _violation(self, z: np.ndarray) -> float:
-        v = self._allowed.rows @ self._design.standardized(z)
-        violation = self._allowed.violation(v)
-        tolerance = VIOLATION_TOLERANCE * self._allowed.unit + self._rounding * float(
-            np.abs(z).max()
-        )
-        return violation if violation > tolerance else 0.0
+        return max(own.violation(z) for own in self._constraints)
 
     def solve(self, y_pred: Any = None, target_weight: float = 1.0) -> ProjectionResult:
         r"""Return the nearest targets that satisfy the constraint.
@@ -452,7 +523,7 @@ class Projection:
             self._warn_early_stop(solution.status, solution.gap)
         return ProjectionResult(
             targets=self._targets.decode(targets),
-            coefficients=self._design.coefficients(solution.z),
+            coefficients=self._coefficients(solution.z),
             threshold=self.threshold_,
             violation=violation,
             satisfied=violation == 0.0,
@@ -476,3 +547,16 @@ class Projection:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:
+    """Return covariates as numbers (n, p): a category is the indicators of its levels."""
+    if conditional_on is None:
+        return None
+    values = check_attribute(conditional_on, n_samples, kind="mixed", name="conditional_on")
+    return AttributeEncoder(values).transform(values) if values.dtype.kind == "O" else values
+
+
+def _numbers_where_possible(values: np.ndarray) -> np.ndarray:
+    """Return a numeric attribute that stood beside a categorical one as numbers again."""
+    return values if any(map(is_categorical, values.T)) else values.astype(np.float64)

@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import lsq_linear, nnls
 
-from ..constraints import AllowedSet
-from ..kernels import KernelDesign
+from ..constraints import FineConstraint
+from ._bound import Bound
 from ._model import LeastDistance, Solution, SolverSession
 
-__all__ = ["SquaredLoss", "nearest_coefficients"]
+__all__ = ["SquaredLoss", "nearest_coefficients", "squared_loss", "weighted_mean"]
 
 
 def nearest_coefficients(problem: LeastDistance) -> np.ndarray:
@@ -72,12 +72,8 @@ class SquaredLoss:
 
     Parameters
     ----------
-    design : KernelDesign
-        Kernel on the rows of positive weight.
-    allowed : AllowedSet
-        The constraint.
-    radius, bounds : float, ndarray of shape (k,) or None
-        The same in raw coefficients: radius of a ball, or half widths of a box.
+    bound : Bound
+        A coarse or fine constraint on the rows of positive weight.
     y : ndarray of shape (n,)
         Original targets.
     weight : ndarray of shape (n,)
@@ -88,32 +84,30 @@ class SquaredLoss:
 
     def __init__(
         self,
-        design: KernelDesign,
-        allowed: AllowedSet,
-        radius: float | None,
-        bounds: np.ndarray | None,
+        bound: Bound,
         *,
         y: np.ndarray,
         weight: np.ndarray,
         session: SolverSession,
     ) -> None:
-        self.design = design
-        self.allowed = allowed
-        self.radius = radius
-        self.bounds = bounds
+        self.design = bound.design
+        self.allowed = bound.allowed
+        is_box = isinstance(bound.constraint, FineConstraint)
+        self.radius = None if is_box else bound.threshold
+        self.bounds = bound.constraint.bounds(bound.kernel) if is_box else None
         self.y = y
         self.weight = weight
         self.session = session
-        self.matrix = design.fitted.R_ @ design.fitted.basis.from_raw
+        self.matrix = bound.kernel.R_ @ bound.kernel.basis.from_raw
         # Made now, so that the first solve computes by the same products as every later one.
-        self.q = design.orthonormal
+        self.q = bound.design.orthonormal
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
         t, total = weighted_mean(self.y, p, target_weight)
         z, move, solver = self.project(t)
         kernel = self.design.fitted
-        objective = self.loss(z, p, target_weight)
+        objective = squared_loss(z, self.y, p, target_weight, self.weight)
         return Solution(
             z=z,
             objective=objective,
@@ -132,16 +126,28 @@ class SquaredLoss:
         point, standardized = self.design.solve(t)
         if self.allowed.violation(self.allowed.rows @ standardized) == 0.0:
             return t.copy(), np.zeros(len(point)), "exact"
-        problem = LeastDistance(self.matrix, point, self.radius, self.bounds)
-        a, solver = self.session.solve_distance(problem)
-        move = self.matrix @ a - point
+        nearest, solver = self.nearest(point)
+        move = nearest - point
         return t + self.q @ move, move, solver
 
-    def loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
-        """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""
-        if p is None:
-            return float(self.weight @ (z - self.y) ** 2)
-        return float(self.weight @ ((z - p) ** 2 + target_weight * (z - self.y) ** 2))
+    def nearest(self, point: np.ndarray) -> tuple[np.ndarray, str]:
+        """Return the allowed orthonormal coordinates nearest to given ones, and the solver."""
+        problem = LeastDistance(self.matrix, point, self.radius, self.bounds)
+        a, solver = self.session.solve_distance(problem)
+        return self.matrix @ a, solver
+
+
+def squared_loss(
+    z: np.ndarray,
+    y: np.ndarray,
+    p: np.ndarray | None,
+    target_weight: float,
+    weight: np.ndarray,
+) -> float:
+    """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""
+    if p is None:
+        return float(weight @ (z - y) ** 2)
+    return float(weight @ ((z - p) ** 2 + target_weight * (z - y) ** 2))
 
 
 def weighted_mean(

@@ -16,7 +16,7 @@ from itertools import chain, combinations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..constraints import AllowedSet
+from ._bound import AllowedProduct
 
 __all__ = ["Rounding"]
 
@@ -40,7 +40,7 @@ class Rounding:
         Rows of every group.
     effects : ndarray of shape (r, g)
         What a one adds to v.
-    allowed : AllowedSet
+    allowed : AllowedProduct
         The set in which v has to be.
     pool : ndarray of int
         Groups that may take a step, those with the smallest reduced cost first.
@@ -52,7 +52,7 @@ class Rounding:
         cost: np.ndarray,
         size: np.ndarray,
         effects: np.ndarray,
-        allowed: AllowedSet,
+        allowed: AllowedProduct,
         pool: np.ndarray,
     ) -> None:
         self.counts = np.rint(relaxed)
@@ -73,7 +73,7 @@ class Rounding:
         pairs = np.column_stack(np.triu_indices(self.none + 1, k=1))
         pairs = np.vstack([pairs, [[self.none, self.none]]])
         v = self.v[:, None] + self.moves[:, pairs[:, 0]] + self.moves[:, pairs[:, 1]]
-        return self._cheapest(pairs[_inside(v, self.allowed)])
+        return self._cheapest(pairs[self.allowed.contains(v)])
 
     def into_box(
         self, centre: np.ndarray, half_widths: np.ndarray, prices: tuple[float, float] | None
@@ -138,10 +138,3 @@ def _step_sets(none: int) -> np.ndarray:
         ],
         dtype=int,
     ).reshape(-1, longest)
-
-
-def _inside(v: np.ndarray, allowed: AllowedSet) -> np.ndarray:
-    """Tell for every column of v whether it is in the set."""
-    if allowed.bounds is None:
-        return np.abs(v).sum(axis=0) <= (allowed.radius or 0.0)
-    return (np.abs(v) <= allowed.bounds[:, None]).all(axis=0)
