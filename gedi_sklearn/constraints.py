@@ -11,7 +11,7 @@ its linear rows, its membership, its violation and its support function.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -68,15 +68,6 @@ class AllowedSet:
             return np.abs(v).sum(axis=0) <= self.radius
         assert self.bounds is not None  # it has one of the two
         return (np.abs(v) <= self.bounds[:, None]).all(axis=0)
-
-    def shrunk(self, margins: np.ndarray) -> AllowedSet:
-        """Return the set whose members may move by `margins` (r,) and stay in this one.
-
-        Where the margin exceeds the set, what is left is its centre.
-        """
-        if self.radius is not None:
-            return replace(self, radius=max(0.0, self.radius - float(margins.sum())))
-        return replace(self, bounds=np.maximum(0.0, self.bounds - margins))
 
     def support(self, direction: np.ndarray) -> float:
         """Return max over the set of direction·v, the support function."""

@@ -39,8 +39,11 @@ _CORE_SIZES = (600, 1500)
 _ROUNDING_POOL = 300
 # Fewer groups than this are solved by an integer model faster than by a search for many steps.
 _SEARCHED_GROUPS = 100
-# Margins to round from, in mean effects of a row; each gives another starting point.
-_ROUNDING_MARGINS = (0, 1, 2)
+# Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
+# not whole, the groups of small effects: what is left to round is small then too. Where all that
+# leads nowhere, so many tolerances may be lost.
+_ROUNDING_SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.25)
+_WIDENING = 30
 # Seconds to look for the slack that would have a solution.
 _SLACK_SECONDS = 10.0
 # A count further than this from an integer is not one.
@@ -223,7 +226,6 @@ class BinaryTargets:
         groups: Groups,
         core: np.ndarray,
         fixed: np.ndarray,
-        allowed: AllowedProduct | None = None,
     ) -> LinearModel:
         r"""Return the integer model of the core, given the counts of the fixed groups.
 
@@ -233,12 +235,11 @@ class BinaryTargets:
                             A x + f = q(v⁺ − v⁻),  Σ(v⁺ + v⁻) ≤ 1       (ball)
                             1 ≤ Σ x + ones ≤ n − 1                      (both classes stay)
         """
-        allowed = self.allowed if allowed is None else allowed
         scale = row_scale(groups.effects)
         shift = groups.effects @ fixed / scale
         lower, upper = -shift, -shift.copy()
         balls = []
-        for part, own in allowed.split(np.arange(len(scale))):
+        for part, own in self.allowed.split(np.arange(len(scale))):
             if part.bounds is None:
                 balls.append((own, part.radius or 0.0))
             else:
@@ -363,25 +364,34 @@ class BinaryTargets:
         tolerance: float,
     ) -> _Counts | None:
         """Return the relaxation rounded into the constraint, as near as a few steps lead."""
-        margin = np.abs(groups.effects[:, pool]).mean(axis=1)
+        reduced = groups.cost - multipliers @ groups.effects
+        reach = np.abs(groups.effects[:, pool] * multipliers[:, None]).sum(axis=0)
+        by_reach = np.argsort(np.argsort(reach, kind="stable"), kind="stable")
         best: _Counts | None = None
-        for margins in _ROUNDING_MARGINS:
-            if margins:
-                # Start from the optimum of a smaller set: rounding then misses the set by less.
-                relaxed = self._relax_pool(groups, relaxed, pool, margins * margin)
+        attempts = [*((share, 1) for share in _ROUNDING_SHARES), (1.0, _WIDENING)]
+        for share, widening in attempts:
+            if widening > 1 and best is not None:
+                break
+            nearby = pool[by_reach < share * len(pool)]
+            base = relaxed if share == 1 else self._relax_pool(groups, relaxed, nearby)
+            if base is None:
+                continue
             rounding = Rounding(
-                relaxed, groups.cost, groups.size, groups.effects, self.allowed, pool
+                base, groups.cost, groups.size, groups.effects, self.allowed, nearby
             )
-            near = self._box(groups.effects @ relaxed, margin, multipliers, tolerance)
-            fixed = float(groups.cost @ rounding.counts)
-            good = (bound - fixed, bound + tolerance - fixed)
-            # Two steps; more steps to a gap that is good enough; more steps at any price.
-            attempts = [rounding.by_pairs]
-            if near is not None and groups.n >= _SEARCHED_GROUPS:
-                attempts.append(partial(rounding.into_box, *near, good))
-                attempts.append(partial(rounding.into_box, *near, None))
-            for attempt in attempts[: 2 if best is not None else 3]:
-                counts = attempt()
+            searches = [rounding.by_pairs]
+            if tolerance and groups.n >= _SEARCHED_GROUPS:
+                searches.append(
+                    partial(
+                        rounding.near_optimum,
+                        multipliers,
+                        reduced,
+                        bound + tolerance,
+                        widening * tolerance,
+                    )
+                )
+            for search in searches:
+                counts = search()
                 if counts is not None and 1 <= counts.sum() <= len(self.y) - 1:
                     found = self._accept(groups, counts, bound, "gap", multipliers, groups.n)
                     best = found if best is None or found.objective < best.objective else best
@@ -389,41 +399,15 @@ class BinaryTargets:
                     return best
         return best
 
-    def _box(
-        self, v: np.ndarray, margin: np.ndarray, multipliers: np.ndarray, tolerance: float
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return centre and half widths of a box in the set in which a small gap is likely.
-
-        For a ball: one that touches the boundary at the relaxed v, so small that v anywhere in it
-        costs half of the tolerance.
-        """
-        if not tolerance:
-            return None
-        worth = float(np.abs(multipliers @ v))
-        share = min(0.5, 0.5 * tolerance / worth) if worth else 0.0
-        centres, half_widths = [], []
-        for part, own in self.allowed.split(np.arange(len(v))):
-            if part.bounds is not None:
-                centres.append(np.zeros(len(own)))
-                half_widths.append(part.bounds)
-                continue
-            radius = float(part.radius or 0.0)
-            if not worth or not np.isfinite(radius):
-                return None
-            centres.append((1 - share) * v[own])
-            half_widths.append(share * radius * margin[own] / margin[own].sum())
-        return np.concatenate(centres), np.concatenate(half_widths)
-
     def _relax_pool(
-        self, groups: Groups, relaxed: np.ndarray, pool: np.ndarray, margins: np.ndarray
-    ) -> np.ndarray:
-        """Return the relaxation in a smaller set, if moving the pool alone leads there."""
+        self, groups: Groups, relaxed: np.ndarray, pool: np.ndarray
+    ) -> np.ndarray | None:
+        """Return the relaxation with all groups but those of the pool rounded, if there is one."""
         fixed = np.rint(relaxed)
         fixed[pool] = 0
-        model = self._model(groups, pool, fixed, self.allowed.shrunk(margins))
-        solved = solve_continuous(model)
+        solved = solve_continuous(self._model(groups, pool, fixed))
         if solved is None:
-            return relaxed
+            return None
         fixed[pool] = solved[0][: len(pool)]
         return fixed
 

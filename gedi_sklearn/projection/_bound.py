@@ -156,10 +156,6 @@ class AllowedProduct:
         """Tell for every column of v (r, m) whether it is in all sets, shape (m,)."""
         return np.logical_and.reduce([part.contains(own) for part, own in self.split(v)])
 
-    def shrunk(self, margins: np.ndarray) -> AllowedProduct:
-        """Return the product whose members may move by `margins` (r,) and stay in this one."""
-        return AllowedProduct(tuple(part.shrunk(own) for part, own in self.split(margins)))
-
     def slack_units(self) -> np.ndarray:
         """Return what a slack of 1 allows a forbidden row, 0 for the other rows; shape (r,)."""
         return np.concatenate(

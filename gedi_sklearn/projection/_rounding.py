@@ -4,8 +4,9 @@ A basic solution of the relaxation is fractional in as many groups as there are 
 Rounding these moves v by about the effect of a row, and so do single steps in the groups whose
 reduced cost is nearly 0, at nearly no cost. Two such steps hit an allowed set that is wide
 against the effect of one row. Where forbidden directions leave a narrow box, or where v must end
-close to the boundary for a small gap, up to eight steps are searched: a tree of all small sets of
-steps answers which of them completes another one.
+close to the boundary for a small gap, up to six steps are searched, any two of about 10⁴ small
+sets: a tree of all their effects answers which of them completes another one. What counts are
+only the directions in which leaving the relaxed v costs something.
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.spatial import cKDTree
 
+from ..constraints import AllowedSet
 from ._bound import AllowedProduct
 
 __all__ = ["Rounding"]
 
 # Sets of steps of which any two are combined: all sets of so many of the first moves. About 10⁸
-# sets of up to eight steps, in half a second.
-_COMBINED = {2: 100, 3: 40, 4: 26}
-# Sets whose complements are looked up at once, cheapest first.
-_QUERIES = 200
+# sets of up to six steps, in a tenth of a second.
+_COMBINED = {1: 300, 2: 150, 3: 30}
+# Sets whose complements are looked up at once, cheapest first: few at first, then ever more.
+_FIRST_BATCH = 16
+# Complements to look at before giving up.
+_MOST_CANDIDATES = 2**21
 
 
 class Rounding:
@@ -56,13 +61,17 @@ class Rounding:
         pool: np.ndarray,
     ) -> None:
         self.counts = np.rint(relaxed)
+        self.cost = cost
         self.allowed = allowed
         group = np.repeat(pool, 2)
         step = np.tile([1.0, -1.0], len(pool))
         up = step > 0
         possible = np.where(up, self.counts[group] < size[group], self.counts[group] > 0)
+        group, step = group[possible], step[possible]
+        # Groups of the same effects can stand in for each other: the nearest of each goes first.
+        order = np.argsort(_occurrence(effects[:, group] * step), kind="stable")
         # The last move is none at all, so that a pair can be a single step or standing still.
-        self.group, self.step = np.r_[group[possible], 0], np.r_[step[possible], 0.0]
+        self.group, self.step = np.r_[group[order], 0], np.r_[step[order], 0.0]
         self.none = len(self.group) - 1
         self.moves = effects[:, self.group] * self.step
         self.price = cost[self.group] * self.step
@@ -75,43 +84,57 @@ class Rounding:
         v = self.v[:, None] + self.moves[:, pairs[:, 0]] + self.moves[:, pairs[:, 1]]
         return self._cheapest(pairs[self.allowed.contains(v)])
 
-    def into_box(
-        self, centre: np.ndarray, half_widths: np.ndarray, prices: tuple[float, float] | None
+    def near_optimum(
+        self, multipliers: np.ndarray, reduced: np.ndarray, limit: float, tolerance: float
     ) -> np.ndarray | None:
-        """Return the cheapest counts within eight steps that bring v into a box.
+        """Return counts within six steps that are allowed, of cost below a limit if any are seen.
 
         Parameters
         ----------
-        centre, half_widths : ndarray of shape (r,)
-            The box.
-        prices : tuple of (float, float) or None
-            Range in which the steps' price has to be; None for any.
+        multipliers : ndarray of shape (r,)
+            Multipliers of v in the relaxation.
+        reduced : ndarray of shape (g,)
+            Reduced cost of a one.
+        limit : float
+            Cost to be content with.
+        tolerance : float
+            How much above the relaxation's bound the cost may be, which is where to look.
 
         Returns
         -------
         ndarray of shape (g,) or None
         """
+        transform, centre, half_widths = _near_optimal_box(self.allowed, -multipliers, tolerance)
+        half_widths = np.maximum(half_widths, np.finfo(float).tiny)
+        moves = (transform @ self.moves) / half_widths[:, None]
+        wanted = (centre - transform @ self.v) / half_widths
+        detour = np.abs(reduced[self.group])
+        detour[self.none] = 0
         sets = _step_sets(self.none)
-        sets = sets[np.argsort(np.abs(self.price[sets].sum(axis=1)))]
-        moves, wanted, unit = self.moves, centre - self.v, half_widths
-        if prices is not None:
-            # The price is one more coordinate of a step, and its range one more side of the box.
-            low, high = prices
-            moves = np.vstack([moves, self.price])
-            wanted, unit = np.r_[wanted, (low + high) / 2], np.r_[unit, (high - low) / 2]
-        unit = np.where(unit > 0, unit, np.finfo(float).tiny)
-        points = (moves / unit[:, None])[:, sets].sum(axis=2).T
+        price = detour[sets].sum(axis=1)
+        order = np.argsort(price, kind="stable")
+        sets = sets[order[price[order] <= tolerance]]
+        points = moves[:, sets].sum(axis=2).T
         tree = cKDTree(points)
-        for start in range(0, len(sets), _QUERIES):
-            rows = np.arange(start, min(start + _QUERIES, len(sets)))
+        best, best_cost = None, np.inf
+        start, batch, seen = 0, _FIRST_BATCH, 0
+        while start < len(sets) and seen < _MOST_CANDIDATES:
+            rows = np.arange(start, min(start + batch, len(sets)))
             # A hair inside the box, so that rounding in these units does not end outside of it.
-            found = tree.query_ball_point(wanted / unit - points[rows], r=1 - 1e-9, p=np.inf)
+            found = tree.query_ball_point(wanted - points[rows], r=1 - 1e-9, p=np.inf)
             lengths = np.fromiter(map(len, found), dtype=int, count=len(found))
             other = np.fromiter(chain.from_iterable(found), dtype=int, count=int(lengths.sum()))
-            counts = self._cheapest(np.hstack([sets[np.repeat(rows, lengths)], sets[other]]))
-            if counts is not None:
-                return counts
-        return None
+            pairs = np.hstack([sets[np.repeat(rows, lengths)], sets[other]])
+            v = self.v[:, None] + self.moves[:, pairs].sum(axis=2)
+            counts = self._cheapest(pairs[self.allowed.contains(v)])
+            if counts is not None and self.cost @ counts < best_cost:
+                best, best_cost = counts, float(self.cost @ counts)
+                if best_cost <= limit:
+                    break
+            start, seen = start + batch, seen + len(other)
+            if len(other) < _MOST_CANDIDATES // 16:
+                batch *= 2
+        return best
 
     def _cheapest(self, sets: np.ndarray) -> np.ndarray | None:
         """Take the steps of the cheapest set in which no group takes two."""
@@ -138,3 +161,52 @@ def _step_sets(none: int) -> np.ndarray:
         ],
         dtype=int,
     ).reshape(-1, longest)
+
+
+def _occurrence(columns: np.ndarray) -> np.ndarray:
+    """Return for every column how many equal ones come before it."""
+    label = np.unique(columns, axis=1, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(label, kind="stable")
+    first = np.r_[True, np.diff(label[order]) != 0]
+    position = np.arange(len(label))
+    occurrence = np.empty(len(label), dtype=int)
+    occurrence[order] = position - np.maximum.accumulate(np.where(first, position, 0))
+    return occurrence
+
+
+def _near_optimal_box(
+    allowed: AllowedProduct, direction: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return T, c and h with |T v − c| ≤ h wherever σ(d) − d'v ≤ tolerance in the sets.
+
+    σ is the sets' support function and d the direction in which the relaxed v is farthest.
+    """
+    parts = [_box_of_part(part, own, tolerance) for part, own in allowed.split(direction)]
+    transforms, centres, half_widths = zip(*parts, strict=True)
+    return block_diag(*transforms), np.concatenate(centres), np.concatenate(half_widths)
+
+
+def _box_of_part(
+    allowed: AllowedSet, direction: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return T, c and h of one set."""
+    size, sign = np.abs(direction), np.sign(direction)
+    largest = float(size.max(initial=0.0))
+    if allowed.bounds is not None:
+        # At the corner that d names, each coordinate within tolerance / |d_j| of its side.
+        depth = tolerance / np.maximum(size, np.finfo(float).tiny)
+        half = np.minimum(depth / 2, allowed.bounds)
+        return np.eye(len(size)), sign * (allowed.bounds - half), half
+    radius = float(allowed.radius or 0.0)
+    if not largest:
+        return np.eye(len(size)), np.zeros(len(size)), np.full(len(size), radius)
+    # On the face of the ball that d names, and each coordinate that is 0 there near 0.
+    off_face = size < largest * (1 - 1e-9)
+    on_face = np.where(off_face, 0.0, sign)
+    half_depth = min(tolerance / largest, radius) / 2
+    near_zero = np.minimum(tolerance / (largest - size[off_face]), radius)
+    return (
+        np.vstack([np.eye(len(size))[off_face], on_face]),
+        np.r_[np.zeros(off_face.sum()), radius - half_depth],
+        np.r_[near_zero, half_depth],
+    )
