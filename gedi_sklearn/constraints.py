@@ -72,9 +72,10 @@ class AllowedSet:
     def support(self, direction: np.ndarray) -> float:
         """Return max over the set of direction·v, the support function."""
         size = np.abs(direction)
-        if self.radius is not None:
-            return float(self.radius * size.max(initial=0.0))
-        return float(size @ self.bounds)
+        if self.radius is None:
+            return float(size @ self.bounds)
+        largest = float(size.max(initial=0.0))
+        return self.radius * largest if largest else 0.0  # the radius may be infinite
 
 
 class Constraint(BaseEstimator):

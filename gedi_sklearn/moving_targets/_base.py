@@ -155,7 +155,7 @@ class BaseMovingTargets(MetaEstimator):
         X : array-like of shape (n, p)
             What the inner estimator takes; it is passed on untouched.
         y : array-like of shape (n,)
-            Targets; a classifier takes two classes of any label type.
+            Targets; a classifier takes classes of any label type.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
             The protected attribute(s), matched to rows by position. None where
             `sensitive_columns` names them in X.

@@ -1,4 +1,4 @@
-"""Moving Targets for two classes."""
+"""Moving Targets for classes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import StrOptions, check_labels, check_numbers, check_sample_weight
 from ._base import BaseMovingTargets
-from ._learner import ClassifierLearner, Learner
+from ._learner import ClassifierLearner, Learner, align_columns
 
 
 def _inner_has(method: str) -> Any:
@@ -32,7 +32,8 @@ def _inner_has(method: str) -> Any:
 class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     r"""Classification under a bound on the generalized disparate impact of its labels.
 
-    Two classes of any label type; `classes_[1]` counts as 1. The constraint is met by the hard
+    Classes of any label type; of two, `classes_[1]` counts as 1, and of more, each one against the
+    rest satisfies the constraint. The constraint is met by the hard
     labels that the learner is fitted on, not by its probabilities.
 
     Parameters
@@ -72,9 +73,9 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         On which predictions the projection works; "train" takes those on the rows of the fit
         itself. Other values are not available yet.
     slack : float, default=1e-3
-        Share of the bound that a forbidden direction may keep; binary targets and "fine" only.
+        Share of the bound that a forbidden direction may keep; "fine" only.
     gap : float, default=5e-5
-        Relative optimality gap at which a solver may stop; binary targets only.
+        Relative optimality gap at which a solver may stop.
     target_bounds : None
         For real targets only.
     solver : {"auto", "gurobi", "highs"}, default="auto"
@@ -147,7 +148,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         predictions of the first fit violate the constraint.
     solver_ : str
         What solved the last projection: "exact", "gurobi", "highs", or "" for none.
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (K,)
         The labels.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
@@ -198,7 +199,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        # Where the attribute tells the classes apart, the constraint forbids to say which is which.
+        tags.classifier_tags.poor_score = True
         return tags
 
     def _default_estimator(self) -> Any:
@@ -210,11 +212,6 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         if labels.dtype.kind == "f":
             check_numbers(labels, "y")  # infinity is no label
         check_classification_targets(labels)
-        kind = type_of_target(labels, input_name="y")
-        if kind != "binary":
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}."
-            )
         self.classes_, codes = np.unique(labels, return_inverse=True)
         weight = check_sample_weight(sample_weight, len(codes))
         present = np.unique(codes if weight is None else codes[weight > 0])
@@ -234,7 +231,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
                 f"y_val holds {unknown.tolist()}, which are not among the classes of y, "
                 f"{self.classes_.tolist()}."
             )
-        return (labels == self.classes_[1]).astype(int)
+        return np.searchsorted(self.classes_, labels)
 
     def _resolve_loss(self) -> str:
         return "hamming" if self.loss == "auto" else self.loss
@@ -264,12 +261,13 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
 
         Returns
         -------
-        proba : ndarray of shape (n, 2)
+        proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)
         self._check_columns(X)
-        return self.estimator_.predict_proba(self._inner_X(X))
+        proba = self.estimator_.predict_proba(self._inner_X(X))
+        return align_columns(proba, self.estimator_.classes_, self.classes_)
 
     @available_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -282,7 +280,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
 
         Returns
         -------
-        log_proba : ndarray of shape (n, 2)
+        log_proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)

@@ -43,7 +43,7 @@ class History:
     master : Master
         Measures targets and predictions.
     y : ndarray of shape (n,)
-        Original targets, classes as 0 and 1.
+        Original targets, classes as 0…K − 1.
     weight : ndarray of shape (n,) or None
         Sample weights.
     loss : str
@@ -118,11 +118,14 @@ class History:
 
 def mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
     """Return the weighted mean loss of targets, labels or scores against y."""
-    distance = np.abs(values - y)
+    # Of a matrix of probabilities: the distance from certainty in a row's own class.
+    distance = np.abs(values - y) if values.ndim == 1 else 1 - values[np.arange(len(y)), y]
     if loss == "squared_error":
         losses = distance**2
     elif loss == "log_loss":
         losses = -np.log(np.clip(1 - distance, _CLIP, 1 - _CLIP))
+    elif loss == "hamming":
+        losses = np.minimum(distance, 1.0)
     else:
         losses = distance
     return float(np.average(losses, weights=weight))

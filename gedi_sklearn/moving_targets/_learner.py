@@ -25,9 +25,10 @@ class LearnerFit(NamedTuple):
     estimator : estimator
         The fitted clone.
     predictions : ndarray of shape (n,)
-        What `predict` says; classes as 0 and 1.
-    scores : ndarray of shape (n,)
-        What the master sees: the predictions, or probabilities of class 1.
+        What `predict` says; classes as 0…K − 1.
+    scores : ndarray of shape (n,) or (n, K)
+        What the master sees: the predictions, or probabilities of class 1, or of all of more
+        than two classes.
     seconds : float
         Wall time of fitting and predicting.
     """
@@ -50,6 +51,16 @@ class LearnerFit(NamedTuple):
                 UserWarning,
                 stacklevel=3,
             )
+        elif self.predictions.dtype.kind == "i":
+            lost = np.setdiff1d(y[counted], self.predictions[counted])
+            if lost.size:
+                warnings.warn(
+                    f"the fitted {type(self.estimator).__name__} predicts class(es) "
+                    f"{lost.tolist()} (of the encoded classes) for no training row, though y "
+                    "holds them. Raise `threshold`, or use select='best'.",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
 
 class Learner:
@@ -136,14 +147,14 @@ class Learner:
 
 
 class ClassifierLearner(Learner):
-    """A learner of two classes, which the projection knows as 0 and 1.
+    """A learner of classes, which the projection knows as 0…K − 1.
 
     Parameters
     ----------
     estimator, X, fit_params, rng, warm_start
         As for `Learner`.
-    classes : ndarray of shape (2,)
-        The labels of 0 and 1.
+    classes : ndarray of shape (K,)
+        The labels of 0…K − 1.
     response_method : {"auto", "predict", "predict_proba"}
         What the master sees.
     loss : {"hamming", "log_loss"}
@@ -170,15 +181,15 @@ class ClassifierLearner(Learner):
         self.loss = loss
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
-        """Return the labels of targets given as 0 and 1."""
+        """Return the labels of targets given as 0…K − 1."""
         return self.classes[targets]
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
-        """Return 1 where the second class is predicted, else 0."""
-        return (np.asarray(estimator.predict(X)).ravel() == self.classes[1]).astype(int)
+        """Return the predicted class, 0…K − 1."""
+        return np.searchsorted(self.classes, np.asarray(estimator.predict(X)).ravel())
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the second class, or the predictions.
+        """Return the probabilities, of the second of two classes or of all, or the predictions.
 
         Asked of the fitted clone: what an ensemble can do may show only after its fit.
         """
@@ -189,8 +200,9 @@ class ClassifierLearner(Learner):
                 "response_method='predict' or 'auto'."
             )
         if self.response_method != "predict" and available:
-            column = int(np.flatnonzero(estimator.classes_ == self.classes[1])[0])
-            return np.asarray(estimator.predict_proba(self.X), dtype=np.float64)[:, column]
+            proba = np.asarray(estimator.predict_proba(self.X), dtype=np.float64)
+            columns = align_columns(proba, estimator.classes_, self.classes)
+            return columns[:, 1] if len(self.classes) == 2 else columns
         if self.loss == "log_loss":
             raise ValueError(
                 "loss='log_loss' compares probabilities, but the projection would see labels: "
@@ -198,6 +210,15 @@ class ClassifierLearner(Learner):
                 "an inner estimator with predict_proba and response_method='auto'."
             )
         return predictions
+
+
+def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return probabilities with one column for each of `classes`, 0 for one that was not seen."""
+    if len(seen) == len(classes):
+        return proba
+    aligned = np.zeros((len(proba), len(classes)))
+    aligned[:, np.searchsorted(classes, seen)] = proba
+    return aligned
 
 
 def _set_seed(estimator: Any, seed: int) -> None:

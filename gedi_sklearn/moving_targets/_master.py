@@ -23,7 +23,7 @@ class Master:
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Original targets, classes as 0 and 1.
+        Original targets, classes as 0…K − 1.
     sensitive_features : ndarray of shape (n, m)
         The attribute.
     **options

@@ -52,9 +52,9 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         On which predictions the projection works; "train" takes those on the rows of the fit
         itself. Other values are not available yet.
     slack : float, default=1e-3
-        Share of the bound that a forbidden direction may keep; binary targets and "fine" only.
+        Share of the bound that a forbidden direction may keep; of no use here.
     gap : float, default=5e-5
-        Relative optimality gap at which a solver may stop; binary targets only.
+        Relative optimality gap at which a solver may stop; of no use here.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of the projected targets, None for no end: (0, None) keeps
         counts and rates valid. y must lie between them.
@@ -135,7 +135,7 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
 
     See Also
     --------
-    MovingTargetsClassifier : The same for two classes.
+    MovingTargetsClassifier : The same for classes.
     project_targets : One projection, without a learner.
 
     Notes

@@ -13,13 +13,13 @@ from ._master import Master
 class StopRule:
     """Stops once the targets have changed by no more than `tol` so many times in a row.
 
-    The change is ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖, weighted; for classes 0 and 1 its square is the
-    share of labels that changed, up to the variance of y.
+    The change is ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖, weighted. For classes ‖·‖² counts the labels that
+    changed, and the scale is the Gini impurity of y, halved: its variance, for 0 and 1.
 
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Original targets, classes as 0 and 1.
+        Original targets; integers are classes.
     weight : ndarray of shape (n,) or None
         Sample weights.
     tol : float or None
@@ -37,7 +37,8 @@ class StopRule:
         n_iter_no_change: int | None,
     ) -> None:
         self.weight = weight
-        self.scale = self._norm(y - np.average(y, weights=weight))
+        self.is_classes = y.dtype.kind in "iu"
+        self.scale = self._spread(y)
         self.active = tol is not None or n_iter_no_change is not None
         self.tol = tol or 0.0
         self.patience = n_iter_no_change or 1
@@ -46,13 +47,24 @@ class StopRule:
 
     def reached(self, targets: np.ndarray) -> bool:
         """Take the targets of an iteration, and tell whether it was the last."""
-        change = self._norm(targets - self.last)
+        difference = targets - self.last
+        change = self._norm(difference != 0 if self.is_classes else difference)
         self.last = targets
         self.unchanged = self.unchanged + 1 if change <= self.tol * self.scale else 0
         return self.active and self.unchanged >= self.patience
 
+    def _spread(self, y: np.ndarray) -> float:
+        if not self.is_classes:
+            return self._norm(y - np.average(y, weights=self.weight))
+        shares = np.bincount(y, weights=self.weight) / (
+            len(y) if self.weight is None else self.weight.sum()
+        )
+        return float(np.sqrt((1 - shares @ shares) / 2))
+
     def _norm(self, difference: np.ndarray) -> float:
-        return float(np.sqrt(np.average(difference**2, weights=self.weight)))
+        return float(
+            np.sqrt(np.average(np.square(difference, dtype=np.float64), weights=self.weight))
+        )
 
 
 class Kept(NamedTuple):

@@ -21,7 +21,7 @@ class ValidationData:
     X : array-like of shape (n, p)
         As the inner estimator takes it.
     y : ndarray of shape (n,)
-        Targets, classes as 0 and 1.
+        Targets, classes as 0…K − 1.
     gedi : callable
         Measures numbers (n,) in the units of the training rows' kernel.
     """

@@ -26,11 +26,11 @@ from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitErro
 from ._bound import VIOLATION_TOLERANCE, AllowedProduct, Bound
 from ._groups import Groups, costs, mix_ranges, row_effects, row_scale
 from ._highs import solve_continuous
-from ._model import LinearModel, Outcome, Solution, SolverSession
+from ._model import LIMITS, LinearModel, Outcome, Solution, SolverSession
 from ._relaxation import solve_relaxation
 from ._rounding import Rounding
 
-__all__ = ["BinaryTargets"]
+__all__ = ["BinaryTargets", "as_integers", "with_interior"]
 
 # Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
 # core of the last size still solves in a second or two.
@@ -48,7 +48,6 @@ _WIDENING = 30
 _SLACK_SECONDS = 10.0
 # A count further than this from an integer is not one.
 _INTEGRALITY = 1e-3
-_LIMITS = {"time_limit", "work_limit", "node_limit", "interrupted"}
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class BinaryTargets:
         description: dict[str, Any],
     ) -> None:
         self.constraints = constraints
-        self.allowed = AllowedProduct(tuple(_with_interior(own.allowed) for own in constraints))
+        self.allowed = AllowedProduct(tuple(with_interior(own.allowed) for own in constraints))
         self.y = y
         # Solvers' tolerances are absolute: weights of mean 1, costs of at most 1.
         self.mean_weight = float(weight.mean())
@@ -294,7 +293,7 @@ class BinaryTargets:
             model = self._model(groups, core, counts)
             outcome = self._solve_model(model, tolerance, self._start(groups, best, core), deadline)
             if outcome.x is not None:
-                counts[core] = self._integers(outcome.x[: len(core)])
+                counts[core] = as_integers(outcome.x[: len(core)], self.session.name)
                 # A better solution is in the core, or differs from the relaxation outside of it.
                 elsewhere = lower_bound + float(reduced[rest].min(initial=np.inf))
                 bound = max(lower_bound, min(outcome.bound + fixed_cost, elsewhere))
@@ -302,7 +301,7 @@ class BinaryTargets:
                     groups, counts, bound, outcome.status, multipliers, len(model.cost)
                 )
                 best = found if best is None else found.or_else(best)
-            if outcome.status in _LIMITS:
+            if outcome.status in LIMITS:
                 if best is None:
                     raise SolverLimitError.from_limit(
                         solver=self.session.name, status=outcome.status, **self.description
@@ -438,14 +437,6 @@ class BinaryTargets:
         left = None if deadline is None else max(deadline - time.monotonic(), 0.01)
         return self.session.solve_linear(model, gap=gap, start=start, time_limit=left)
 
-    def _integers(self, x: np.ndarray) -> np.ndarray:
-        """Round counts, and refuse what is not near an integer."""
-        counts = np.rint(x)
-        worst = float(np.abs(x - counts).max(initial=0.0))
-        if worst > _INTEGRALITY:
-            raise SolverError.from_not_integral(self.session.name, worst)
-        return counts
-
     def _check(self, groups: Groups, counts: np.ndarray) -> None:
         """Refuse rounded counts that miss the constraint or leave a class empty."""
         if (counts < 0).any() or (counts > groups.size).any():
@@ -457,7 +448,16 @@ class BinaryTargets:
             raise SolverError.from_status(self.session.name, "a class without rows")
 
 
-def _with_interior(allowed: AllowedSet) -> AllowedSet:
+def as_integers(x: np.ndarray, solver: str) -> np.ndarray:
+    """Round a solver's counts, and refuse what is not near an integer."""
+    counts = np.rint(x)
+    worst = float(np.abs(x - counts).max(initial=0.0))
+    if worst > _INTEGRALITY:
+        raise SolverError.from_not_integral(solver, worst)
+    return counts
+
+
+def with_interior(allowed: AllowedSet) -> AllowedSet:
     """Give the ball of radius 0 the width of the tolerance: integers need an interior."""
     if allowed.radius != 0:
         return allowed

@@ -37,6 +37,8 @@ class Bound:
         What the targets may depend on.
     integral : bool
         Whether targets are 0 or 1.
+    target : str, default="y"
+        What an error calls the targets.
 
     Attributes
     ----------
@@ -66,6 +68,7 @@ class Bound:
         weight: np.ndarray | None,
         covariates: np.ndarray | None,
         integral: bool,
+        target: str = "y",
     ) -> None:
         self.integral = integral
         self.design = constraint.fit_design(values, weight)
@@ -75,9 +78,9 @@ class Bound:
         self._disparity = constraint.reference(self.design, values, y, integral=integral)
         if constraint.relative and self._disparity == 0:
             raise ValueError(
-                "relative=True makes threshold a share of the indicator of y, which is 0 (no "
-                "dependence on sensitive_features at that degree). Pass an absolute threshold: "
-                "relative=False."
+                f"relative=True makes threshold a share of the indicator of {target}, which is 0 "
+                "(no dependence on sensitive_features at that degree). Pass an absolute "
+                "threshold: relative=False."
             )
         self.reference = self._disparity if constraint.relative else 1.0
         self._deviation = self.design.deviation(y)
@@ -108,6 +111,10 @@ class Bound:
         # What rounding leaves in v, for targets of size 1.
         rows = self.allowed.rows @ self.kernel.R_inverse
         self._rounding = 10 * float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
+
+    def coefficients(self, z: np.ndarray) -> np.ndarray:
+        """Return α̃ of targets, shape (k,)."""
+        return self.design.coefficients(z)
 
     def indicator(self, z: np.ndarray) -> float:
         """Return the bounded indicator of targets."""
@@ -166,14 +173,14 @@ class AllowedProduct:
         )
 
 
-def describe(bounds: Sequence[Bound]) -> dict[str, Any]:
+def describe(bounds: Sequence[Any]) -> dict[str, Any]:
     """Return what an error says about the problem."""
-    slacks = [getattr(bound.constraint, "slack", 0.0) for bound in bounds]
+    listed = [own for bound in bounds for own in getattr(bound, "classes", [bound])]
     thresholds = [bound.threshold for bound in bounds]
     return {
-        "constraint": " and the ".join(bound.constraint.name for bound in bounds),
+        "constraint": " and the ".join(dict.fromkeys(own.constraint.name for own in listed)),
         "n_rows": bounds[0].design.n_rows,
         "n_columns": sum(bound.kernel.n_columns for bound in bounds),
         "threshold": thresholds[0] if len(bounds) == 1 else thresholds,
-        "slack": max(slacks),
+        "slack": max(getattr(own.constraint, "slack", 0.0) for own in listed),
     }

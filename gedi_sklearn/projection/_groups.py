@@ -10,10 +10,10 @@ from scipy.linalg import solve_triangular
 from ..constraints import AllowedSet
 from ..kernels import KernelDesign
 
-__all__ = ["Groups", "costs", "mix_ranges", "row_effects", "row_scale"]
+__all__ = ["LOG_LOSS_MARGIN", "Groups", "costs", "mix_ranges", "row_effects", "row_scale"]
 
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
-_PROBABILITY_MARGIN = 1e-3
+LOG_LOSS_MARGIN = 1e-3
 # Ranges (quantiles) of the effect on a row of v whose nearest groups take turns at the front of
 # the core, and how many turns.
 _EFFECT_RANGES = 8
@@ -47,7 +47,7 @@ def costs(
             difference += factor * (1 - 2 * probability)
             at_zero += factor * probability
         else:
-            clipped = np.clip(probability, _PROBABILITY_MARGIN, 1 - _PROBABILITY_MARGIN)
+            clipped = np.clip(probability, LOG_LOSS_MARGIN, 1 - LOG_LOSS_MARGIN)
             difference += factor * (np.log1p(-clipped) - np.log(clipped))
             at_zero -= factor * np.log1p(-clipped)
     return difference, at_zero

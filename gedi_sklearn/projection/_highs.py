@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, OptimizeWarning, linprog, milp
 
 from ..exceptions import SolverError
@@ -151,11 +152,12 @@ def solve_continuous(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None
     """
     equal = model.lower == model.upper
     above, below = ~equal & np.isfinite(model.upper), ~equal & np.isfinite(model.lower)
+    stack = sp.vstack if sp.issparse(model.matrix) else np.vstack
     with warnings.catch_warnings():
         warnings.simplefilter("error", OptimizeWarning)
         result = linprog(
             model.cost,
-            A_ub=np.vstack([model.matrix[above], -model.matrix[below]]),
+            A_ub=stack([model.matrix[above], -model.matrix[below]]),
             b_ub=np.r_[model.upper[above], -model.lower[below]],
             A_eq=model.matrix[equal],
             b_eq=model.upper[equal],

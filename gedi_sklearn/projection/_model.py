@@ -7,7 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["LeastDistance", "LinearModel", "Outcome", "Solution", "SolverSession"]
+__all__ = ["LIMITS", "LeastDistance", "LinearModel", "Outcome", "Solution", "SolverSession"]
+
+# Statuses of a solver that was stopped before it was done.
+LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class LinearModel:
     ----------
     cost : ndarray of shape (p,)
         c.
-    matrix : ndarray of shape (m, p)
+    matrix : ndarray or sparse array of shape (m, p)
         A, every row scaled to a largest entry of 1.
     lower, upper : ndarray of shape (m,)
         Range of every row.

@@ -123,7 +123,7 @@ def projection_path(
             is_coarse = projection.get("constraint", "coarse") == "coarse"
             free = problem.at(np.inf if is_coarse else everything).solve(y_pred, target_weight)
             # Whole rows hardly ever cancel exactly: a path of two classes stops short of 0.
-            shares = _DEFAULT_SHARES[:-2] if problem.is_binary else _DEFAULT_SHARES
+            shares = _DEFAULT_SHARES[:-2] if problem.is_classification else _DEFAULT_SHARES
             thresholds = np.abs(free.coefficients).sum() / problem.reference_ * shares
         steps = list(thresholds)
         if not steps:

@@ -53,9 +53,11 @@ def project_targets(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Original targets: real numbers, or two classes of any label.
+        Original targets: real numbers, or classes of any label. For more than two, every
+        class's 0/1 column, one against the rest, satisfies the constraint.
     y_pred : array-like of shape (n,), default=None
-        Predictions ŷ: real values; labels or probabilities of the second class.
+        Predictions ŷ: real values; labels or probabilities, of the second of two classes or of
+        all, shape (n, K).
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute(s), numbers or categories.
     constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
@@ -74,7 +76,8 @@ def project_targets(
     target_weight : float, default=1.0
         Weight w of the original targets beside predictions.
     loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}, default="auto"
-        Distance L between targets. "auto" is "hamming" for two classes, else "squared_error".
+        Distance L between targets. "auto" is "hamming" for two classes and for text, else
+        "squared_error".
     slack : float, default=1e-3
         What a forbidden direction may keep, for two classes and fine constraints.
     gap : float, default=5e-5

@@ -30,12 +30,14 @@ from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
 from ._bound import Bound, describe
 from ._bounded import BoundedSquaredLoss
+from ._classwise import ClasswiseBound
 from ._group_means import GroupSquaredLoss
+from ._multiclass import MultiClassTargets
 from ._real import SquaredLoss
 from ._result import ProjectionResult
 from ._session import open_session
 from ._several import SeveralSquaredLoss
-from ._targets import BINARY_LOSSES, Targets, check_bounds
+from ._targets import CLASS_LOSSES, Targets, check_bounds
 
 __all__ = ["PROJECTION_CONSTRAINTS", "Projection"]
 
@@ -133,7 +135,8 @@ class Projection:
     Parameters
     ----------
     y : array-like of shape (n,)
-        Original targets: real numbers, or two classes of any label.
+        Original targets: real numbers, or classes of any label. For more than two, every
+        class's 0/1 column, one against the rest, satisfies the constraint.
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute(s), numbers or categories.
     constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
@@ -148,7 +151,8 @@ class Projection:
     relative : bool or int, default=True
         Whether the bound is a share of the indicator of `y` (of degree 1, or of the given one).
     loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}, default="auto"
-        Distance between targets. "auto" is "hamming" for two classes, else "squared_error".
+        Distance between targets. "auto" is "hamming" for two classes and for text, else
+        "squared_error".
     slack : float, default=1e-3
         What a forbidden direction may keep, for two classes and fine constraints.
     gap : float, default=5e-5
@@ -263,15 +267,12 @@ class Projection:
             if self._is_list
             else [build_constraint(constraint, **carried)]
         )
+        rows: dict[str, Any] = {
+            "weight": None if weight is None else self._weight,
+            "covariates": None if covariates is None else covariates[self._rows],
+        }
         self._constraints = [
-            Bound(
-                own,
-                attribute[self._rows],
-                self._targets.y[self._rows],
-                weight=None if weight is None else self._weight,
-                covariates=None if covariates is None else covariates[self._rows],
-                integral=self.is_binary,
-            )
+            self._bound(own, attribute[self._rows], **rows)
             for own, attribute in zip(built, attributes, strict=True)
         ]
         self.gap = gap
@@ -282,6 +283,18 @@ class Projection:
         self._tie_order = rng.permutation(len(self._weight))
         self._session = open_session(solver, solver_params, seed, verbose > 1)
         self._problem = self._make_problem()
+
+    def _bound(self, constraint: Constraint, values: np.ndarray, **rows: Any) -> Any:
+        """Return a constraint on the rows: one, or for more than two classes one for each."""
+        y, n_classes = self._targets.y[self._rows], self._targets.n_classes
+        if n_classes <= 2:
+            return Bound(constraint, values, y, integral=self.is_classification, **rows)
+        if self._is_list:
+            raise ValueError(
+                f"a list of constraints needs real targets or two classes; y has {n_classes}. "
+                "Pass a single constraint; on several attributes it bounds their joint kernel."
+            )
+        return ClasswiseBound(constraint, values, y, n_classes=n_classes, **rows)
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
         """Return the attribute(s) of each constraint, every one of shape (n, m)."""
@@ -325,9 +338,9 @@ class Projection:
         self._session.close()
 
     @property
-    def is_binary(self) -> bool:
-        """Whether the targets are two classes."""
-        return self.loss in BINARY_LOSSES
+    def is_classification(self) -> bool:
+        """Whether the targets are classes."""
+        return self.loss in CLASS_LOSSES
 
     def at(self, threshold: Any) -> Projection:
         """Return the projection of the same targets at another threshold.
@@ -352,21 +365,22 @@ class Projection:
         other._problem = other._make_problem()
         return other
 
-    def _make_problem(self) -> BinaryTargets | SquaredLoss | AbsoluteLoss | SeveralSquaredLoss:
+    def _make_problem(self) -> Any:
         """Return the problem that the loss and the targets make, solved by every `solve`."""
         bounds = self._constraints
         shared: dict[str, Any] = {"y": self._targets.y[self._rows], "weight": self._weight}
-        if self.is_binary:
-            return BinaryTargets(
-                bounds,
-                loss=self.loss,
-                gap=self.gap,
-                tie_order=self._tie_order,
-                session=self._session,
-                time_limit=self._time_limit,
-                description=describe(bounds),
-                **shared,
-            )
+        if self.is_classification:
+            shared |= {
+                "loss": self.loss,
+                "gap": self.gap,
+                "tie_order": self._tie_order,
+                "session": self._session,
+                "time_limit": self._time_limit,
+                "description": describe(bounds),
+            }
+            if self._targets.n_classes > 2:
+                return MultiClassTargets(bounds[0], **shared)
+            return BinaryTargets(bounds, **shared)
         is_didi = isinstance(bounds[0].constraint, DidiConstraint)
         if self._is_list and (self.loss == "absolute_error" or self._target_bounds is not None):
             raise ValueError(
@@ -390,12 +404,12 @@ class Projection:
         return BoundedSquaredLoss(bounds[0], target_bounds=self._target_bounds, **shared)
 
     def coefficients(self, z: Any) -> np.ndarray:
-        """Return α̃ of targets, shape (k,): of all constraints, one after another.
+        """Return α̃ of targets, shape (k,): of all constraints or classes, one after another.
 
         Parameters
         ----------
         z : array-like of shape (n,)
-            Real targets, or labels of the two classes.
+            Real targets, or labels.
 
         Returns
         -------
@@ -404,15 +418,18 @@ class Projection:
         return self._coefficients(self._targets.encode(z)[self._rows])
 
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
-        return np.concatenate([own.design.coefficients(z) for own in self._constraints])
+        return np.concatenate([own.coefficients(z) for own in self._constraints])
 
     def gedi(self, z: Any) -> float:
-        """Return the bounded indicator: ‖α̃(z)‖₁, or the DIDI; the sum over several constraints.
+        """Return the bounded indicator: ‖α̃(z)‖₁, or the DIDI.
+
+        Of several constraints it is the sum; of more than two classes, each against the rest,
+        the largest.
 
         Parameters
         ----------
         z : array-like of shape (n,)
-            Real targets, or labels of the two classes.
+            Real targets, or labels.
 
         Returns
         -------
@@ -452,7 +469,7 @@ class Projection:
         Parameters
         ----------
         z : array-like of shape (n,)
-            Real targets, or labels of the two classes.
+            Real targets, or labels.
 
         Returns
         -------
@@ -466,7 +483,7 @@ class Projection:
         Parameters
         ----------
         z : array-like of shape (n,)
-            Real targets, or labels of the two classes.
+            Real targets, or labels.
 
         Returns
         -------
@@ -486,7 +503,8 @@ class Projection:
         Parameters
         ----------
         y_pred : array-like of shape (n,), default=None
-            Predictions: real values; labels or probabilities of the second class.
+            Predictions: real values; labels or probabilities, of the second of two classes or
+            of all, shape (n, K).
         target_weight : float, default=1.0
             Weight of the original targets beside the predictions; the paper's α_i.
 

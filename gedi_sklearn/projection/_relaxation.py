@@ -15,7 +15,7 @@ import numpy as np
 from ._highs import solve_continuous
 from ._model import LinearModel
 
-__all__ = ["solve_relaxation"]
+__all__ = ["leverage", "solve_relaxation"]
 
 # Columns that one linear program takes without sifting, and the smallest sample.
 _DIRECT = 2000
@@ -80,7 +80,7 @@ def _sift(
     if sample_size is None or n <= _DIRECT:
         return solve_continuous(model)
     reduced = model.reduced_cost(multipliers)
-    doubt = np.abs(reduced[:n]) / _leverage(model.matrix[:, :n])
+    doubt = np.abs(reduced[:n]) / leverage(model.matrix[:, :n])
     n_open = min(n, max(_DIRECT, int(_OPEN * n / np.sqrt(sample_size))))
     free = np.ones(len(model.cost), dtype=bool)
     free[:n] = False
@@ -119,12 +119,14 @@ def _sift(
         free |= wrong
 
 
-def _leverage(columns: np.ndarray) -> np.ndarray:
+def leverage(columns: np.ndarray) -> np.ndarray:
     """Return √(a'(AA')⁻¹a) for every column a, shape (n,): how far an error of λ moves its r.
 
     A sample's λ errs in proportion to (AA')⁻¹; a column in the tails turns its sign more easily,
     and only such columns can restore the rows of high powers.
     """
+    if not len(columns):
+        return np.ones(columns.shape[1])
     scale = np.linalg.norm(columns, axis=1, keepdims=True)
     rows = columns / np.where(scale == 0, 1.0, scale)
     values, vectors = np.linalg.eigh(rows @ rows.T)

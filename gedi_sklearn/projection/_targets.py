@@ -1,4 +1,4 @@
-"""Targets and predictions as numbers, and back: real values, or two classes as 0 and 1."""
+"""Targets and predictions as numbers, and back: real values, or classes as 0…K − 1."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from .._validation import check_labels, check_numbers, check_same_length, is_text
 
-__all__ = ["BINARY_LOSSES", "Targets", "check_bounds"]
+__all__ = ["CLASS_LOSSES", "Targets", "check_bounds"]
 
-BINARY_LOSSES = frozenset({"hamming", "log_loss"})
+CLASS_LOSSES = frozenset({"hamming", "log_loss"})
 
 
 class Targets:
@@ -21,16 +21,16 @@ class Targets:
     Parameters
     ----------
     y : array-like of shape (n,)
-        Real numbers, or two classes of any label.
+        Real numbers, or classes of any label.
     loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}
-        "auto" is "hamming" for two classes, else "squared_error".
+        "auto" is "hamming" for two classes and for text, else "squared_error".
 
     Attributes
     ----------
     loss : str
         The loss, resolved.
-    classes : ndarray of shape (2,) or None
-        The labels that 0 and 1 stand for; None for real targets.
+    classes : ndarray of shape (K,) or None
+        The labels that 0…K − 1 stand for; None for real targets.
     y : ndarray of shape (n,)
         The targets as numbers.
     """
@@ -40,20 +40,25 @@ class Targets:
             labels = check_labels(y, "y")
             # Numbers are checked before scikit-learn looks at them: it casts infinite ones.
             labels = labels if is_text(labels) else check_numbers(labels, "y", n_columns=1)
-            loss = "hamming" if type_of_target(labels) == "binary" else "squared_error"
+            classes = is_text(labels) or type_of_target(labels) == "binary"
+            loss = "hamming" if classes else "squared_error"
         self.loss = loss
         self.classes: np.ndarray | None = None
-        if loss not in BINARY_LOSSES:
+        if loss not in CLASS_LOSSES:
             self.y = check_numbers(y, "y", n_columns=1)
             return
         labels = check_labels(y, "y")
         self.classes = np.unique(labels)
-        if len(self.classes) != 2:
+        if len(self.classes) < 2:
             raise ValueError(
-                f"loss={loss!r} needs y with two classes, got {len(self.classes)}: "
-                f"{self.classes[:5].tolist()}."
+                f"loss={loss!r} needs y with at least two classes, got {self.classes.tolist()}."
             )
-        self.y = (labels == self.classes[1]).astype(float)
+        self.y = np.searchsorted(self.classes, labels).astype(float)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes K; 0 for real targets."""
+        return 0 if self.classes is None else len(self.classes)
 
     def encode(self, z: Any, name: str = "z") -> np.ndarray:
         """Return further targets as numbers, shape (n,)."""
@@ -64,17 +69,23 @@ class Targets:
             known = np.isin(labels, self.classes)
             if not known.all():
                 raise ValueError(
-                    f"{name} must hold the two classes of y ({self.classes.tolist()}), got "
+                    f"{name} must hold the classes of y ({self.classes.tolist()}), got "
                     f"{labels[~known][0]!r}."
                 )
-            values = (labels == self.classes[1]).astype(float)
+            values = np.searchsorted(self.classes, labels).astype(float)
         check_same_length(len(self.y), **{name: values})
         return values
 
     def encode_predictions(self, y_pred: Any) -> np.ndarray:
-        """Return predictions as numbers: real values, or probabilities of the second class."""
+        """Return predictions as numbers.
+
+        Real values; probabilities of the second of two classes; for more classes a column of
+        each, shape (n, K), of probabilities or of 0 and 1.
+        """
         if self.classes is None:
             return self.encode(y_pred, "y_pred")
+        if self.n_classes > 2:
+            return self._encode_columns(y_pred)
         labels = check_labels(y_pred, "y_pred")
         if self._are_labels(labels):
             if self.loss == "log_loss":
@@ -90,6 +101,24 @@ class Targets:
                 f"[0, 1]; got values from {p.min():.3g} to {p.max():.3g}."
             )
         check_same_length(len(self.y), y_pred=p)
+        return p
+
+    def _encode_columns(self, y_pred: Any) -> np.ndarray:
+        """Return labels, or a matrix of probabilities, as one column a class."""
+        if getattr(y_pred, "ndim", 1) == 1:
+            if self.loss == "log_loss":
+                raise ValueError(
+                    "loss='log_loss' needs probabilities as y_pred, got class labels. Pass "
+                    "predict_proba(X), or use loss='hamming'."
+                )
+            return np.eye(self.n_classes)[self.encode(y_pred, "y_pred").astype(int)]
+        p = check_numbers(y_pred, "y_pred")
+        check_same_length(len(self.y), y_pred=p)
+        if p.shape[1] != self.n_classes or (p < 0).any() or (p > 1).any():
+            raise ValueError(
+                f"y_pred must hold labels, or probabilities of the {self.n_classes} classes of y "
+                f"in [0, 1]; got an array of shape {p.shape} from {p.min():.3g} to {p.max():.3g}."
+            )
         return p
 
     def _are_labels(self, y_pred: np.ndarray) -> bool:
@@ -119,7 +148,7 @@ def check_bounds(target_bounds: Any, targets: Targets) -> tuple[float, float] | 
         return None
     if targets.classes is not None:
         raise ValueError(
-            f"target_bounds={target_bounds!r} bounds real targets; loss={targets.loss!r} has two "
+            f"target_bounds={target_bounds!r} bounds real targets; loss={targets.loss!r} has "
             "classes. Leave it at None."
         )
     is_pair = len(target_bounds) == 2 and all(

@@ -1,0 +1,267 @@
+"""More than two classes: every one, against the rest, satisfies the constraint."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import Bounds, LinearConstraint, milp
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, project_targets
+from gedi_sklearn.metrics import didi, gedi
+
+QUADRATIC = PolynomialKernel(2, standardize=True)
+
+
+def problem(seed, n, n_classes=3):
+    """Return attribute, classes that depend on it, probabilities, weights."""
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.normal(size=n), 1)
+    score = np.outer(x, np.linspace(-1, 1, n_classes)) + rng.normal(size=(n, n_classes))
+    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    y = score.argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)
+    return x, y, np.round(p, 2), rng.integers(1, 4, n).astype(float)
+
+
+def full_model(x, y, p, weight, loss, threshold, target_weight=1.0):
+    """Return the least loss with one binary variable a row and class, degree 1."""
+    n, k = len(y), int(y.max()) + 1
+    own = np.eye(k)[y]
+    terms = [(own, 1.0)] if p is None else [(p, 1.0), (own, target_weight)]
+    if loss == "hamming":
+        cost = sum(factor * (1 - q) for q, factor in terms)
+    else:
+        cost = sum(-factor * np.log(np.clip(q, 1e-3, 1 - 1e-3)) for q, factor in terms)
+    cost = cost * weight[:, None]
+    centred = x - np.average(x, weights=weight)
+    row = weight * centred / (weight * centred**2).sum()
+    reference = np.abs(row @ own)
+    rows = sp.vstack(
+        [
+            sp.kron(row[None, :], np.eye(k)),
+            sp.kron(np.ones((1, n)), np.eye(k)),
+            sp.kron(sp.eye_array(n), np.ones((1, k))),
+        ]
+    )
+    limits = threshold * reference
+    result = milp(
+        cost.ravel(),
+        integrality=np.ones(n * k),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(
+            rows,
+            np.r_[-limits, np.ones(k), np.ones(n)],
+            np.r_[limits, np.full(k, np.inf), np.ones(n)],
+        ),
+        options={"mip_rel_gap": 0.0},
+    )
+    return float(result.fun), float(np.ptp(cost, axis=1).sum())
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 4),
+    st.sampled_from(["labels", "probabilities", "none"]),
+    st.sampled_from(["hamming", "log_loss"]),
+    st.booleans(),
+    st.sampled_from(["highs", "gurobi"]),
+)
+@settings(deadline=None, max_examples=25)
+@pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning")
+@pytest.mark.filterwarnings("ignore:the projection leaves a single row:UserWarning")
+def test_objective_is_that_of_the_full_model(seed, n_classes, kind, loss, weighted, solver):
+    x, y, p, w = problem(seed, 18, n_classes)
+    w = w if weighted else np.ones(18)
+    if kind == "labels":
+        if loss == "log_loss":
+            return  # compares probabilities
+        p = np.eye(n_classes)[p.argmax(axis=1)]
+    p = None if kind == "none" else p
+    threshold = 0.3137  # no attainable value
+    predictions = p if p is None or n_classes > 2 else p[:, 1] / 1.0
+    if p is not None and n_classes == 2:
+        p = np.column_stack([1 - p[:, 1], p[:, 1]])
+    centred = w * (x - np.average(x, weights=w))
+    assume((np.abs(centred @ np.eye(n_classes)[y]) > 1e-6).all())
+    expected, scale = full_model(x, y, p, w, loss, threshold)
+    result = project_targets(
+        y,
+        predictions,
+        sensitive_features=x,
+        threshold=threshold,
+        loss=loss,
+        gap=0.0,
+        sample_weight=w,
+        solver=solver,
+    )
+    assert result.satisfied
+    assert result.objective == pytest.approx(expected, abs=1e-7 * scale)
+    assert result.bound <= result.objective + 1e-9 * scale
+
+
+@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+def test_every_class_satisfies_the_constraint(constraint):
+    x, y, p, _ = problem(1, 400)
+    slack = 0.05 if constraint == "fine" else 1e-3
+    labels = np.array(["left", "middle", "right"])[y]
+    result = project_targets(
+        labels,
+        p,
+        sensitive_features=x,
+        constraint=constraint,
+        kernel=QUADRATIC,
+        slack=slack,
+        gap=5e-3,
+    )
+    linear = PolynomialKernel(1, standardize=True)
+    for c, label in enumerate(np.unique(labels)):
+        options = {"sensitive_features": x, "pos_label": label}
+        before = gedi(labels, kernel=linear, **options)
+        after = gedi(labels, result.targets, kernel=QUADRATIC, **options)
+        assert result.threshold[c] == pytest.approx(0.2 * before)
+        # A forbidden direction may keep its slack, in coefficients of the same basis.
+        assert after <= result.threshold[c] * (1.0 if constraint == "coarse" else 1 + slack) + 1e-9
+    assert result.coefficients.shape == (6,)
+    assert result.multipliers.shape == (6,)
+
+
+def test_many_groups_are_solved_through_samples_and_a_core():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=6000)
+    score = np.outer(x, [-1, 0, 1]) + rng.normal(size=(6000, 3))
+    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    y = (score + rng.normal(size=score.shape)).argmax(axis=1)
+    result = project_targets(y, p, sensitive_features=x, loss="hamming", gap=1e-3)
+    assert result.satisfied
+    assert result.gap <= 1e-3
+    assert result.n_groups > 5000
+    assert result.n_variables < 2000
+
+
+def test_the_didi_is_summed_over_the_classes():
+    x, y, p, w = problem(2, 120)
+    group = np.digitize(x, [-0.5, 0.5])
+    for weight in (None, w):
+        options = {"sensitive_features": group, "sample_weight": weight}
+        result = project_targets(y, p, constraint="didi", loss="hamming", gap=1e-2, **options)
+        before = didi(y, task="classification", **options)
+        after = didi(y, result.targets, task="classification", **options)
+        assert result.satisfied
+        assert result.threshold == pytest.approx(0.2 * before)
+        assert after <= result.threshold + 1e-9
+
+
+def test_a_smaller_threshold_never_costs_less():
+    x, y, p, _ = problem(3, 60)
+    costs = [
+        project_targets(
+            y, p, sensitive_features=x, loss="hamming", threshold=threshold, gap=0.0
+        ).objective
+        for threshold in (0.1, 0.3, 0.6, 1.0, np.inf)
+    ]
+    assert (np.diff(costs) <= 1e-7 * len(y)).all()
+
+
+def test_ties_keep_the_original_target():
+    x, y, _, _ = problem(4, 60)
+    predictions = np.roll(y, 1)
+    result = project_targets(y, predictions, sensitive_features=x, loss="hamming", threshold=np.inf)
+    assert_array_equal(result.targets, y)
+
+
+def test_a_row_of_weight_zero_keeps_its_target_and_does_not_count():
+    x, y, p, _ = problem(5, 80)
+    w = np.ones(80)
+    w[60:] = 0
+    whole = project_targets(y, p, sensitive_features=x, loss="hamming", sample_weight=w, gap=0.0)
+    part = project_targets(y[:60], p[:60], sensitive_features=x[:60], loss="hamming", gap=0.0)
+    assert_array_equal(whole.targets[60:], y[60:])
+    assert whole.objective == pytest.approx(part.objective)
+
+
+def test_numbers_are_real_targets_unless_a_loss_says_otherwise():
+    x, y, _, _ = problem(6, 40)
+    with Projection(y, sensitive_features=x) as projection:
+        assert projection.loss == "squared_error"
+    with Projection(y.astype(str), sensitive_features=x) as projection:
+        assert projection.loss == "hamming"
+
+
+@pytest.mark.parametrize(
+    ("y_pred", "message"),
+    [
+        (np.full((40, 2), 0.5), "probabilities of the 3 classes"),
+        (np.full((40, 3), 1.5), "probabilities of the 3 classes"),
+        (np.full(40, 7), "must hold the classes of y"),
+    ],
+)
+def test_wrong_predictions_are_named(y_pred, message):
+    x, y, _, _ = problem(7, 40)
+    with pytest.raises(ValueError, match=message):
+        project_targets(y, y_pred, sensitive_features=x, loss="hamming")
+
+
+def test_a_class_without_dependence_needs_an_absolute_threshold():
+    x = np.tile([-1.0, 1.0], 20)
+    y = np.where(np.arange(40) % 4 < 2, 0, np.where(x > 0, 1, 2))
+    with pytest.raises(ValueError, match="class 0 of y, which is 0"):
+        project_targets(y, sensitive_features=x, loss="hamming")
+    options = {"loss": "hamming", "threshold": 0.1, "relative": False}
+    assert project_targets(y, sensitive_features=x, **options).satisfied
+
+
+# --- the estimator
+
+
+@pytest.mark.parametrize("constraint", ["coarse", "didi"])
+def test_moving_targets_on_wine(constraint):
+    wine = load_wine(as_frame=True)
+    labels = np.asarray(wine.target_names)[wine.target]
+    X = wine.data
+    attribute = X["alcohol"] if constraint == "coarse" else X["alcohol"].round()
+    model = MovingTargetsClassifier(
+        RandomForestClassifier(20, random_state=0),
+        constraint=constraint,
+        max_iter=2,
+        threshold=0.4,
+        gap=1e-2,
+    )
+    held_out = {"X_val": X, "y_val": labels, "sensitive_features_val": attribute}
+    model.fit(X, labels, sensitive_features=attribute, **held_out)
+    assert_array_equal(model.classes_, np.unique(labels))
+    if constraint == "coarse":
+        for label, threshold in zip(model.classes_, model.threshold_, strict=True):
+            value = gedi(model.targets_, sensitive_features=attribute, pos_label=label)
+            assert value <= threshold + 1e-9
+        worst = max(
+            gedi(model.targets_, sensitive_features=attribute, pos_label=label)
+            for label in model.classes_
+        )
+        assert model.history_["targets_gedi"][-1] == pytest.approx(worst)
+    else:
+        value = didi(model.targets_, sensitive_features=attribute, task="classification")
+        assert value <= model.threshold_ + 1e-9
+    proba = model.predict_proba(X)
+    assert_allclose(proba.sum(axis=1), 1)
+    assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+    assert np.isfinite(model.history_["validation_gedi"]).all()
+    assert model.score(X, labels) == model.history_["validation_score"][-1]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"loss": "log_loss"}, {"response_method": "predict"}, {"tol": 0.0}], ids=str
+)
+def test_options_of_the_estimator(options):
+    x, y, _, _ = problem(8, 150)
+    X = np.c_[x, np.random.default_rng(0).normal(size=(150, 3)) + 4 * np.eye(3)[y]]
+    model = MovingTargetsClassifier(
+        LogisticRegression(), sensitive_columns=0, max_iter=3, select="best", **options
+    ).fit(X, y)
+    assert (model.history_["violation"][1:] == 0).all()
+    assert len(cross_val_predict(model, X, y, cv=3)) == 150
