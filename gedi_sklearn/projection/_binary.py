@@ -32,9 +32,9 @@ from ._rounding import Rounding
 
 __all__ = ["BinaryTargets", "as_integers", "with_interior"]
 
-# Groups in the integer model. The licence that comes with gurobipy allows 2,000 variables, and a
-# core of the last size still solves in a second or two.
-_CORE_SIZES = (600, 1500)
+# Groups in the integer model: a small one is answered soonest, a larger one holds better solutions.
+# The licence that comes with gurobipy allows 2,000 variables.
+_CORE_SIZES = (250, 600, 1500)
 # Groups that may take a step when the relaxation is rounded.
 _ROUNDING_POOL = 300
 # Fewer groups than this are solved by an integer model faster than by a search for many steps.
@@ -42,7 +42,7 @@ _SEARCHED_GROUPS = 100
 # Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
 # not whole, the groups of small effects: what is left to round is small then too. Where all that
 # leads nowhere, so many tolerances may be lost.
-_ROUNDING_SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.25)
+_ROUNDING_SHARES = (1.0, 0.85, 0.7)
 _WIDENING = 30
 # Seconds to look for the slack that would have a solution.
 _SLACK_SECONDS = 10.0
