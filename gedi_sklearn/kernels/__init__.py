@@ -23,6 +23,7 @@ from ._categories import AttributeEncoder, is_categorical
 from ._conditional import ConditionalDesign
 from ._design import FittedKernel, KernelDesign
 from ._fit import fit_groups, fit_kernel, list_columns, resolve_kernel, warn_attribute_scale
+from ._moments import row_blocks
 from ._transformers import FourierKernel, PolynomialKernel
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "is_categorical",
     "list_columns",
     "resolve_kernel",
+    "row_blocks",
     "warn_attribute_scale",
 ]

@@ -121,14 +121,33 @@ class BinaryTargets:
         keys = [own.design.keys for own in constraints]
         self.code, _ = check_group_codes(np.column_stack([*keys, weight]))
         first = np.unique(self.code, return_index=True)[1]
-        share = weight[first] / weight.sum()
-        self.effects = np.vstack(
-            [
-                row_effects(own.design, allowed, first, share)
-                for own, allowed in zip(constraints, self.allowed.parts, strict=True)
-            ]
-        )
+        self.matrix, self.scale = self._rows(first, weight[first] / weight.sum())
         self._last: np.ndarray | None = None
+
+    def _rows(self, first: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the matrix of :meth:`_model` for one row of every code, and the scale of v."""
+        r = sum(len(part.rows) for part in self.allowed.parts)
+        balls = [part for part in self.allowed.parts if part.bounds is None]
+        n, n_auxiliary = len(first), 2 * sum(len(part.rows) for part in balls)
+        matrix = np.zeros((r + 1 + len(balls), n + n_auxiliary))
+        for own, (part, rows) in zip(
+            self.constraints, self.allowed.split(np.arange(r)), strict=True
+        ):
+            matrix[rows, :n] = row_effects(own.design, part, first, share)
+        scale = row_scale(matrix[:r, :n])
+        matrix[:r, :n] /= scale[:, None]
+        matrix[r, :n] = 1
+        column, ball = n, r + 1
+        for part, rows in self.allowed.split(np.arange(r)):
+            if part.bounds is not None:
+                continue
+            for sign in (-1.0, 1.0):
+                auxiliary = column + np.arange(len(rows))
+                matrix[rows, auxiliary] = sign * (part.radius or 0.0) / scale[rows]
+                matrix[ball, auxiliary] = 1
+                column += len(rows)
+            ball += 1
+        return matrix, scale
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest targets to p and y that satisfy the constraint.
@@ -218,15 +237,19 @@ class BinaryTargets:
         new = np.r_[True, (np.diff(code) != 0) | (np.diff(sorted_cost) != 0)]
         start = np.flatnonzero(new)
         size = np.diff(np.r_[start, len(order)])
-        return Groups(order, start, size, sorted_cost[start], self.effects[:, code[start]])
+        matrix = self.matrix
+        if len(start) > code[-1] + 1:
+            auxiliary = np.arange(code[-1] + 1, matrix.shape[1])
+            matrix = matrix[:, np.r_[code[start], auxiliary]]
+        return Groups(order, start, size, sorted_cost[start], matrix, self.scale)
 
     def _model(
         self,
         groups: Groups,
-        core: np.ndarray,
+        core: np.ndarray | None,
         fixed: np.ndarray,
     ) -> LinearModel:
-        r"""Return the integer model of the core, given the counts of the fixed groups.
+        r"""Return the integer model of a core (all for None), given the counts of other groups.
 
         Variables: the count of every group, then for each ball v⁺ and v⁻ in units of its radius::
 
@@ -234,52 +257,42 @@ class BinaryTargets:
                             A x + f = q(v⁺ − v⁻),  Σ(v⁺ + v⁻) ≤ 1       (ball)
                             1 ≤ Σ x + ones ≤ n − 1                      (both classes stay)
         """
-        scale = row_scale(groups.effects)
-        shift = groups.effects @ fixed / scale
+        matrix, scale = groups.matrix, groups.scale
+        r, n_auxiliary = len(scale), matrix.shape[1] - groups.n
+        cost, size = groups.cost, groups.size
+        if core is not None:
+            matrix = matrix[:, np.r_[core, groups.n + np.arange(n_auxiliary)]]
+            cost, size = cost[core], size[core]
+        shift = groups.v(fixed) / scale
         lower, upper = -shift, -shift.copy()
-        balls = []
-        for part, own in self.allowed.split(np.arange(len(scale))):
-            if part.bounds is None:
-                balls.append((own, part.radius or 0.0))
-            else:
+        for part, own in self.allowed.split(np.arange(r)):
+            if part.bounds is not None:
                 lower[own] -= part.bounds / scale[own]
                 upper[own] += part.bounds / scale[own]
-        r, p = len(scale), len(core)
-        n_auxiliary = 2 * sum(len(own) for own, _ in balls)
-        matrix = np.zeros((r + 1 + len(balls), p + n_auxiliary))
-        matrix[:r, :p] = groups.effects[:, core] / scale[:, None]
-        matrix[r, :p] = 1
-        column = p
-        for number, (own, radius) in enumerate(balls):
-            for sign in (-1.0, 1.0):
-                auxiliary = column + np.arange(len(own))
-                matrix[own, auxiliary] = sign * radius / scale[own]
-                matrix[r + 1 + number, auxiliary] = 1
-                column += len(own)
-        ones = fixed.sum()
+        ones, n_balls = fixed.sum(), len(matrix) - r - 1
         return LinearModel(
-            np.r_[groups.cost[core], np.zeros(n_auxiliary)],
+            np.r_[cost, np.zeros(n_auxiliary)],
             matrix,
-            np.r_[lower, 1 - ones, np.full(len(balls), -np.inf)],
-            np.r_[upper, len(self.y) - 1 - ones, np.ones(len(balls))],
-            np.r_[groups.size[core].astype(float), np.ones(n_auxiliary)],
-            p,
+            np.r_[lower, 1 - ones, np.full(n_balls, -np.inf)],
+            np.r_[upper, len(self.y) - 1 - ones, np.ones(n_balls)],
+            np.r_[size.astype(float), np.ones(n_auxiliary)],
+            len(cost),
         )
 
     def _solve_groups(self, groups: Groups, tolerance: float) -> _Counts:
         """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
-        relaxation = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
+        relaxation = self._model(groups, None, np.zeros(groups.n))
         solved = solve_relaxation(relaxation)
         if solved is None:
             raise self._infeasible(groups)
         relaxed, row_multipliers = solved[0][: groups.n], solved[1]
         lower_bound = relaxation.lagrangian_bound(row_multipliers)
         reduced = np.abs(relaxation.reduced_cost(row_multipliers))[: groups.n]
-        multipliers = row_multipliers[: len(groups.effects)] / row_scale(groups.effects)
+        multipliers = row_multipliers[: len(groups.scale)] / groups.scale
         # Groups that the relaxation splits come first, whatever rounding makes of their r.
         split = np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY
-        nearest = mix_ranges(np.lexsort((reduced, ~split)), groups.effects)
+        nearest = mix_ranges(np.lexsort((reduced, ~split)), groups.scaled_effects)
         best = self._round(
             groups, relaxed, nearest[:_ROUNDING_POOL], lower_bound, multipliers, tolerance
         )
@@ -330,9 +343,9 @@ class BinaryTargets:
         units = self.allowed.slack_units()
         if not units.any():
             return None
-        model = self._model(groups, np.arange(groups.n), np.zeros(groups.n))
+        model = self._model(groups, None, np.zeros(groups.n))
         per_slack = np.zeros(len(model.lower))
-        per_slack[: len(units)] = -units / row_scale(groups.effects)
+        per_slack[: len(units)] = -units / groups.scale
         upper = np.where(per_slack < 0, 0.0, model.upper)
         lower = np.where(per_slack < 0, 0.0, model.lower)
         relaxed = LinearModel(
@@ -363,8 +376,8 @@ class BinaryTargets:
         tolerance: float,
     ) -> _Counts | None:
         """Return the relaxation rounded into the constraint, as near as a few steps lead."""
-        reduced = groups.cost - multipliers @ groups.effects
-        reach = np.abs(groups.effects[:, pool] * multipliers[:, None]).sum(axis=0)
+        reduced = groups.cost - (multipliers * groups.scale) @ groups.scaled_effects
+        reach = np.abs(groups.effects(pool) * multipliers[:, None]).sum(axis=0)
         by_reach = np.argsort(np.argsort(reach, kind="stable"), kind="stable")
         best: _Counts | None = None
         attempts = [*((share, 1) for share in _ROUNDING_SHARES), (1.0, _WIDENING)]
@@ -375,9 +388,7 @@ class BinaryTargets:
             base = relaxed if share == 1 else self._relax_pool(groups, relaxed, nearby)
             if base is None:
                 continue
-            rounding = Rounding(
-                base, groups.cost, groups.size, groups.effects, self.allowed, nearby
-            )
+            rounding = Rounding(base, groups, self.allowed, nearby)
             searches = [rounding.by_pairs]
             if tolerance and groups.n >= _SEARCHED_GROUPS:
                 searches.append(
@@ -441,7 +452,7 @@ class BinaryTargets:
         """Refuse rounded counts that miss the constraint or leave a class empty."""
         if (counts < 0).any() or (counts > groups.size).any():
             raise SolverError.from_status(self.session.name, "counts outside of their bounds")
-        violation = self.allowed.violation(groups.effects @ counts)
+        violation = self.allowed.violation(groups.v(counts))
         if violation > VIOLATION_TOLERANCE:
             raise SolverError.from_violation(self.session.name, violation)
         if not 1 <= counts.sum() <= len(self.y) - 1:

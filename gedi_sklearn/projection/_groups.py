@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..constraints import AllowedSet
-from ..kernels import KernelDesign
+from ..kernels import KernelDesign, row_blocks
 
 __all__ = ["LOG_LOSS_MARGIN", "Groups", "costs", "mix_ranges", "row_effects", "row_scale"]
 
@@ -73,13 +72,17 @@ def row_effects(
     -------
     ndarray of shape (r, n)
     """
-    orthonormal = design.orthonormal_of(rows)
-    return allowed.rows @ solve_triangular(design.fitted.R_, orthonormal.T) * share
+    to_v = allowed.rows @ design.fitted.R_inverse
+    chosen = np.arange(design.n_rows)[rows]
+    effects = np.empty((len(to_v), len(chosen)))
+    for block in row_blocks(len(chosen)):
+        effects[:, block] = to_v @ design.orthonormal_of(chosen[block]).T * share[block]
+    return effects
 
 
 def row_scale(effects: np.ndarray) -> np.ndarray:
     """Return the largest entry of every row, 1 for a row of zeros."""
-    largest = np.abs(effects).max(axis=1, initial=0.0)
+    largest = np.maximum(effects.max(axis=1, initial=0.0), -effects.min(axis=1, initial=0.0))
     return np.where(largest == 0, 1.0, largest)
 
 
@@ -88,18 +91,33 @@ class Groups:
     """Rows sorted so that interchangeable ones stand together, the likeliest ones first.
 
     `order` (n,) sorts the rows; group g is order[start[g] : start[g] + size[g]], and each of its
-    rows costs cost[g] and adds effects[:, g].
+    rows costs cost[g] and adds scale · matrix[:r, g] to v, with r the length of scale. What else
+    there is in the matrix is the rest of the integer model.
     """
 
     order: np.ndarray
     start: np.ndarray
     size: np.ndarray
     cost: np.ndarray
-    effects: np.ndarray
+    matrix: np.ndarray
+    scale: np.ndarray
 
     @property
     def n(self) -> int:
         return len(self.start)
+
+    @property
+    def scaled_effects(self) -> np.ndarray:
+        """What a one of every group adds to v / scale, shape (r, g)."""
+        return self.matrix[: len(self.scale), : self.n]
+
+    def effects(self, groups: np.ndarray) -> np.ndarray:
+        """Return what a one of some groups adds to v, shape (r, groups)."""
+        return self.scaled_effects[:, groups] * self.scale[:, None]
+
+    def v(self, counts: np.ndarray) -> np.ndarray:
+        """Return v of counts, shape (r,)."""
+        return self.scale * (self.scaled_effects @ counts)
 
     def spread(self, counts: np.ndarray) -> np.ndarray:
         """Return z with the first counts[g] rows of every group set to 1."""
@@ -119,11 +137,12 @@ def mix_ranges(nearest: np.ndarray, effects: np.ndarray) -> np.ndarray:
     The nearest groups of all can have much the same attribute value; steps that together restore
     several rows of v need different ones.
     """
-    parts = [nearest]
+    parts = [nearest[:_TURNS]]
     for row in effects:
         edges = np.quantile(row, np.linspace(0, 1, _EFFECT_RANGES + 1)[1:-1])
-        member = np.searchsorted(edges, row[nearest])
-        parts += [nearest[member == one] for one in range(_EFFECT_RANGES)]
+        member = np.searchsorted(edges, row[nearest]).astype(np.int8)
+        for one in range(_EFFECT_RANGES):
+            parts.append(nearest[np.flatnonzero(member == one)[:_TURNS]])
     turns = [part[turn] for turn in range(_TURNS) for part in parts if turn < len(part)]
-    mixed = np.r_[np.asarray(turns, dtype=int), nearest]
-    return mixed[np.sort(np.unique(mixed, return_index=True)[1])]
+    front = np.asarray(list(dict.fromkeys(turns)), dtype=int)
+    return np.r_[front, nearest[~np.isin(nearest, front)]]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..kernels import row_blocks
 from ._highs import solve_continuous
 from ._model import LinearModel
 
@@ -127,9 +128,13 @@ def leverage(columns: np.ndarray) -> np.ndarray:
     """
     if not len(columns):
         return np.ones(columns.shape[1])
-    scale = np.linalg.norm(columns, axis=1, keepdims=True)
-    rows = columns / np.where(scale == 0, 1.0, scale)
-    values, vectors = np.linalg.eigh(rows @ rows.T)
+    scale = np.sqrt(np.einsum("ij,ij->i", columns, columns))
+    scale[scale == 0] = 1.0
+    values, vectors = np.linalg.eigh(columns @ columns.T / np.outer(scale, scale))
     kept = values > values[-1] * 1e-10
-    whitened = (vectors[:, kept] / np.sqrt(values[kept])).T @ rows
-    return np.sqrt((whitened**2).sum(axis=0))
+    whitening = (vectors[:, kept] / np.sqrt(values[kept])).T / scale
+    doubt = np.empty(columns.shape[1])
+    for block in row_blocks(len(doubt)):
+        whitened = whitening @ columns[:, block]
+        doubt[block] = np.sqrt((whitened**2).sum(axis=0))
+    return doubt

@@ -20,6 +20,7 @@ from scipy.spatial import cKDTree
 
 from ..constraints import AllowedSet
 from ._bound import AllowedProduct
+from ._groups import Groups
 
 __all__ = ["Rounding"]
 
@@ -39,12 +40,8 @@ class Rounding:
     ----------
     relaxed : ndarray of shape (g,)
         Relaxed counts of ones in every group.
-    cost : ndarray of shape (g,)
-        Cost of a one.
-    size : ndarray of shape (g,)
-        Rows of every group.
-    effects : ndarray of shape (r, g)
-        What a one adds to v.
+    groups : Groups
+        The groups.
     allowed : AllowedProduct
         The set in which v has to be.
     pool : ndarray of int
@@ -54,28 +51,26 @@ class Rounding:
     def __init__(
         self,
         relaxed: np.ndarray,
-        cost: np.ndarray,
-        size: np.ndarray,
-        effects: np.ndarray,
+        groups: Groups,
         allowed: AllowedProduct,
         pool: np.ndarray,
     ) -> None:
         self.counts = np.rint(relaxed)
-        self.cost = cost
+        self.cost = groups.cost
         self.allowed = allowed
         group = np.repeat(pool, 2)
         step = np.tile([1.0, -1.0], len(pool))
         up = step > 0
-        possible = np.where(up, self.counts[group] < size[group], self.counts[group] > 0)
+        possible = np.where(up, self.counts[group] < groups.size[group], self.counts[group] > 0)
         group, step = group[possible], step[possible]
         # Groups of the same effects can stand in for each other: the nearest of each goes first.
-        order = np.argsort(_occurrence(effects[:, group] * step), kind="stable")
+        order = np.argsort(_occurrence(groups.effects(group) * step), kind="stable")
         # The last move is none at all, so that a pair can be a single step or standing still.
         self.group, self.step = np.r_[group[order], 0], np.r_[step[order], 0.0]
         self.none = len(self.group) - 1
-        self.moves = effects[:, self.group] * self.step
-        self.price = cost[self.group] * self.step
-        self.v = effects @ self.counts
+        self.moves = groups.effects(self.group) * self.step
+        self.price = groups.cost[self.group] * self.step
+        self.v = groups.v(self.counts)
 
     def by_pairs(self) -> np.ndarray | None:
         """Return the cheapest allowed counts within two steps, or None."""
