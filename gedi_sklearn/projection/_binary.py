@@ -35,6 +35,8 @@ __all__ = ["BinaryTargets", "as_integers", "with_interior"]
 # Groups in the integer model: a small one is answered soonest, a larger one holds better solutions.
 # The licence that comes with gurobipy allows 2,000 variables.
 _CORE_SIZES = (250, 600, 1500)
+# Groups of smallest reduced cost among which a core is chosen.
+_NEAREST = 50_000
 # Groups that may take a step when the relaxation is rounded.
 _ROUNDING_POOL = 300
 # Fewer groups than this are solved by an integer model faster than by a search for many steps.
@@ -111,7 +113,9 @@ class BinaryTargets:
         self.y = y
         # Solvers' tolerances are absolute: weights of mean 1, costs of at most 1.
         self.mean_weight = float(weight.mean())
-        self.weight = weight / self.mean_weight
+        # Equal ones take no memory.
+        equal = weight.min() == weight.max()
+        self.weight = np.broadcast_to(1.0, len(y)) if equal else weight / self.mean_weight
         self.loss = loss
         self.gap = gap
         self.tie_order = tie_order
@@ -119,7 +123,8 @@ class BinaryTargets:
         self.time_limit = time_limit
         self.description = description
         keys = [own.design.keys for own in constraints]
-        self.code, _ = check_group_codes(np.column_stack([*keys, weight]))
+        code, _ = check_group_codes(np.column_stack([*keys, weight]))
+        self.code = code.astype(np.int32)
         first = np.unique(self.code, return_index=True)[1]
         self.matrix, self.scale = self._rows(first, weight[first] / weight.sum())
         self._last: np.ndarray | None = None
@@ -133,7 +138,8 @@ class BinaryTargets:
         for own, (part, rows) in zip(
             self.constraints, self.allowed.split(np.arange(r)), strict=True
         ):
-            matrix[rows, :n] = row_effects(own.design, part, first, share)
+            if len(rows):
+                row_effects(own.design, part, first, share, out=matrix[rows[0] : rows[-1] + 1, :n])
         scale = row_scale(matrix[:r, :n])
         matrix[:r, :n] /= scale[:, None]
         matrix[r, :n] = 1
@@ -161,24 +167,24 @@ class BinaryTargets:
         SolverError
             If the solver failed, or returned what is no solution.
         """
-        difference, at_zero = costs(self.y, p, target_weight, self.loss)
-        weighted = self.weight * difference
+        weighted, constant = self._costs(p, target_weight)
         largest = float(np.abs(weighted).max()) or 1.0
-        total = float(np.abs(weighted).sum()) / largest
-        preference, tie_limit = self._tie_break(weighted / largest, total)
-        groups = self._group(weighted / largest + preference, self.y if p is None else p)
+        weighted /= largest
+        total = float(np.abs(weighted).sum())
+        cost, tie_limit = self._break_ties(weighted, total)
+        groups = self._group(cost, self.y if p is None else p)
+        del weighted, cost  # of a million rows every array counts
         found = self._solve_groups(groups, max(self.gap * total - tie_limit, 0.0))
         z = groups.spread(found.counts)
         self._last = z
-        objective = float(weighted @ z)
+        objective = float(self._costs(p, target_weight)[0] @ z) / largest
         # The preference among ties is no part of the loss: take the most it adds out again.
-        bound = min((found.bound - tie_limit) * largest, objective)
-        gap = (objective - bound) / (total * largest) if total else 0.0
+        bound = min(found.bound - tie_limit, objective)
+        gap = (objective - bound) / total if total else 0.0
         status = found.status
         if status in ("optimal", "gap"):
             status = "optimal" if gap <= 1e-9 else "gap"
-        constant = float(self.weight @ at_zero)
-        objective, bound = objective + constant, bound + constant
+        objective, bound = objective * largest + constant, bound * largest + constant
         self._warn_collapse(z)
         by_constraint = self.allowed.split(found.multipliers * largest * self.mean_weight)
         multipliers = np.concatenate(
@@ -200,6 +206,12 @@ class BinaryTargets:
             n_groups=groups.n,
         )
 
+    def _costs(self, p: np.ndarray | None, target_weight: float) -> tuple[np.ndarray, float]:
+        """Return what a one of every row costs, shape (n,), and the loss of all zeros."""
+        weighted, at_zero = costs(self.y, p, target_weight, self.loss)
+        weighted *= self.weight
+        return weighted, float(self.weight @ at_zero)
+
     def _warn_collapse(self, z: np.ndarray) -> None:
         """Warn where only the rule that each class keeps a row stands against a constant."""
         for value in (0, 1):
@@ -212,31 +224,32 @@ class BinaryTargets:
                     stacklevel=4,
                 )
 
-    def _tie_break(self, weighted: np.ndarray, total: float) -> tuple[np.ndarray, float]:
-        """Return a small cost that draws rows without one to their original target.
+    def _break_ties(self, weighted: np.ndarray, total: float) -> tuple[np.ndarray, float]:
+        """Return costs with a small one that draws rows without any to their original target.
 
         Together these stay below a tenth of the smallest real cost, and below a quarter of the
         gap, so that they never outweigh a real difference. Also returns the most that they can
         add to a solution.
         """
         free = weighted == 0
-        preference = np.zeros(len(weighted))
         if not free.any():
-            return preference, 0.0
+            return weighted, 0.0
         budget = 1.0
         if not free.all():
             smallest = float(np.abs(weighted[~free]).min())
             budget = min(0.1 * smallest, 0.25 * max(self.gap, 1e-9) * total)
-        preference[free] = budget / free.sum() * (1 - 2 * self.y[free])
-        return preference, float(np.maximum(preference, 0).sum()) if total else 0.0
+        cost = weighted.copy()
+        cost[free] = budget / free.sum() * (1 - 2 * self.y[free])
+        return cost, float(np.maximum(cost[free], 0).sum()) if total else 0.0
 
     def _group(self, cost: np.ndarray, confidence: np.ndarray) -> Groups:
         """Group rows of equal code and cost; within a group, confident ones come first."""
-        order = np.lexsort((self.tie_order, -confidence, cost, self.code))
+        index = self.code.dtype
+        order = np.lexsort((self.tie_order, -confidence, cost, self.code)).astype(index)
         code, sorted_cost = self.code[order], cost[order]
         new = np.r_[True, (np.diff(code) != 0) | (np.diff(sorted_cost) != 0)]
-        start = np.flatnonzero(new)
-        size = np.diff(np.r_[start, len(order)])
+        start = np.flatnonzero(new).astype(index)
+        size = np.diff(start, append=index.type(len(order)))
         matrix = self.matrix
         if len(start) > code[-1] + 1:
             auxiliary = np.arange(code[-1] + 1, matrix.shape[1])
@@ -271,7 +284,7 @@ class BinaryTargets:
                 upper[own] += part.bounds / scale[own]
         ones, n_balls = fixed.sum(), len(matrix) - r - 1
         return LinearModel(
-            np.r_[cost, np.zeros(n_auxiliary)],
+            np.r_[cost, np.zeros(n_auxiliary)] if n_auxiliary else cost,
             matrix,
             np.r_[lower, 1 - ones, np.full(n_balls, -np.inf)],
             np.r_[upper, len(self.y) - 1 - ones, np.ones(n_balls)],
@@ -288,18 +301,29 @@ class BinaryTargets:
             raise self._infeasible(groups)
         relaxed, row_multipliers = solved[0][: groups.n], solved[1]
         lower_bound = relaxation.lagrangian_bound(row_multipliers)
-        reduced = np.abs(relaxation.reduced_cost(row_multipliers))[: groups.n]
+        reduced = relaxation.reduced_cost(row_multipliers)[: groups.n]
+        np.abs(reduced, out=reduced)
+        del relaxation, solved
         multipliers = row_multipliers[: len(groups.scale)] / groups.scale
         # Groups that the relaxation splits come first, whatever rounding makes of their r.
-        split = np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY
-        nearest = mix_ranges(np.lexsort((reduced, ~split)), groups.scaled_effects)
+        split = np.flatnonzero(np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY)
+        by_cost = np.setdiff1d(_smallest(reduced, _NEAREST), split)
+        by_cost = by_cost[np.argsort(reduced[by_cost], kind="stable")]
+        split = split[np.argsort(reduced[split], kind="stable")]
+        nearest = mix_ranges(np.r_[split, by_cost], groups.scaled_effects)
         best = self._round(
-            groups, relaxed, nearest[:_ROUNDING_POOL], lower_bound, multipliers, tolerance
+            groups,
+            relaxed,
+            nearest[:_ROUNDING_POOL],
+            lower_bound,
+            multipliers,
+            reduced,
+            tolerance,
         )
         for core_size in _core_sizes(groups.n):
             if best is not None and best.objective - best.bound <= tolerance:
                 break
-            core, rest = nearest[:core_size], nearest[core_size:]
+            core = nearest[:core_size]
             counts = np.rint(relaxed)
             counts[core] = 0
             fixed_cost = float(groups.cost @ counts)
@@ -308,7 +332,7 @@ class BinaryTargets:
             if outcome.x is not None:
                 counts[core] = as_integers(outcome.x[: len(core)], self.session.name)
                 # A better solution is in the core, or differs from the relaxation outside of it.
-                elsewhere = lower_bound + float(reduced[rest].min(initial=np.inf))
+                elsewhere = lower_bound + _least_outside(reduced, core)
                 bound = max(lower_bound, min(outcome.bound + fixed_cost, elsewhere))
                 found = self._accept(
                     groups, counts, bound, outcome.status, multipliers, len(model.cost)
@@ -373,10 +397,10 @@ class BinaryTargets:
         pool: np.ndarray,
         bound: float,
         multipliers: np.ndarray,
+        reduced: np.ndarray,
         tolerance: float,
     ) -> _Counts | None:
         """Return the relaxation rounded into the constraint, as near as a few steps lead."""
-        reduced = groups.cost - (multipliers * groups.scale) @ groups.scaled_effects
         reach = np.abs(groups.effects(pool) * multipliers[:, None]).sum(axis=0)
         by_reach = np.argsort(np.argsort(reach, kind="stable"), kind="stable")
         best: _Counts | None = None
@@ -474,6 +498,20 @@ def with_interior(allowed: AllowedSet) -> AllowedSet:
         return allowed
     width = 0.5 * VIOLATION_TOLERANCE * allowed.unit / max(len(allowed.rows), 1)
     return replace(allowed, radius=None, bounds=np.full(len(allowed.rows), width))
+
+
+def _smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of so many smallest values, in order of position."""
+    if len(values) <= count:
+        return np.arange(len(values))
+    return np.sort(np.argpartition(values, count)[:count])
+
+
+def _least_outside(values: np.ndarray, core: np.ndarray) -> float:
+    """Return the least value outside of the core, inf where there is none."""
+    outside = np.ones(len(values), dtype=bool)
+    outside[core] = False
+    return float(values.min(initial=np.inf, where=outside))
 
 
 def _core_sizes(n_groups: int) -> list[int]:

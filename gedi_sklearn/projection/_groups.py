@@ -53,7 +53,11 @@ def costs(
 
 
 def row_effects(
-    design: KernelDesign, allowed: AllowedSet, rows: slice | np.ndarray, share: np.ndarray
+    design: KernelDesign,
+    allowed: AllowedSet,
+    rows: slice | np.ndarray,
+    share: np.ndarray,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return A = V R⁻¹Q'W, shape (r, n): what a 1 in a row adds to the bounded v.
 
@@ -67,6 +71,8 @@ def row_effects(
         Which rows.
     share : ndarray of shape (n,)
         Their weights over the sum of all weights.
+    out : ndarray of shape (r, n), default=None
+        Where to put the result.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def row_effects(
     """
     to_v = allowed.rows @ design.fitted.R_inverse
     chosen = np.arange(design.n_rows)[rows]
-    effects = np.empty((len(to_v), len(chosen)))
+    effects = np.empty((len(to_v), len(chosen))) if out is None else out
     for block in row_blocks(len(chosen)):
         effects[:, block] = to_v @ design.orthonormal_of(chosen[block]).T * share[block]
     return effects

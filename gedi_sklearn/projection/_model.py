@@ -40,7 +40,8 @@ class LinearModel:
 
     def reduced_cost(self, multipliers: np.ndarray) -> np.ndarray:
         """Return c − A'λ, shape (p,)."""
-        return self.cost - multipliers @ self.matrix
+        price = multipliers @ self.matrix
+        return np.subtract(self.cost, price, out=price)
 
     def lagrangian_bound(self, multipliers: np.ndarray) -> float:
         """Return the lower bound on the optimum that any row multipliers prove.

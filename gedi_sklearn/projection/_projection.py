@@ -259,7 +259,7 @@ class Projection:
         covariates = _check_covariates(conditional_on, n)
         weight = check_sample_weight(sample_weight, n)
         self._rows = slice(None) if weight is None else weight > 0
-        self._weight = np.ones(n) if weight is None else weight[self._rows]
+        self._weight = np.broadcast_to(1.0, n) if weight is None else weight[self._rows]
         self._is_list = isinstance(constraint, (list, tuple))
         attributes = self._split(values)
         built = (
@@ -280,7 +280,7 @@ class Projection:
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        self._tie_order = rng.permutation(len(self._weight))
+        self._tie_order = rng.permutation(len(self._weight)).astype(np.int32)
         self._session = open_session(solver, solver_params, seed, verbose > 1)
         self._problem = self._make_problem()
 

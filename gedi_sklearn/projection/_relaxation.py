@@ -81,11 +81,9 @@ def _sift(
     if sample_size is None or n <= _DIRECT:
         return solve_continuous(model)
     reduced = model.reduced_cost(multipliers)
-    doubt = np.abs(reduced[:n]) / leverage(model.matrix[:, :n])
     n_open = min(n, max(_DIRECT, int(_OPEN * n / np.sqrt(sample_size))))
     free = np.ones(len(model.cost), dtype=bool)
-    free[:n] = False
-    free[np.argpartition(doubt, n_open - 1)[:n_open]] = True
+    free[:n] = _most_doubtful(model, reduced, n_open)
     at_capacity = reduced < 0
     # A column without a limit cannot be fixed there.
     free |= at_capacity & np.isinf(model.capacity)
@@ -118,6 +116,16 @@ def _sift(
         if not wrong.any():
             return x, multipliers
         free |= wrong
+
+
+def _most_doubtful(model: LinearModel, reduced: np.ndarray, count: int) -> np.ndarray:
+    """Mark so many of the n columns whose sign an error of λ turns most easily, shape (n,)."""
+    n = model.n_integers
+    doubt = leverage(model.matrix[:, :n])
+    np.divide(np.abs(reduced[:n]), doubt, out=doubt)
+    mark = np.zeros(n, dtype=bool)
+    mark[np.argpartition(doubt, count - 1)[:count]] = True
+    return mark
 
 
 def leverage(columns: np.ndarray) -> np.ndarray:

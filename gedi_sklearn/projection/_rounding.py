@@ -89,7 +89,7 @@ class Rounding:
         multipliers : ndarray of shape (r,)
             Multipliers of v in the relaxation.
         reduced : ndarray of shape (g,)
-            Reduced cost of a one.
+            Reduced cost of a step.
         limit : float
             Cost to be content with.
         tolerance : float
@@ -103,7 +103,7 @@ class Rounding:
         half_widths = np.maximum(half_widths, np.finfo(float).tiny)
         moves = (transform @ self.moves) / half_widths[:, None]
         wanted = (centre - transform @ self.v) / half_widths
-        detour = np.abs(reduced[self.group])
+        detour = reduced[self.group]
         detour[self.none] = 0
         sets = _step_sets(self.none)
         price = detour[sets].sum(axis=1)
