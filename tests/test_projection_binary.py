@@ -591,10 +591,9 @@ def test_faults_in_predictions_are_named(y_pred, message):
         project_targets([0, 1, 0, 1, 1, 0], y_pred, sensitive_features=np.arange(6.0))
 
 
-@pytest.mark.parametrize("y", [[0, 1, 2, 0, 1, 2], [1, 1, 1, 1, 1, 1]])
-def test_other_than_two_classes_are_refused(y):
+def test_a_single_class_is_refused():
     with pytest.raises(ValueError, match="two classes"):
-        project_targets(y, sensitive_features=np.arange(6.0), loss="hamming")
+        project_targets([1, 1, 1, 1, 1, 1], sensitive_features=np.arange(6.0), loss="hamming")
 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
