@@ -25,6 +25,7 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import (
     _check_feature_names,
+    _check_method_params,
     _check_n_features,
     _check_response_method,
     _get_feature_names,
@@ -41,6 +42,7 @@ __all__ = [
     "StrOptions",
     "_BaseScorer",
     "_check_feature_names",
+    "_check_method_params",
     "_check_n_features",
     "_check_response_method",
     "_fit_context",

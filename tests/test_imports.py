@@ -26,6 +26,7 @@ LAYERS = (
     "constraints",
     "projection",
     "_meta_estimator",
+    "_cross_fit",
     "moving_targets",
     "post_processing",
     "lagrangian_dual",

@@ -480,10 +480,7 @@ def test_useless_predictions_are_named(data):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("cv", "oob"),
-        ("cv", 5),
         ("method", "penalty"),
-        ("n_jobs", 2),
     ],
 )
 def test_reserved_parameters(data, name, value):

@@ -5,8 +5,6 @@ from sklearn.utils.estimator_checks import check_param_validation, parametrize_w
 
 from tests.estimator_checks import instance, public_estimators
 
-# The check hands its own splits to every parameter called `cv`.
-_CV_RESERVED = "the check sets `cv`, which is reserved for out-of-fold predictions"
 # A row of weight 2 is one binary decision that counts twice, two rows are two decisions: there
 # repeated rows leave the projection more freedom than weights do, whatever `cv` is.
 _EQUIVALENCE = (
@@ -14,7 +12,6 @@ _EQUIVALENCE = (
     "check_sample_weight_equivalence_on_sparse_data",
 )
 EXPECTED_FAILURES = {
-    "MovingTargetsRegressor": dict.fromkeys(_EQUIVALENCE, _CV_RESERVED),
     "MovingTargetsClassifier": dict.fromkeys(
         _EQUIVALENCE, "a weighted row is one binary decision, repeated rows are several"
     ),

@@ -7,8 +7,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .._cross_fit import View, make_view
 from .._meta_estimator import MetaEstimator
 from .._validation import (
     HasMethods,
@@ -29,9 +31,7 @@ from ._words import constraint_in_words
 
 # Parameters whose other values are not built yet, with the one value that is.
 _RESERVED: dict[str, Any] = {
-    "cv": "train",
     "method": "moving_targets",
-    "n_jobs": None,
 }
 
 
@@ -53,7 +53,11 @@ class BaseMovingTargets(MetaEstimator):
         ],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"pretraining", "projection"})],
-        "cv": [StrOptions({"train", "oob"}), "cv_object"],
+        "cv": [
+            StrOptions({"train", "oob"}),
+            Interval(Integral, 2, None, closed="left"),
+            "cv_object",
+        ],
         "sensitive_columns": [
             Interval(Integral, None, None, closed="neither"),
             str,
@@ -194,7 +198,15 @@ class BaseMovingTargets(MetaEstimator):
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._resolve_loss()
-        learner = self._make_learner(self._inner_X(X), keywords, rng, loss)
+        view = make_view(
+            self.cv,
+            self._inner_X(X),
+            y,
+            is_classifier=is_classifier(self),
+            fit_params=keywords,
+            n_jobs=self.n_jobs,
+        )
+        learner = self._make_learner(self._inner_X(X), keywords, rng, loss, view)
         master = Master(
             y,
             attribute,
@@ -310,7 +322,12 @@ class BaseMovingTargets(MetaEstimator):
         return select_columns(X, self.conditional_on, "conditional_on")
 
     def _make_learner(
-        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
+        self,
+        X: Any,
+        fit_params: dict[str, Any],
+        rng: np.random.RandomState | None,
+        loss: str,
+        view: View,
     ) -> Learner:
         """Return the learner's side."""
         raise NotImplementedError

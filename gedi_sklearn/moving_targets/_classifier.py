@@ -12,9 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._cross_fit import View, align_columns
 from .._validation import StrOptions, check_labels, check_numbers, check_sample_weight
 from ._base import BaseMovingTargets
-from ._learner import ClassifierLearner, Learner, align_columns
+from ._learner import ClassifierLearner, Learner
 
 
 def _inner_has(method: str) -> Any:
@@ -69,9 +70,11 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     response_method : {"auto", "predict", "predict_proba"}, default="auto"
         What the projection sees of the learner: its labels (the paper) or its probabilities.
         "auto" takes the latter where the inner estimator has them.
-    cv : "train", default="train"
-        On which predictions the projection works; "train" takes those on the rows of the fit
-        itself. Other values are not available yet.
+    cv : {"train", "oob"}, int or splitter, default="train"
+        Whose predictions the projection works on, and `history_` describes: "train" those of the
+        fit itself, as in the paper; "oob" out-of-bag predictions of an ensemble that has
+        `oob_score`; an integer or a splitter those of clones fitted on the other folds. The last
+        two are of the kind that new rows get, so that the constraint carries over to these.
     slack : float, default=1e-3
         Share of the bound that a forbidden direction may keep; "fine" only.
     gap : float, default=5e-5
@@ -115,8 +118,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         Column(s) of X that the targets may depend on, or a callable that makes them of X: the
         bounded coefficients are those of the kernel beside these covariates, as in
         :func:`gedi_sklearn.metrics.gedi`.
-    n_jobs : None
-        Reserved.
+    n_jobs : int, default=None
+        Processes for the folds of `cv`; the result is the same for any number.
 
     Attributes
     ----------
@@ -237,7 +240,12 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         return "hamming" if self.loss == "auto" else self.loss
 
     def _make_learner(
-        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
+        self,
+        X: Any,
+        fit_params: dict[str, Any],
+        rng: np.random.RandomState | None,
+        loss: str,
+        view: View,
     ) -> Learner:
         return ClassifierLearner(
             self._inner_estimator(),
@@ -245,6 +253,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
             fit_params,
             rng,
             self.warm_start,
+            view,
             classes=self.classes_,
             response_method=self.response_method,
             loss=loss,

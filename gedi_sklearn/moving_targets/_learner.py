@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from .._cross_fit import InSample, View, align_columns
 from .._validation import check_numbers
 
 # Predictions that differ by less than this share of the range of y are one value and rounding.
@@ -80,6 +81,8 @@ class Learner:
         Gives each clone one seed; None leaves the estimator's own seeds.
     warm_start : bool
         Whether a clone goes on from the last one.
+    view : View, default=None
+        Who predicts the rows of a fit; None is the fitted clone itself.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Learner:
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
         warm_start: bool = False,
+        view: View | None = None,
     ) -> None:
         if warm_start and "warm_start" not in estimator.get_params(deep=False):
             raise ValueError(
@@ -107,19 +111,25 @@ class Learner:
         self.fit_params = fit_params
         self.rng = rng
         self.warm_start = warm_start
+        self.view: View = InSample() if view is None else view
         self._last: Any = None
 
     def fit(self, targets: np.ndarray) -> LearnerFit:
         """Fit a clone on `targets`, shape (n,), and predict the training rows."""
         start = perf_counter()
-        estimator = self._next_estimator()
+        estimator = self.view.prepare(self._next_estimator())
         if self.rng is not None:
             seed = self.rng.randint(np.iinfo(np.int32).max)
             _set_seed(estimator, seed)
-        estimator.fit(self.X, self.decode(targets), **self.fit_params)
+        y = self.decode(targets)
+        with warnings.catch_warnings():
+            # The view counts these rows and says what happens to them.
+            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
+            estimator.fit(self.X, y, **self.fit_params)
         self._last = estimator
-        predictions = self.predictions(estimator, self.X)
-        scores = self.scores(estimator, predictions)
+        seen = self.view(estimator, y)
+        predictions = self.predictions(seen, self.X)
+        scores = self.scores(seen, predictions)
         return LearnerFit(estimator, predictions, scores, perf_counter() - start)
 
     def _next_estimator(self) -> Any:
@@ -151,7 +161,7 @@ class ClassifierLearner(Learner):
 
     Parameters
     ----------
-    estimator, X, fit_params, rng, warm_start
+    estimator, X, fit_params, rng, warm_start, view
         As for `Learner`.
     classes : ndarray of shape (K,)
         The labels of 0…K − 1.
@@ -170,12 +180,13 @@ class ClassifierLearner(Learner):
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
         warm_start: bool = False,
+        view: View | None = None,
         *,
         classes: np.ndarray,
         response_method: str,
         loss: str,
     ) -> None:
-        super().__init__(estimator, X, fit_params, rng, warm_start)
+        super().__init__(estimator, X, fit_params, rng, warm_start, view)
         self.classes = classes
         self.response_method = response_method
         self.loss = loss
@@ -210,15 +221,6 @@ class ClassifierLearner(Learner):
                 "an inner estimator with predict_proba and response_method='auto'."
             )
         return predictions
-
-
-def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return probabilities with one column for each of `classes`, 0 for one that was not seen."""
-    if len(seen) == len(classes):
-        return proba
-    aligned = np.zeros((len(proba), len(classes)))
-    aligned[:, np.searchsorted(classes, seen)] = proba
-    return aligned
 
 
 def _set_seed(estimator: Any, seed: int) -> None:

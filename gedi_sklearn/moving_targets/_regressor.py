@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.utils import column_or_1d
 
+from .._cross_fit import View
 from .._validation import StrOptions, check_numbers
 from ._base import BaseMovingTargets
 from ._learner import Learner
@@ -48,9 +49,11 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         First targets of the learner: the original ones, or their projection.
     response_method : {"auto", "predict"}, default="auto"
         What the projection sees of the learner: its predictions.
-    cv : "train", default="train"
-        On which predictions the projection works; "train" takes those on the rows of the fit
-        itself. Other values are not available yet.
+    cv : {"train", "oob"}, int or splitter, default="train"
+        Whose predictions the projection works on, and `history_` describes: "train" those of the
+        fit itself, as in the paper; "oob" out-of-bag predictions of an ensemble that has
+        `oob_score`; an integer or a splitter those of clones fitted on the other folds. The last
+        two are of the kind that new rows get, so that the constraint carries over to these.
     slack : float, default=1e-3
         Share of the bound that a forbidden direction may keep; of no use here.
     gap : float, default=5e-5
@@ -95,8 +98,8 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         Column(s) of X that the targets may depend on, or a callable that makes them of X: the
         bounded coefficients are those of the kernel beside these covariates, as in
         :func:`gedi_sklearn.metrics.gedi`.
-    n_jobs : None
-        Reserved.
+    n_jobs : int, default=None
+        Processes for the folds of `cv`; the result is the same for any number.
 
     Attributes
     ----------
@@ -186,6 +189,11 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         return "squared_error" if self.loss == "auto" else self.loss
 
     def _make_learner(
-        self, X: Any, fit_params: dict[str, Any], rng: np.random.RandomState | None, loss: str
+        self,
+        X: Any,
+        fit_params: dict[str, Any],
+        rng: np.random.RandomState | None,
+        loss: str,
+        view: View,
     ) -> Learner:
-        return Learner(self._inner_estimator(), X, fit_params, rng, self.warm_start)
+        return Learner(self._inner_estimator(), X, fit_params, rng, self.warm_start, view)

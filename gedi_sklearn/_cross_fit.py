@@ -1,0 +1,260 @@
+"""Predictions for the rows of a fit by models that have not seen them.
+
+A learner that memorises its targets predicts its own rows far better than new ones, so what a
+projection does to these predictions does not carry over. Out-of-bag and cross-fitted predictions
+are of the kind that new rows get.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+
+from ._validation import _check_method_params, _safe_indexing
+
+__all__ = ["CrossFitted", "InSample", "OutOfBag", "View", "align_columns", "make_view"]
+
+
+class View(Protocol):
+    """How the predictions for the rows of a fit are made."""
+
+    def prepare(self, estimator: Any) -> Any:
+        """Return an unfitted estimator that will be able to answer."""
+
+    def __call__(self, fitted: Any, y: np.ndarray) -> Any:
+        """Return an object that predicts the rows of a fit on y, whatever X it is given."""
+
+
+@dataclass(frozen=True)
+class RowPredictions:
+    """Stands for an estimator, for the rows of its fit."""
+
+    predictions: np.ndarray
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predictions; X is not looked at."""
+        return self.predictions
+
+
+@dataclass(frozen=True)
+class RowProbabilities:
+    """Stands for a classifier, for the rows of its fit."""
+
+    probabilities: np.ndarray
+    classes_: np.ndarray
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the likeliest class; X is not looked at."""
+        return self.classes_[self.probabilities.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities; X is not looked at."""
+        return self.probabilities
+
+
+class InSample:
+    """The fitted estimator itself: what the paper does."""
+
+    def prepare(self, estimator: Any) -> Any:
+        """Return the estimator as it is."""
+        return estimator
+
+    def __call__(self, fitted: Any, y: np.ndarray) -> Any:
+        """Return the fitted estimator."""
+        return fitted
+
+
+class OutOfBag:
+    """Each row by the members of an ensemble whose sample left it out.
+
+    A row that every sample holds has no such prediction: it gets that of the whole ensemble, with
+    a warning that counts these rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        The rows.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+
+    def prepare(self, estimator: Any) -> Any:
+        """Return the estimator with `oob_score` set.
+
+        Raises
+        ------
+        ValueError
+            If it has no such parameter.
+        """
+        if "oob_score" not in estimator.get_params(deep=False):
+            raise ValueError(
+                f"cv='oob' needs an inner estimator with out-of-bag predictions (a parameter "
+                f"`oob_score`, e.g. a random forest); got {type(estimator).__name__}. Use an "
+                "integer `cv` for cross-fitted predictions."
+            )
+        return estimator if estimator.oob_score else estimator.set_params(oob_score=True)
+
+    def __call__(self, fitted: Any, y: np.ndarray) -> Any:
+        """Return the out-of-bag predictions of a fitted ensemble."""
+        name = "oob_decision_function_" if hasattr(fitted, "classes_") else "oob_prediction_"
+        if not hasattr(fitted, name):
+            raise ValueError(
+                f"cv='oob': the fitted {type(fitted).__name__} has no `{name}`. Use an integer "
+                "`cv` for cross-fitted predictions."
+            )
+        values = np.array(getattr(fitted, name), dtype=np.float64)
+        unseen = _never_left_out(fitted, len(values))
+        if unseen.any():
+            rest = _safe_indexing(self.X, np.flatnonzero(unseen))
+            is_classifier = hasattr(fitted, "classes_")
+            values[unseen] = fitted.predict_proba(rest) if is_classifier else fitted.predict(rest)
+            warnings.warn(
+                f"cv='oob': {int(unseen.sum())} of {len(values)} rows are in the sample of every "
+                f"member of {type(fitted).__name__} and are predicted by members that have seen "
+                "them. Use more members (`n_estimators`).",
+                UserWarning,
+                stacklevel=5,
+            )
+        if hasattr(fitted, "classes_"):
+            return RowProbabilities(values, fitted.classes_)
+        return RowPredictions(values)
+
+
+def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
+    """Tell the rows that are in the sample of every member."""
+    held = np.zeros(n_rows, dtype=int)
+    for sample in ensemble.estimators_samples_:
+        held[np.unique(sample)] += 1
+    return held == len(ensemble.estimators_samples_)
+
+
+class CrossFitted:
+    """Each row by a clone that was fitted on the other folds.
+
+    The folds are made once, of all rows, as everywhere in scikit-learn: a row of weight 0 is in a
+    fold, where it does not count.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        The rows.
+    y : ndarray of shape (n,)
+        Original targets, by which classes are stratified.
+    cv : int or splitter
+        What :func:`sklearn.model_selection.check_cv` takes; its test folds have to partition the
+        rows.
+    is_classifier : bool
+        Whether an integer means stratified folds.
+    fit_params : dict
+        Keywords of a fit; those with one value a row go with the rows.
+    n_jobs : int or None
+        Processes for the folds.
+
+    Raises
+    ------
+    ValueError
+        If a row is in no test fold, or in several.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        cv: Any,
+        *,
+        is_classifier: bool,
+        fit_params: dict[str, Any],
+        n_jobs: int | None,
+    ) -> None:
+        self.X = X
+        self.fit_params = fit_params
+        self.n_jobs = n_jobs
+        splitter = check_cv(cv, y, classifier=is_classifier)
+        self.folds = list(splitter.split(X, y))
+        tested = np.sort(np.concatenate([test for _, test in self.folds]))
+        if not np.array_equal(tested, np.arange(len(y))):
+            raise ValueError(
+                f"cv={cv!r} does not put every row into exactly one test fold, so a row would have "
+                "no prediction or several. Use an integer, KFold or StratifiedKFold."
+            )
+
+    def prepare(self, estimator: Any) -> Any:
+        """Return the estimator as it is."""
+        return estimator
+
+    def __call__(self, fitted: Any, y: np.ndarray) -> Any:
+        """Fit a clone of the fitted estimator for every fold, and return their predictions."""
+        classes = getattr(fitted, "classes_", None)
+        has_probabilities = classes is not None and hasattr(fitted, "predict_proba")
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_and_predict)(
+                clone(fitted), self.X, y, train, test, self.fit_params, has_probabilities
+            )
+            for train, test in self.folds
+        )
+        if has_probabilities:
+            assert classes is not None  # a classifier has them
+            probabilities = np.zeros((len(y), len(classes)))
+            for (_, test), (part, seen) in zip(self.folds, parts, strict=True):
+                probabilities[test] = align_columns(part, seen, classes)
+            return RowProbabilities(probabilities, classes)
+        predictions = np.empty(len(y), dtype=np.result_type(*[part for part, _ in parts]))
+        for (_, test), (part, _) in zip(self.folds, parts, strict=True):
+            predictions[test] = part.ravel()
+        return RowPredictions(predictions)
+
+
+def _fit_and_predict(
+    estimator: Any,
+    X: Any,
+    y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    fit_params: dict[str, Any],
+    has_probabilities: bool,
+) -> tuple[np.ndarray, Any]:
+    """Return what a clone fitted on `train` says of `test`, and the classes it has seen."""
+    keywords = _check_method_params(X, fit_params, indices=train)
+    estimator.fit(_safe_indexing(X, train), y[train], **keywords)
+    held_out = _safe_indexing(X, test)
+    if has_probabilities:
+        return np.asarray(estimator.predict_proba(held_out)), estimator.classes_
+    return np.asarray(estimator.predict(held_out)), None
+
+
+def make_view(
+    cv: Any,
+    X: Any,
+    y: np.ndarray,
+    *,
+    is_classifier: bool,
+    fit_params: dict[str, Any],
+    n_jobs: int | None,
+) -> View:
+    """Return the view that the parameter `cv` means: "train", "oob", an integer or a splitter."""
+    if isinstance(cv, str):
+        return OutOfBag(X) if cv == "oob" else InSample()
+    return CrossFitted(
+        X,
+        y,
+        cv,
+        is_classifier=is_classifier,
+        fit_params=fit_params,
+        n_jobs=n_jobs,
+    )
+
+
+def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return probabilities with one column for each of `classes`, 0 for one that was not seen."""
+    if len(seen) == len(classes):
+        return proba
+    aligned = np.zeros((len(proba), len(classes)))
+    aligned[:, np.searchsorted(classes, seen)] = proba
+    return aligned

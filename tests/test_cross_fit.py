@@ -1,0 +1,147 @@
+"""Predictions that the projection works on: in-sample, out-of-bag, cross-fitted."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import (
+    BaggingRegressor,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import (
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
+from sklearn.tree import DecisionTreeRegressor
+
+from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor
+from gedi_sklearn.metrics import gedi
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.5, 1.5, 120)
+    X = np.c_[x, rng.normal(size=(120, 2))]
+    t = x + X[:, 1] + 0.5 * rng.normal(size=120)
+    return X, t, np.where(t > 0, "yes", "no"), np.where(t > 1, 2, t > -0.5), rng.uniform(0, 2, 120)
+
+
+def first_predictions_gedi(model):
+    """Return the indicator of what the projection saw of the first fit."""
+    return model.history_["predictions_gedi"][0]
+
+
+@pytest.mark.parametrize("cv", [3, KFold(4, shuffle=True, random_state=0)], ids=["int", "splitter"])
+def test_cross_fitted_predictions_are_those_of_cross_val_predict(data, cv):
+    X, t, _, _, _ = data
+    model = MovingTargetsRegressor(DecisionTreeRegressor(random_state=0), cv=cv, max_iter=2)
+    model.fit(X, t, sensitive_features=X[:, 0])
+    expected = cross_val_predict(DecisionTreeRegressor(random_state=0), X, t, cv=cv)
+    assert first_predictions_gedi(model) == pytest.approx(
+        gedi(expected, sensitive_features=X[:, 0])
+    )
+    # What is kept is the fit on all rows.
+    assert_allclose(model.predict(X), model.targets_)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_cross_fitted_probabilities_are_those_of_cross_val_predict(data, several):
+    X, _, y, classes, _ = data
+    labels = classes if several else y
+    model = MovingTargetsClassifier(cv=3, max_iter=2).fit(X, labels, sensitive_features=X[:, 0])
+    proba = cross_val_predict(
+        LogisticRegression(), X, labels, cv=StratifiedKFold(3), method="predict_proba"
+    )
+    predicted = model.classes_[proba.argmax(axis=1)]
+    values = [
+        gedi(predicted, sensitive_features=X[:, 0], pos_label=label)
+        for label in model.classes_.tolist()
+    ]
+    assert first_predictions_gedi(model) == pytest.approx(max(values))
+
+
+def test_out_of_bag_predictions_are_the_forests_own(data):
+    X, t, y, _, _ = data
+    for model, forest, target in (
+        (MovingTargetsRegressor(), RandomForestRegressor(60, random_state=0), t),
+        (MovingTargetsClassifier(), RandomForestClassifier(60, random_state=0), y),
+    ):
+        model.set_params(estimator=forest, cv="oob", max_iter=2)
+        model.fit(X, target, sensitive_features=X[:, 0])
+        alone = forest.set_params(oob_score=True).fit(X, target)
+        is_real = target is t
+        seen = alone.oob_prediction_ if is_real else alone.oob_decision_function_.argmax(axis=1)
+        assert first_predictions_gedi(model) == pytest.approx(
+            gedi(seen, sensitive_features=X[:, 0])
+        )
+        assert (model.history_["violation"][1:] == 0).all()
+
+
+@pytest.mark.parametrize("ensemble", [RandomForestRegressor, BaggingRegressor])
+def test_rows_never_left_out_are_counted(data, ensemble):
+    X, t, _, _, _ = data
+    model = MovingTargetsRegressor(ensemble(n_estimators=2, random_state=0), cv="oob", max_iter=1)
+    with pytest.warns(UserWarning, match="of 120 rows are in the sample of every member"):
+        model.fit(X, t, sensitive_features=X[:, 0])
+    assert np.isfinite(model.history_["loss_predictions"]).all()
+
+
+def test_the_number_of_processes_changes_nothing(data):
+    X, t, _, _, w = data
+    forest = RandomForestRegressor(5, random_state=0)
+    fits = [
+        MovingTargetsRegressor(forest, cv=3, n_jobs=n_jobs, max_iter=2, random_state=1).fit(
+            X, t, sensitive_features=X[:, 0], sample_weight=w
+        )
+        for n_jobs in (1, 2)
+    ]
+    assert_array_equal(fits[0].targets_, fits[1].targets_)
+    assert_array_equal(fits[0].predict(X), fits[1].predict(X))
+
+
+def test_frames_and_keywords_go_with_their_rows(data):
+    X, t, _, _, _ = data
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    for container in (X, frame):
+        model = MovingTargetsRegressor(GradientBoostingRegressor(n_estimators=5, random_state=0))
+        model.set_params(cv=3, max_iter=2, sensitive_columns=0)
+        fitted = model.fit(container, t, sample_weight=np.arange(120.0) + 1)
+        assert fitted.n_iter_ == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*for no training row:UserWarning")
+def test_a_class_that_a_fold_lacks_has_probability_zero(data):
+    X, _, _, _, _ = data
+    y = np.array(["a"] * 60 + ["b"] * 59 + ["c"])
+    model = MovingTargetsClassifier(
+        RandomForestClassifier(5, random_state=0),
+        cv=KFold(4),
+        max_iter=1,
+        threshold=0.9,
+        sensitive_columns=0,
+        relative=False,
+    )
+    assert_array_equal(model.fit(X, y).classes_, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "cv", "message"),
+    [
+        (LinearRegression(), "oob", "needs an inner estimator with out-of-bag predictions"),
+        (LinearRegression(), TimeSeriesSplit(3), "into exactly one test fold"),
+        (LinearRegression(), ShuffleSplit(3, random_state=0), "into exactly one test fold"),
+    ],
+    ids=str,
+)
+def test_views_that_cannot_be(data, estimator, cv, message):
+    X, t, _, _, _ = data
+    with pytest.raises(ValueError, match=message):
+        MovingTargetsRegressor(estimator, cv=cv).fit(X, t, sensitive_features=X[:, 0])
