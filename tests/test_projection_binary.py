@@ -1,6 +1,7 @@
 """Projection of two classes: proven optima, whatever the rows are called or weigh."""
 
 import re
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,9 @@ from gedi_sklearn import FineConstraint, PolynomialKernel, Projection, project_t
 from gedi_sklearn.constraints import AllowedSet
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi_coefficients
+from gedi_sklearn.projection._bound import AllowedProduct
 from gedi_sklearn.projection._full import full_binary
+from gedi_sklearn.projection._rounding import near_optimal_box
 
 pytestmark = [
     # Raw units on purpose: binary targets must not depend on them.
@@ -770,3 +773,69 @@ def test_the_models_bound_counts_where_rounding_had_found_its_solution():
     )
     assert result.status == "optimal"
     assert result.gap <= 1e-9
+
+
+SETS = st.one_of(
+    st.builds(lambda radius: AllowedSet(np.eye(3), radius, None, unit=1.0), st.floats(0.1, 10.0)),
+    st.builds(
+        lambda bounds: AllowedSet(np.eye(3), None, np.array(bounds), unit=1.0),
+        st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3),
+    ),
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    parts=st.lists(SETS, min_size=1, max_size=2),
+    share=st.floats(1e-3, 1.0),
+    seed=st.integers(0, 10_000),
+)
+def test_rounding_looks_wherever_a_small_gap_is_possible(parts, share, seed):
+    # Every allowed v that is worth nearly as much as the best one lies in the box.
+    rng = np.random.default_rng(seed)
+    allowed = AllowedProduct(tuple(parts))
+    direction = rng.choice([0.0, 1.0, -1.0], 3 * len(parts))
+    v = np.concatenate([_points(part, rng, 300) for part in parts])
+    best = sum(part.support(own) for part, own in allowed.split(direction))
+    tolerance = share * best + 1e-9
+    near = v[:, best - direction @ v <= tolerance]
+    transform, centre, half_widths = near_optimal_box(allowed, direction, tolerance)
+    outside = np.abs(transform @ near - centre[:, None]) - half_widths[:, None]
+    assert outside.max(initial=0.0) <= 1e-9 * (1 + np.abs(v).max())
+
+
+def _points(part, rng, count):
+    """Return points of a set, many of them in its corners."""
+    if part.bounds is not None:
+        return part.bounds[:, None] * np.clip(rng.normal(0, 2, (3, count)), -1, 1)
+    weight = rng.dirichlet(np.full(4, 0.2), count).T[:3]
+    return part.radius * weight * rng.choice([-1, 1], (3, count))
+
+
+@every_constraint
+@every_solver
+def test_many_distinct_values_meet_the_gap(constraint, solver):
+    x, y, p = many_groups(24_000)
+    result = project_targets(
+        y, p, sensitive_features=x, degree=5, constraint=constraint, solver=solver
+    )
+    assert result.satisfied
+    assert result.gap <= 5e-5
+
+
+@pytest.mark.slow
+@every_constraint
+def test_a_million_rows_take_little_memory(constraint):
+    n, k = 1_000_000, 5
+    x, y, p = many_groups(n)
+    tracemalloc.start()
+    try:
+        result = project_targets(
+            y, p, sensitive_features=x, degree=k, constraint=constraint, solver="highs", gap=1e-6
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.satisfied
+    assert result.gap <= 1e-6
+    assert peak < 30 * n * k

@@ -22,7 +22,7 @@ from ..constraints import AllowedSet
 from ._bound import AllowedProduct
 from ._groups import Groups
 
-__all__ = ["Rounding"]
+__all__ = ["Rounding", "near_optimal_box"]
 
 # Sets of steps of which any two are combined: all sets of so many of the first moves. About 10⁸
 # sets of up to six steps, in a tenth of a second.
@@ -99,10 +99,13 @@ class Rounding:
         -------
         ndarray of shape (g,) or None
         """
-        transform, centre, half_widths = _near_optimal_box(self.allowed, -multipliers, tolerance)
-        half_widths = np.maximum(half_widths, np.finfo(float).tiny)
-        moves = (transform @ self.moves) / half_widths[:, None]
-        wanted = (centre - transform @ self.v) / half_widths
+        transform, centre, half_widths = near_optimal_box(self.allowed, -multipliers, tolerance)
+        moves, wanted = transform @ self.moves, centre - transform @ self.v
+        # A box without width has some in these units: what is found is checked in its own.
+        reach = np.abs(moves).max(axis=1) + np.abs(wanted)
+        unit = np.maximum(half_widths, 1e-12 * reach)
+        unit = np.where(unit > 0, unit, 1.0)
+        moves, wanted = moves / unit[:, None], wanted / unit
         detour = reduced[self.group]
         detour[self.none] = 0
         sets = _step_sets(self.none)
@@ -169,12 +172,13 @@ def _occurrence(columns: np.ndarray) -> np.ndarray:
     return occurrence
 
 
-def _near_optimal_box(
+def near_optimal_box(
     allowed: AllowedProduct, direction: np.ndarray, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return T, c and h with |T v − c| ≤ h wherever σ(d) − d'v ≤ tolerance in the sets.
+    """Return T, c and h: |T v − c| ≤ h is where v with σ(d) − d'v ≤ tolerance are looked for.
 
-    σ is the sets' support function and d the direction in which the relaxed v is farthest.
+    σ is the sets' support function and d the direction in which the relaxed v is farthest. That is
+    all such v where d has one size on the face that it names and is 0 elsewhere.
     """
     parts = [_box_of_part(part, own, tolerance) for part, own in allowed.split(direction)]
     transforms, centres, half_widths = zip(*parts, strict=True)
@@ -189,8 +193,8 @@ def _box_of_part(
     largest = float(size.max(initial=0.0))
     if allowed.bounds is not None:
         # At the corner that d names, each coordinate within tolerance / |d_j| of its side.
-        depth = tolerance / np.maximum(size, np.finfo(float).tiny)
-        half = np.minimum(depth / 2, allowed.bounds)
+        deep = 2 * allowed.bounds * size > tolerance
+        half = np.where(deep, tolerance / np.where(deep, 2 * size, 1.0), allowed.bounds)
         return np.eye(len(size)), sign * (allowed.bounds - half), half
     radius = float(allowed.radius or 0.0)
     if not largest:
@@ -198,7 +202,7 @@ def _box_of_part(
     # On the face of the ball that d names, and each coordinate that is 0 there near 0.
     off_face = size < largest * (1 - 1e-9)
     on_face = np.where(off_face, 0.0, sign)
-    half_depth = min(tolerance / largest, radius) / 2
+    half_depth = min(tolerance / largest / 2, radius)
     near_zero = np.minimum(tolerance / (largest - size[off_face]), radius)
     return (
         np.vstack([np.eye(len(size))[off_face], on_face]),
