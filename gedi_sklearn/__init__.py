@@ -3,6 +3,7 @@
 from . import datasets, metrics, model_selection, report
 from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel
+from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
 from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
 from .projection import (
     Projection,
@@ -19,6 +20,8 @@ __all__ = [
     "DidiConstraint",
     "FineConstraint",
     "FourierKernel",
+    "LagrangianDualClassifier",
+    "LagrangianDualRegressor",
     "MovingTargetsClassifier",
     "MovingTargetsRegressor",
     "PolynomialKernel",

@@ -1,4 +1,4 @@
-"""What every estimator of this library that wraps another one shares.
+"""What the estimators of this library share: the attribute's doors; wrapping another estimator.
 
 The inner estimator sees what the user passed: X goes on untouched (minus the protected column
 where that is asked for), metadata goes through one function that answers the same with
@@ -32,18 +32,70 @@ from ._validation import (
 )
 
 
-class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
+class ColumnsMixin:
+    """The attribute's two doors, and the columns of X with and without it.
+
+    A subclass has the parameters `sensitive_columns` and `drop_sensitive`.
+    """
+
+    __metadata_request__fit = {"sensitive_features": True, "sample_weight": True}  # noqa: RUF012
+
+    sensitive_columns: Any
+    drop_sensitive: bool
+
+    def _require_targets(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+
+    def _check_attribute(self, X: Any, sensitive_features: Any, n_samples: int) -> np.ndarray:
+        """Return the protected attribute (n, m) from whichever of its two doors was used."""
+        if self.drop_sensitive and self.sensitive_columns is None:
+            raise ValueError(
+                "drop_sensitive=True removes the protected column(s) from X, so it needs "
+                "sensitive_columns=, which is None. Name the column(s) there, or leave them out "
+                "of X yourself and keep drop_sensitive=False."
+            )
+        return check_sensitive(
+            sensitive_features,
+            X=X,
+            sensitive_columns=self.sensitive_columns,
+            n_samples=n_samples,
+            kind="mixed",
+        )
+
+    def _learn_columns(self, X: Any) -> None:
+        """Record the columns of the training X: names, number, and which are dropped."""
+        _check_feature_names(self, X, reset=True)
+        _check_n_features(self, X, reset=True)
+        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
+
+    def _check_columns(self, X: Any) -> None:
+        """Refuse a new X whose columns are not those of the training X."""
+        named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
+        # A name missing on one side is only worth a warning; most inner estimators give it
+        # themselves, and the user should read it once.
+        inner = getattr(self, "estimator_", None)
+        if named == seen or not hasattr(inner, "n_features_in_"):
+            _check_feature_names(self, X, reset=False)
+        if getattr(X, "ndim", 2) == 2:  # of another shape the inner estimator knows what to say
+            _check_n_features(self, X, reset=False)
+
+    def _inner_X(self, X: Any) -> Any:
+        """Return what the inner estimator sees of X: X itself, or a copy without columns."""
+        # By position: at prediction X may come without the names it had in `fit`.
+        return drop_columns(X, self._dropped) if self._dropped else X
+
+
+class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     """Base of the wrappers: tags, metadata, columns of X.
 
     A subclass has the parameters `estimator`, `sensitive_columns` and `drop_sensitive`, says what
     `estimator=None` means, and sets `estimator_` in its `fit`.
     """
 
-    __metadata_request__fit = {"sensitive_features": True, "sample_weight": True}  # noqa: RUF012
-
     estimator: Any
-    sensitive_columns: Any
-    drop_sensitive: bool
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -110,44 +162,6 @@ class MetaEstimator(MetaEstimatorMixin, BaseEstimator):
             if not renamed and not _is_refused(request, "sample_weight"):
                 raise ValueError(_no_weight_message(inner))
         return dict(routed)
-
-    def _check_attribute(self, X: Any, sensitive_features: Any, n_samples: int) -> np.ndarray:
-        """Return the protected attribute (n, m) from whichever of its two doors was used."""
-        if self.drop_sensitive and self.sensitive_columns is None:
-            raise ValueError(
-                "drop_sensitive=True removes the protected column(s) from X, so it needs "
-                "sensitive_columns=, which is None. Name the column(s) there, or leave them out "
-                "of X yourself and keep drop_sensitive=False."
-            )
-        return check_sensitive(
-            sensitive_features,
-            X=X,
-            sensitive_columns=self.sensitive_columns,
-            n_samples=n_samples,
-            kind="mixed",
-        )
-
-    def _learn_columns(self, X: Any) -> None:
-        """Record the columns of the training X: names, number, and which are dropped."""
-        _check_feature_names(self, X, reset=True)
-        _check_n_features(self, X, reset=True)
-        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
-
-    def _check_columns(self, X: Any) -> None:
-        """Refuse a new X whose columns are not those of the training X."""
-        named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
-        # A name missing on one side is only worth a warning; most inner estimators give it
-        # themselves, and the user should read it once.
-        inner = getattr(self, "estimator_", None)
-        if named == seen or not hasattr(inner, "n_features_in_"):
-            _check_feature_names(self, X, reset=False)
-        if getattr(X, "ndim", 2) == 2:  # of another shape the inner estimator knows what to say
-            _check_n_features(self, X, reset=False)
-
-    def _inner_X(self, X: Any) -> Any:
-        """Return what the inner estimator sees of X: X itself, or a copy without columns."""
-        # By position: at prediction X may come without the names it had in `fit`.
-        return drop_columns(X, self._dropped) if self._dropped else X
 
 
 def _names_a_step_weight(fit_params: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
-from sklearn.utils import _safe_indexing, check_array, check_random_state
+from sklearn.utils import _safe_indexing, check_array, check_random_state, column_or_1d
 from sklearn.utils._param_validation import (
     HasMethods,
     Hidden,
@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_params,
 )
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_method_params,
@@ -51,6 +52,7 @@ __all__ = [
     "_num_samples",
     "_safe_indexing",
     "check_attribute",
+    "check_classes",
     "check_group_codes",
     "check_numbers",
     "check_random_state",
@@ -178,6 +180,30 @@ def check_labels(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
     _refuse_missing(array, name)
     return array
+
+
+def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes of labels, shape (K,), and every row's as an integer, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If the labels are none, or the rows of positive weight have a single class.
+    """
+    labels = check_labels(column_or_1d(y, warn=True), "y")
+    if labels.dtype.kind == "f":
+        check_numbers(labels, "y")  # infinity is no label
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    weight = check_sample_weight(sample_weight, len(codes))
+    present = np.unique(codes if weight is None else codes[weight > 0])
+    if len(present) < 2:
+        where = "y" if weight is None else "the rows of positive sample_weight"
+        raise ValueError(
+            f"Classifier can't train when only one class is present: {where} has only "
+            f"{classes[present].tolist()}."
+        )
+    return classes, codes
 
 
 def check_values(values: Any, name: str) -> np.ndarray:

@@ -17,20 +17,24 @@ import gedi_sklearn
 from gedi_sklearn.metrics import gedi
 
 
-def public_estimators():
-    """Return every exported class that can be fitted."""
+def public_estimators(*, torch=False):
+    """Return every exported class that can be fitted: those that need torch, or the others."""
     exported = (getattr(gedi_sklearn, name) for name in sorted(gedi_sklearn.__all__))
     return [
         cls
         for cls in exported
-        if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
+        if inspect.isclass(cls)
+        and issubclass(cls, BaseEstimator)
+        and hasattr(cls, "fit")
+        and cls.__module__.startswith("gedi_sklearn.lagrangian_dual") == torch
     ]
 
 
 def instance(cls, **params):
     """Return an unfitted estimator; one that needs an attribute finds it in the first column."""
     known = cls().get_params()
-    for_checks = {"sensitive_columns": 0, "max_iter": 3}  # three iterations loop as ten do
+    # Three iterations loop as ten do.
+    for_checks = {"sensitive_columns": 0, "max_iter": 3, "max_epochs": 3}
     return cls(**{name: value for name, value in for_checks.items() if name in known} | params)
 
 

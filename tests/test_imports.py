@@ -50,7 +50,7 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.projection._rounding": "the rounding, alone",
 }
 
-OPTIONAL = ("gurobipy", "torch", "matplotlib", "polars", "pandas")
+OPTIONAL = ("gurobipy", "torch", "skorch", "maxcorr", "matplotlib", "polars", "pandas")
 
 # Makes the optional packages missing. Not by None in sys.modules: with torch that breaks
 # scipy.stats, and so scikit-learn, which look there for the class of a tensor.

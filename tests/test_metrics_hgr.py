@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import UndefinedMetricWarning
 
 from gedi_sklearn.datasets import load_adult, load_communities
 from gedi_sklearn.metrics import hgr
+from tests.test_imports import WITHOUT_OPTIONAL, run_python
 
 REFERENCE = json.loads(
     (Path(__file__).parent / "data" / "indicator_values.json").read_text(encoding="utf-8")
@@ -115,3 +117,28 @@ def test_relative_and_labels():
     assert value == pytest.approx(hgr(p, sensitive_features=x) / hgr(y, sensitive_features=x))
     text = np.where(y > 1, "yes", "no")
     assert hgr(text, sensitive_features=x, pos_label="yes") == hgr(y > 1, sensitive_features=x)
+
+
+def test_without_torch_the_neural_estimate_names_the_extra():
+    result = run_python(
+        f"{WITHOUT_OPTIONAL}\nfrom gedi_sklearn.metrics import hgr\n"
+        "hgr([0.0, 1.0, 3.0], sensitive_features=[0, 1, 2], method='nn')"
+    )
+    assert "ImportError: hgr(method='nn') needs torch and maxcorr" in result.stderr
+    assert "pip install 'gedi-sklearn[torch]'" in result.stderr
+
+
+@pytest.mark.torch
+def test_the_neural_estimate_finds_a_dependence_and_has_a_seed_of_its_own():
+    import torch
+
+    rng = np.random.default_rng(0)
+    x, noise = rng.uniform(-1, 1, size=(2, 300))
+    state = torch.get_rng_state()
+    dependent, again = (hgr(x**2, sensitive_features=x, method="nn") for _ in range(2))
+    independent = hgr(noise, sensitive_features=x, method="nn", random_state=1)
+    assert dependent == again
+    assert 0 <= independent < 0.5 < 0.8 < dependent <= 1
+    assert_array_equal(torch.get_rng_state(), state)
+    two = hgr(x**2, noise, sensitive_features=np.c_[x, noise], method="nn", relative=True)
+    assert two > 0.5

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Interval, StrOptions, validate_params
+from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
 from ._inputs import TARGET_CONSTRAINTS, check_sample, ratio, undefined
 
@@ -27,9 +27,10 @@ _BLOCK = 20_000
 @validate_params(
     {
         **{name: TARGET_CONSTRAINTS[name] for name in ("y_true", "y_pred", "sensitive_features")},
-        "method": [StrOptions({"kde", "chi2", "kernel"})],
+        "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "relative": ["boolean"],
+        "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
 )
@@ -42,6 +43,7 @@ def hgr(
     degree: int = 3,
     relative: bool = False,
     pos_label: Any = None,
+    random_state: Any = None,
 ) -> float:
     r"""Hirschfeld–Gebelein–Rényi maximal correlation of targets and attribute; 0 is best.
 
@@ -54,13 +56,16 @@ def hgr(
     y_pred : array-like of shape (n,), default=None
         Predictions. None measures `y_true` itself.
     sensitive_features : array-like of shape (n,) or (n, m)
-        The protected attribute; several columns for ``method="kernel"`` only.
-    method : {"kde", "chi2", "kernel"}, default="kde"
+        The protected attribute; several columns for "kernel" and "nn" only.
+    method : {"kde", "chi2", "kernel", "nn"}, default="kde"
         - "kde": second singular value of the normalised joint density, which is estimated on a
           grid of ±2.5 standard deviations by a Gaussian kernel (Mary et al., 2019).
         - "chi2": the sum of squares of all its singular values but the first, an upper bound of
           the square of "kde".
         - "kernel": f and g are polynomials of `degree`; a canonical correlation in closed form.
+        - "nn": f and g are neural networks, trained to correlate (Grari et al., 2020); through
+          the package maxcorr, which comes with the extra `torch`. A few seconds a call, and the
+          value depends on the seed: a thousand steps may not reach the supremum.
     degree : int, default=3
         Degree of both polynomials of ``method="kernel"``; where a variable has fewer distinct
         values, one less than their number, which is every function of it.
@@ -68,6 +73,9 @@ def hgr(
         Divide by the value of `y_true`.
     pos_label : object, default=None
         The label that counts as 1; needed for text and categories.
+    random_state : int, RandomState or None, default=None
+        Seed of the networks of ``method="nn"``; None takes a fixed one. Torch's global generator
+        is not advanced.
 
     Returns
     -------
@@ -75,6 +83,11 @@ def hgr(
         From 0 to 1 ("chi2": at least 0). Constant targets give 0. NaN, with
         :class:`sklearn.exceptions.UndefinedMetricWarning`, where the attribute is constant or
         the reference of `relative` is 0.
+
+    Raises
+    ------
+    ImportError
+        For ``method="nn"`` without torch or maxcorr.
 
     Warns
     -----
@@ -97,6 +110,9 @@ def hgr(
     J. Mary, C. Calauzènes, N. El Karoui (2019): Fairness-Aware Learning for Continuous Attributes
     and Treatments. ICML.
 
+    V. Grari, B. Ruf, S. Lamprier, M. Detyniecki (2020): Fairness-Aware Neural Rényi Minimization
+    for Continuous Features. IJCAI.
+
     Examples
     --------
     >>> import numpy as np
@@ -117,17 +133,22 @@ def hgr(
     values = sample.values
     if (values == values[0]).all():
         return undefined("sensitive_features is constant.")
-    if method != "kernel" and values.shape[1] != 1:
+    if method in ("kde", "chi2") and values.shape[1] != 1:
         raise ValueError(
             f"method={method!r} measures one attribute, got sensitive_features with "
-            f"{values.shape[1]} columns; use method='kernel'."
+            f"{values.shape[1]} columns; use method='kernel' or 'nn'."
         )
+
+    # Drawn once: of `relative`, both values come from the same initial networks.
+    seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
 
     def measure(target: np.ndarray) -> float:
         if (target == target[0]).all():
             return 0.0
         if method == "kernel":
             return _canonical_correlation(values, target, degree)
+        if method == "nn":
+            return _neural_correlation(values, target, seed)
         singular = _density_spectrum(values[:, 0], target)
         return float(singular[1]) if method == "kde" else float((singular[1:] ** 2).sum())
 
@@ -210,6 +231,23 @@ def _canonical_correlation(values: np.ndarray, target: np.ndarray, degree: int) 
         cross += first.orthonormal_of(rows).T @ second.orthonormal_of(rows)
     singular = np.linalg.svd(cross / first.n_rows, compute_uv=False)
     return float(min(singular[0], 1.0))
+
+
+def _neural_correlation(values: np.ndarray, target: np.ndarray, seed: int) -> float:
+    """Return the correlation of two networks' outputs on the sample they were trained on."""
+    try:
+        import torch
+        from maxcorr.indicators import NeuralIndicator
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"hgr(method='nn') needs torch and maxcorr ({error.name} is missing): "
+            "pip install 'gedi-sklearn[torch]'."
+        ) from error
+    first, second = ((v - v.mean(axis=0)) / (v.std(axis=0) + _FLOOR) for v in (values, target))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        indicator = NeuralIndicator(backend="numpy", num_features=(values.shape[1], 1))
+        return float(np.clip(indicator.compute(first, second), 0.0, 1.0))
 
 
 def _polynomials(values: np.ndarray, degree: int) -> KernelDesign:

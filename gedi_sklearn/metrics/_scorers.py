@@ -321,7 +321,7 @@ def make_binned_didi_scorer(
 @validate_params(
     {
         **_SCORER_CONSTRAINTS,
-        "method": [StrOptions({"kde", "chi2", "kernel"})],
+        "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
         "degree": KERNEL_CONSTRAINTS["degree"],
         "relative": ["boolean"],
     },
@@ -345,7 +345,7 @@ def make_hgr_scorer(
     response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
             default="predict"
         What is measured; see :func:`make_gedi_scorer`.
-    method : {"kde", "chi2", "kernel"}, default="kde"
+    method : {"kde", "chi2", "kernel", "nn"}, default="kde"
         How the dependence is estimated; see :func:`hgr`.
     degree : int, default=3
         Degree of the polynomials of ``method="kernel"``.

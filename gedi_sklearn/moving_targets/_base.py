@@ -280,12 +280,6 @@ class BaseMovingTargets(MetaEstimator):
             bundle["text/html"] += f"<p>{escape(words)}</p>"
         return {**bundle, "text/plain": f"{bundle['text/plain']}\n{words}"}
 
-    def _require_targets(self, y: Any) -> None:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the targets as the projection takes them, shape (n,)."""
         raise NotImplementedError

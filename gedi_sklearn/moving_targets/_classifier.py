@@ -9,11 +9,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._cross_fit import View, align_columns
-from .._validation import StrOptions, check_labels, check_numbers, check_sample_weight
+from .._validation import StrOptions, check_classes, check_labels
 from ._base import BaseMovingTargets
 from ._learner import ClassifierLearner, Learner
 
@@ -211,19 +210,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         self._require_targets(y)
-        labels = check_labels(column_or_1d(y, warn=True), "y")
-        if labels.dtype.kind == "f":
-            check_numbers(labels, "y")  # infinity is no label
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        weight = check_sample_weight(sample_weight, len(codes))
-        present = np.unique(codes if weight is None else codes[weight > 0])
-        if len(present) < 2:
-            where = "y" if weight is None else "the rows of positive sample_weight"
-            raise ValueError(
-                f"Classifier can't train when only one class is present: {where} has only "
-                f"{self.classes_[present].tolist()}."
-            )
+        self.classes_, codes = check_classes(y, sample_weight)
         return codes
 
     def _check_more_targets(self, y: Any) -> np.ndarray:

@@ -1,0 +1,253 @@
+"""What the two estimators have in common: parameters, data, the bound, the fitted attributes."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from numbers import Integral, Real
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from .._meta_estimator import ColumnsMixin
+from .._validation import (
+    Interval,
+    StrOptions,
+    _fit_context,
+    check_random_state,
+    check_sample_weight,
+)
+from ..constraints import Constraint
+from ..exceptions import RankDeficientKernelError
+from ..projection._bound import Bound
+from ..projection._projection import NAMED_CONSTRAINTS, PROJECTION_CONSTRAINTS, build_constraint
+
+
+class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
+    """Base of the regressor and the classifier, which differ in targets, loss and output."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint],
+        **{
+            name: PROJECTION_CONSTRAINTS[name]
+            for name in ("kernel", "degree", "threshold", "relative", "slack")
+        },
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "multiplier_learning_rate": [Interval(Real, 0, None, closed="left")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "callbacks": [list, tuple, None],
+        "device": [str],
+        "sensitive_columns": [
+            Interval(Integral, None, None, closed="neither"),
+            str,
+            "array-like",
+            None,
+        ],
+        "drop_sensitive": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    # The loss by its name in `_network`.
+    _loss: ClassVar[str]
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (100,),
+        *,
+        constraint: Any = "coarse",
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        slack: float = 1e-3,
+        learning_rate: float = 1e-3,
+        multiplier_learning_rate: float = 3e-3,
+        max_epochs: int = 500,
+        batch_size: int | None = None,
+        callbacks: Any = None,
+        device: str = "cpu",
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.constraint = constraint
+        self.kernel = kernel
+        self.degree = degree
+        self.threshold = threshold
+        self.relative = relative
+        self.slack = slack
+        self.learning_rate = learning_rate
+        self.multiplier_learning_rate = multiplier_learning_rate
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.callbacks = callbacks
+        self.device = device
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> BaseLagrangianDual:
+        """Train the network under the constraint.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features: numbers on a common scale, as for any network.
+        y : array-like of shape (n,)
+            Targets; a classifier takes two classes of any label type.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            The protected attribute(s), matched to rows by position. None where
+            `sensitive_columns` names them in X.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows in the loss and in the moments of the kernel. A row of weight 0
+            does not count.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ImportError
+            Where torch or skorch is missing.
+        ValueError
+            For data, weights or parameters that do not fit, and where training diverges.
+        """
+        network = _import_network(type(self).__name__)
+        y = self._check_targets(y, sample_weight)
+        check_consistent_length(X, y)
+        weight = check_sample_weight(sample_weight, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y))
+        self._learn_columns(X)
+        features = self._features(X)
+        kept = slice(None) if weight is None else weight > 0
+        y, features = y[kept], features[kept]
+        weight = None if weight is None else weight[kept]
+        bound = self._make_bound(attribute[kept], y, weight)
+
+        shares = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
+        is_classification = self._loss == "log_loss"
+        rows = network.Rows(
+            features,
+            y,
+            shares,
+            bound,
+            device=self.device,
+            is_classification=is_classification,
+        )
+        self.net_ = network.train(
+            rows,
+            {
+                "n_features": features.shape[1],
+                "hidden_layer_sizes": tuple(np.atleast_1d(self.hidden_layer_sizes).tolist()),
+            },
+            loss=self._loss,
+            seed=self._seed(),
+            multiplier_learning_rate=self.multiplier_learning_rate,
+            callbacks=copy.deepcopy(list(self.callbacks or [])),
+            lr=self.learning_rate,
+            max_epochs=self.max_epochs,
+            batch_size=self.batch_size or -1,
+            device=self.device,
+            verbose=self.verbose,
+        )
+        self._set_fitted(bound)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def _set_fitted(self, bound: Bound | None) -> None:
+        """Set the fitted attributes; no row of the kernel stays."""
+        self.kernel_ = None if bound is None else bound.kernel
+        self.constraint_ = None if bound is None else bound.constraint
+        self.threshold_ = np.inf if bound is None else bound.threshold
+        self.reference_ = np.nan if bound is None else bound.reference
+        self.multipliers_ = self.net_.criterion_.multipliers.cpu().numpy().copy()
+        epochs = self.net_.history
+        self.history_ = {
+            name: np.array(epochs[:, name])
+            for name in ("epoch", "loss", "violation", *self._measured, "multipliers", "dur")
+        }
+        self.history_["seconds"] = self.history_.pop("dur")
+        self.n_iter_ = len(epochs)
+
+    # What `history_` has of an epoch's predictions.
+    _measured: ClassVar[tuple[str, ...]] = ("predictions_gedi",)
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        """Return the network's outputs on rows, shape (n,)."""
+        check_is_fitted(self)
+        self._check_columns(X)
+        return self.net_.forward(self._features(X)).numpy().astype(np.float64)
+
+    def _features(self, X: Any) -> np.ndarray:
+        """Return what the network sees of X."""
+        # A copy of its own: torch warns of arrays that it must not write to.
+        return check_array(
+            self._inner_X(X), dtype=np.float32, copy=True, estimator=self, input_name="X"
+        )
+
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        """Return the targets as numbers, shape (n,)."""
+        raise NotImplementedError
+
+    def _make_bound(
+        self, attribute: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+    ) -> Bound | None:
+        """Return the constraint on the rows; None for a constant attribute."""
+        names = ("kernel", "degree", "threshold", "relative", "slack")
+        carried = {name: getattr(self, name) for name in names}
+        constraint = build_constraint(self.constraint, **carried)
+        try:
+            return Bound(
+                constraint,
+                attribute,
+                y,
+                weight=weight,
+                covariates=None,
+                integral=self._loss == "log_loss",
+            )
+        except RankDeficientKernelError as error:
+            if error.rank > 0:
+                raise
+        warnings.warn(
+            "sensitive_features is constant, so there is nothing to constrain: the network is "
+            "trained on its loss alone.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return None
+
+    def _seed(self) -> int:
+        """Return a seed of torch; without `random_state` a new one every time."""
+        if self.random_state is None:
+            return int(np.random.SeedSequence().generate_state(1)[0])
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def _import_network(caller: str) -> ModuleType:
+    """Return the module that needs torch."""
+    try:
+        from . import _network
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{caller} needs torch and skorch ({error.name} is missing): "
+            "pip install 'gedi-sklearn[torch]'."
+        ) from error
+    return _network

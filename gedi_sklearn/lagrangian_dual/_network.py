@@ -1,0 +1,300 @@
+"""What needs torch: the network, its Lagrangian, and the training loop, which is skorch's.
+
+skorch trains a module on a criterion. Here the criterion is the Lagrangian, whose multipliers are
+buffers of its own, and a callback takes the step of gradient ascent after each step of the
+network. So checkpoints hold the multipliers, and every other callback works as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from skorch import NeuralNet
+from skorch.callbacks import Callback
+from skorch.utils import to_numpy
+
+from ..constraints import AllowedSet
+from ..projection._bound import Bound
+
+# Rows that a prediction takes at a time.
+_PREDICTION_ROWS = 50_000
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Link = Callable[[torch.Tensor], torch.Tensor]
+
+
+def _identity(outputs: torch.Tensor) -> torch.Tensor:
+    return outputs
+
+
+def _squared_error(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return torch.square(outputs - targets)
+
+
+def _log_loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
+
+
+# Loss of a row and what turns a module's output into the prediction that is constrained.
+LOSSES: dict[str, tuple[Loss, Link]] = {
+    "squared_error": (_squared_error, _identity),
+    "log_loss": (_log_loss, torch.sigmoid),
+}
+
+
+class Network(torch.nn.Module):
+    """Fully connected ReLU layers with one output for each row."""
+
+    def __init__(self, n_features: int, hidden_layer_sizes: tuple[int, ...]) -> None:
+        super().__init__()
+        sizes = (n_features, *hidden_layer_sizes)
+        hidden = [
+            layer
+            for size, next_size in pairwise(sizes)
+            for layer in (torch.nn.Linear(size, next_size), torch.nn.ReLU())
+        ]
+        self.layers = torch.nn.Sequential(*hidden, torch.nn.Linear(sizes[-1], 1))
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of rows, shape (n,)."""
+        return self.layers(X).squeeze(1)
+
+
+class Rows(torch.utils.data.Dataset):
+    """The training rows on the device, with the map from predictions to what is bounded.
+
+    A constraint bounds v = V R⁻¹ QᵀW ŷ, linear in the predictions: V R⁻¹ Qᵀ is computed once, and
+    no step solves a least-squares problem.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        shares: np.ndarray,
+        bound: Bound | None,
+        *,
+        device: str,
+        is_classification: bool,
+    ) -> None:
+        self.X = torch.tensor(X, device=device)
+        self.bound = bound
+        self.is_classification = is_classification
+        self.batch = {
+            "rows": torch.arange(len(y), device=device),
+            "targets": torch.tensor(y, dtype=torch.float32, device=device),
+            "shares": torch.tensor(shares, dtype=torch.float64, device=device),
+        }
+        if bound is not None:
+            to_bounded = bound.allowed.rows @ bound.kernel.R_inverse
+            bounded = bound.design.orthonormal @ to_bounded.T
+            self.batch["bounded"] = torch.tensor(bounded, device=device)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        return self.X[rows], {name: values[rows] for name, values in self.batch.items()}
+
+    def measure(self, predictions: np.ndarray) -> dict[str, float]:
+        """Return the indicator and the violation of predictions, and of a classifier's labels."""
+        measured = {"predictions": predictions}
+        if self.is_classification:
+            measured["labels"] = (predictions > 0.5).astype(np.float64)
+        if self.bound is None:
+            return {f"{name}_gedi": np.nan for name in measured} | {"violation": 0.0}
+        indicators = {f"{name}_gedi": self.bound.indicator(z) for name, z in measured.items()}
+        return indicators | {"violation": self.bound.violation(predictions)}
+
+
+class Batches:
+    """Slices of a data set; torch's own loader fetches row after row, which takes far longer."""
+
+    def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False) -> None:
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+
+    def __iter__(self) -> Iterator[Any]:
+        n = len(self.dataset)
+        if not self.shuffle or self.batch_size >= n:
+            for start in range(0, n, self.batch_size):
+                yield self.dataset[start : start + self.batch_size]
+        else:
+            for rows in torch.randperm(n).split(self.batch_size):
+                yield self.dataset[rows]
+
+
+class Lagrangian(torch.nn.Module):
+    """Mean loss plus multipliers times violations, L(y, ŷ) + λᵀ max(0, violation).
+
+    On a batch the bounded coefficients are estimated by the batch's share of their sum, from
+    predictions that are centred there.
+    """
+
+    multipliers: torch.Tensor
+
+    def __init__(self, loss: str, allowed: AllowedSet | None) -> None:
+        super().__init__()
+        self.loss, self.link = LOSSES[loss]
+        self.allowed = allowed
+        if allowed is None:
+            size = 0
+        elif allowed.bounds is None:
+            size = 1
+        else:
+            size = len(allowed.bounds)
+            self.register_buffer("bounds", torch.tensor(allowed.bounds))
+        self.register_buffer("multipliers", torch.zeros(size, dtype=torch.float64))
+        self.violations = torch.zeros_like(self.multipliers)
+
+    def forward(self, outputs: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the Lagrangian of a batch and keep its violations for the ascent."""
+        shares = batch["shares"] / batch["shares"].sum()
+        mean_loss = shares @ self.loss(outputs, batch["targets"]).double()
+        if self.allowed is None:
+            return mean_loss
+        predictions = self.link(outputs).double()
+        weighted = shares * (predictions - shares @ predictions)
+        violations = self._violations(weighted @ batch["bounded"])
+        self.violations = violations.detach()
+        return mean_loss + self.multipliers @ violations
+
+    def _violations(self, v: torch.Tensor) -> torch.Tensor:
+        """Return by how much v leaves the allowed set, shape (r,)."""
+        assert self.allowed is not None
+        if self.allowed.radius is not None:
+            excess = (v.abs().sum() - self.allowed.radius).reshape(1)
+        else:
+            excess = v.abs() - self.bounds
+        return excess.clamp(min=0)
+
+
+class Ascent(Callback):
+    """The multipliers' step after each step of the network: their gradient is the violation.
+
+    Adam, as for the network, so that a step is about `learning_rate` whatever the unit of the
+    violation is. Violations are never negative, and so no multiplier ever falls.
+    """
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Start from the multipliers that the criterion has: 0, or those of a checkpoint."""
+        self.optimizer = torch.optim.Adam(
+            [net.criterion_.multipliers], lr=self.learning_rate, maximize=True
+        )
+
+    def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
+        """Ascend after a training batch."""
+        if training:
+            net.criterion_.multipliers.grad = net.criterion_.violations
+            self.optimizer.step()
+
+
+class Monitor(Callback):
+    """Records what `history_` holds, of the predictions that an epoch's steps saw."""
+
+    def on_train_begin(self, net: NeuralNet, X: Rows, **kwargs: Any) -> None:
+        """Make room for an output of every row."""
+        self.outputs = torch.zeros_like(X.batch["targets"])
+
+    def on_batch_end(
+        self,
+        net: NeuralNet,
+        batch: Any,
+        y_pred: torch.Tensor,
+        training: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Keep a batch's outputs."""
+        if training:
+            self.outputs[batch[1]["rows"]] = y_pred.detach()
+
+    def on_epoch_end(self, net: NeuralNet, dataset_train: Rows, **kwargs: Any) -> None:
+        """Measure the epoch."""
+        data, criterion = dataset_train, net.criterion_
+        losses = criterion.loss(self.outputs, data.batch["targets"])
+        loss = float(data.batch["shares"] @ losses.double())
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"training diverged: the loss of epoch {len(net.history)} is {loss}. Lower "
+                "`learning_rate` or `multiplier_learning_rate`, or standardise X and y."
+            )
+        net.history.record("loss", loss)
+        net.history.record("multipliers", to_numpy(criterion.multipliers).copy())
+        predictions = to_numpy(criterion.link(self.outputs)).astype(np.float64)
+        for name, value in data.measure(predictions).items():
+            net.history.record(name, value)
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Let go of the outputs: an estimator holds no row."""
+        del self.outputs
+
+
+def train(
+    rows: Rows,
+    network: dict[str, Any],
+    *,
+    loss: str,
+    seed: int,
+    multiplier_learning_rate: float,
+    callbacks: list[Any],
+    **options: Any,
+) -> NeuralNet:
+    """Return a network that was trained on the Lagrangian of its rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        The training rows.
+    network : dict
+        Keywords of :class:`Network`.
+    loss : {"squared_error", "log_loss"}
+        The loss.
+    seed : int
+        Of the initial weights and the order of batches.
+    multiplier_learning_rate : float
+        Step of the multipliers.
+    callbacks : list
+        Further callbacks of skorch.
+    **options
+        Keywords of :class:`skorch.NeuralNet`.
+
+    Returns
+    -------
+    NeuralNet
+    """
+    net = NeuralNet(
+        Network,
+        Lagrangian,
+        optimizer=torch.optim.Adam,
+        optimizer__fused=True,
+        iterator_train=Batches,
+        iterator_train__shuffle=True,
+        iterator_valid=Batches,
+        iterator_valid__batch_size=_PREDICTION_ROWS,
+        train_split=None,
+        callbacks=[Ascent(multiplier_learning_rate), Monitor(), *callbacks],
+        criterion__loss=loss,
+        criterion__allowed=None if rows.bound is None else rows.bound.allowed,
+        **{f"module__{name}": value for name, value in network.items()},
+        **options,
+    )
+    with _seeded(seed, options["device"]):
+        return net.fit(rows)
+
+
+@contextmanager
+def _seeded(seed: int, device: str) -> Iterator[None]:
+    """Seed torch for a while; afterwards its global generators are as they were."""
+    place = torch.device(device)
+    with torch.random.fork_rng([place] if place.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
