@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks._units import PACKAGES, models_of
-from benchmarks.tasks import TASKS, Task
+from benchmarks.tasks import N_FOLDS, TASKS, Task
 
 REFERENCE = Path(__file__).with_name("paper_tables_reference.csv")
 MEASURES = ("score_train", "score_val", "gedi_train", "gedi_val")
@@ -84,6 +84,33 @@ def compare(rows: Sequence[Row]) -> list[Line]:
                 }
                 lines.append(Line(task, model, values, float(paper["time_s"]), folds))
     return lines
+
+
+def missing_rows(lines: Sequence[Line]) -> list[str]:
+    """Name the paper's rows that were not run, or not on every fold."""
+    done = {(line.task, line.model): len(line.folds) for line in lines}
+    return [
+        f"{task} {model} ({done.get((task, model), 0)} of {N_FOLDS} folds)"
+        for task in TASKS
+        for model in models_of(task)
+        if done.get((task, model), 0) < N_FOLDS
+    ]
+
+
+def cells_within(lines: Sequence[Line]) -> tuple[int, int]:
+    """Count the means within tolerance of the paper's, and all of them."""
+    within = [
+        abs(line.ours(name).mean - line.paper[name].mean) <= _tolerance(name, line.paper[name])
+        for line in lines
+        for name in MEASURES
+    ]
+    return sum(within), len(within)
+
+
+def _tolerance(measure: str, paper: Value) -> float:
+    """Return two of the paper's deviations, and at least what its digits and seeds leave open."""
+    assert paper.std is not None  # the paper's always have one
+    return max(2 * paper.std, 0.02 if measure.startswith("score") else 0.05)
 
 
 def report(rows: Sequence[Row], *, settings: str) -> str:

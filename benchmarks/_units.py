@@ -20,23 +20,34 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
-from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor
+from gedi_sklearn import (
+    LagrangianDualClassifier,
+    LagrangianDualRegressor,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+)
 from gedi_sklearn.metrics import gedi, gedi_null, hgr
 
 # The row's name in the paper's tables: a learner, then its constraint if it has one.
-CONSTRAINTS = {"": None, "+MT": "coarse", "+MT-Fine": "fine", "+MT-Coarse": "coarse"}
-_EPOCHS = 200  # of the paper's networks
+_MOVING_TARGETS = {"+MT": "coarse", "+MT-Fine": "fine", "+MT-Coarse": "coarse"}
+# The paper's "semantics-based regularizer", networks on the Lagrangian dual.
+_REGULARIZER = {"+SBR": "coarse", "+SBR-Fine": "fine", "+SBR-Coarse": "coarse"}
+CONSTRAINTS = {"": None, **_MOVING_TARGETS, **_REGULARIZER}
+# Hidden layers of the paper's networks, of a classifier and of a regressor.
+_LAYERS = ((32, 32, 32), (256, 256))
+_EPOCHS = 200
+_REGULARIZER_EPOCHS = 500  # of all rows at once
 
 
 def _network_regressor(**options: Any) -> Any:
     from benchmarks._network import NetworkRegressor  # the one row that needs torch
 
-    return NetworkRegressor((256, 256), epochs=_EPOCHS, batch_size=128, **options)
+    return NetworkRegressor(_LAYERS[True], epochs=_EPOCHS, batch_size=128, **options)
 
 
 def _network_classifier(**options: Any) -> Any:
     return MLPClassifier(
-        (32, 32, 32),
+        _LAYERS[False],
         batch_size=128,
         alpha=0.0,  # no weight is penalised
         max_iter=_EPOCHS,
@@ -51,7 +62,10 @@ LEARNERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "GB": (GradientBoostingClassifier, GradientBoostingRegressor),
     "NN": (_network_classifier, _network_regressor),
 }
-MODELS = tuple(learner + suffix for learner in LEARNERS for suffix in CONSTRAINTS)
+MODELS = (
+    *(learner + suffix for learner in LEARNERS for suffix in ("", *_MOVING_TARGETS)),
+    *("NN" + suffix for suffix in _REGULARIZER),
+)
 SOLVERS = ("gurobi", "highs", "auto")
 PACKAGES = ("gedi-sklearn", "scikit-learn", "numpy", "scipy", "gurobipy")
 
@@ -66,7 +80,7 @@ class Settings:
 
     def text(self, model: str) -> str:
         """Name all that a result depends on besides its seed, for the CSV and for resuming."""
-        if constraint_of(model) is None:
+        if model[2:] not in _MOVING_TARGETS:
             return json.dumps({})
         return json.dumps({"max_iter": self.max_iter, "solver": self.solver})
 
@@ -124,8 +138,10 @@ COLUMNS = (*KEY, *Outcome.__annotations__, *PACKAGES, "python")
 
 def models_of(task: Task) -> tuple[str, ...]:
     """Return the paper's rows of a task: with a binary attribute fine and coarse coincide."""
-    suffixes = ("", "+MT") if task.protected_kind == "binary" else ("", "+MT-Fine", "+MT-Coarse")
-    return tuple(learner + suffix for learner in LEARNERS for suffix in suffixes)
+    kinds = ("",) if task.protected_kind == "binary" else ("-Fine", "-Coarse")
+    moving_targets = [f"+MT{kind}" for kind in kinds]
+    rows = [learner + suffix for learner in LEARNERS for suffix in ("", *moving_targets)]
+    return (*rows, *(f"NN+SBR{kind}" for kind in kinds))
 
 
 def constraint_of(model: str) -> str | None:
@@ -149,9 +165,20 @@ def units(
 
 
 def make_model(task: Task, model: str, settings: Settings) -> Any:
-    """Build an unfitted model: default parameters, and for Moving Targets the paper's."""
-    learner = LEARNERS[model[:2]][task.is_regression](random_state=settings.seed)
+    """Build an unfitted model: default parameters, and under a constraint the paper's."""
     constraint = constraint_of(model)
+    if model[2:] in _REGULARIZER:
+        dual = LagrangianDualRegressor if task.is_regression else LagrangianDualClassifier
+        return dual(
+            _LAYERS[task.is_regression],
+            constraint=constraint,
+            degree=task.degree,
+            threshold=0.2,
+            relative=True,
+            max_epochs=_REGULARIZER_EPOCHS,
+            random_state=settings.seed,
+        )
+    learner = LEARNERS[model[:2]][task.is_regression](random_state=settings.seed)
     if constraint is None:
         return learner
     moving_targets = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
@@ -216,9 +243,9 @@ def _measure(
 
 
 def _loop_facts(model: Any, seconds: float) -> dict[str, Any]:
-    """Sum up a Moving Targets history; a plain learner has none."""
-    history = getattr(model, "history_", None)
-    if history is None:
+    """Sum up a Moving Targets history; other models project nothing."""
+    history = getattr(model, "history_", {})
+    if "projection_seconds" not in history:
         return {
             "seconds_learner": round(seconds, 3),
             "seconds_master": 0.0,

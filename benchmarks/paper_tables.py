@@ -18,6 +18,8 @@ RESULTS = HERE / "results"
 README = HERE.parent / "README.md"
 DATASETS = tuple(dict.fromkeys(task.dataset for task in TASKS))
 PROTECTED = tuple(task.protected for task in TASKS)
+# Of the 144 means of the paper's 36 rows, how many must agree.
+ENOUGH_CELLS = 120
 QUICK_MODELS = tuple(model for model in MODELS if model.startswith("GB"))
 GUROBI_NOTICE = (
     "Without a licence of your own Gurobi runs on the one that comes with pip: size-limited, for "
@@ -55,13 +57,30 @@ def main(argv: Sequence[str] | None = None) -> None:
         README.write_text(text, encoding="utf-8")
     print(report)
     print(f"Results: {csv_path} and paper_tables.md beside it.")
+    if options.report:
+        sum_up(rows)
+
+
+def sum_up(rows: Sequence[dict[str, str]]) -> None:
+    """Print how many means agree with the paper's; exit with 1 where too few of all rows do."""
+    lines = _tables.compare(rows)
+    missing = _tables.missing_rows(lines)
+    if missing:
+        print(f"Not run, or not on every fold: {'; '.join(missing)}.")
+    within, total = _tables.cells_within(lines)
+    print(
+        f"{within} of {total} cells (score and GeDI %, train and validation) lie within "
+        "max(2 sd, 0.02 for scores, 0.05 for GeDI %) of the paper's."
+    )
+    if not missing and within < ENOUGH_CELLS:
+        raise SystemExit(1)
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.paper_tables",
-        description="Run the paper's protocol for Random Forest and Gradient Boosting, plain and "
-        "with Moving Targets, and put the paper's numbers beside ours. A run that was "
+        description="Run the paper's protocol for Random Forest, Gradient Boosting and neural "
+        "networks, plain and constrained, and put the paper's numbers beside ours. A run that was "
         "interrupted, or asked for less, is taken up where it ended.",
     )
     parser.add_argument("--dataset", nargs="+", choices=DATASETS, default=DATASETS)
@@ -97,7 +116,12 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="one fold, GB with and without MT, three iterations"
     )
-    parser.add_argument("--report", action="store_true", help="run nothing, format what is there")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="run nothing, format what is there and count the cells that agree with the paper; "
+        f"exit with 1 where all rows are there and fewer than {ENOUGH_CELLS} do",
+    )
     parser.add_argument("--readme", action="store_true", help="also write the README's table")
     options = parser.parse_args(argv)
 
