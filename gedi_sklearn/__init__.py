@@ -5,6 +5,7 @@ from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel
 from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
 from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
+from .post_processing import ProjectedClassifier, ProjectedRegressor
 from .projection import (
     Projection,
     ProjectionPath,
@@ -25,6 +26,8 @@ __all__ = [
     "MovingTargetsClassifier",
     "MovingTargetsRegressor",
     "PolynomialKernel",
+    "ProjectedClassifier",
+    "ProjectedRegressor",
     "Projection",
     "ProjectionPath",
     "ProjectionResult",

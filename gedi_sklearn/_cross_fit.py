@@ -15,6 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
 
 from ._validation import _check_method_params, _safe_indexing
 
@@ -173,11 +174,11 @@ class CrossFitted:
         fit_params: dict[str, Any],
         n_jobs: int | None,
     ) -> None:
-        self.X = X
+        (self.X,) = indexable(X)
         self.fit_params = fit_params
         self.n_jobs = n_jobs
         splitter = check_cv(cv, y, classifier=is_classifier)
-        self.folds = list(splitter.split(X, y))
+        self.folds = list(splitter.split(self.X, y))
         tested = np.sort(np.concatenate([test for _, test in self.folds]))
         if not np.array_equal(tested, np.arange(len(y))):
             raise ValueError(

@@ -226,7 +226,7 @@ def test_nearest_point_of_a_product(seed, first, second, overlap):
     ball = AllowedSet(rows[:first], 0.3, None, unit=0.3)
     box = AllowedSet(rows[first:], None, np.full(second, 0.2), unit=0.2)
     allowed, point = AllowedProduct((ball, box)), rng.normal(size=size)
-    move, multipliers = nearest_in_product(rows, allowed, point)
+    move, multipliers = nearest_in_product(rows, allowed, rows @ point)
     assert_allclose(rows.T @ multipliers, move, atol=1e-9)
     assert allowed.violation(rows @ (point + move)) <= 1e-9
     # Optimal: the multipliers support the sets at the solution.

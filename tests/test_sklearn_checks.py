@@ -24,6 +24,7 @@ def expected_failures(estimator):
 
 # On a check's few random rows a fair model may be a constant one.
 @pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
+@pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
 @parametrize_with_checks(

@@ -186,20 +186,13 @@ class BinaryTargets:
             status = "optimal" if gap <= 1e-9 else "gap"
         objective, bound = objective * largest + constant, bound * largest + constant
         self._warn_collapse(z)
-        by_constraint = self.allowed.split(found.multipliers * largest * self.mean_weight)
-        multipliers = np.concatenate(
-            [
-                own.raw_multipliers(part)
-                for own, (_, part) in zip(self.constraints, by_constraint, strict=True)
-            ]
-        )
         return Solution(
             z=z,
             objective=objective * self.mean_weight,
             bound=bound * self.mean_weight,
             gap=gap,
-            multipliers=multipliers,
-            correction=np.full(len(multipliers), np.nan),
+            multipliers=self._raw(found.multipliers * largest),
+            correction=np.full(sum(own.kernel.n_columns for own in self.constraints), np.nan),
             status=status,
             solver=self.session.name,
             n_variables=found.n_variables,
@@ -211,6 +204,32 @@ class BinaryTargets:
         weighted, at_zero = costs(self.y, p, target_weight, self.loss)
         weighted *= self.weight
         return weighted, float(self.weight @ at_zero)
+
+    def relaxed_multipliers(self, p: np.ndarray) -> np.ndarray:
+        """Return the multipliers of α̃, shape (k,), in the relaxation against p alone.
+
+        Raises
+        ------
+        InfeasibleProjectionError
+            If no targets satisfy the constraint.
+        """
+        weighted, _ = self._costs(p, 0.0)
+        largest = float(np.abs(weighted).max()) or 1.0
+        groups = self._group(weighted / largest, p)
+        solved = solve_relaxation(self._model(groups, None, np.zeros(groups.n)))
+        if solved is None:
+            raise self._infeasible(groups)
+        return self._raw(solved[1][: len(groups.scale)] / groups.scale * largest)
+
+    def _raw(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return multipliers of v, for weights of mean 1, as those of the coefficients."""
+        parts = self.allowed.split(multipliers * self.mean_weight)
+        return np.concatenate(
+            [
+                own.raw_multipliers(part)
+                for own, (_, part) in zip(self.constraints, parts, strict=True)
+            ]
+        )
 
     def _warn_collapse(self, z: np.ndarray) -> None:
         """Warn where only the rule that each class keeps a row stands against a constant."""

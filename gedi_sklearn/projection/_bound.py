@@ -99,6 +99,15 @@ class Bound:
         other._set(constraint)
         return other
 
+    def with_share(self, share: float) -> Bound:
+        """Return the same with a share of its threshold."""
+        other = copy.copy(self)
+        absolute = clone(self.constraint).set_params(threshold=np.multiply(self.threshold, share))
+        if share != 1.0:
+            other._given, other.reference = absolute, 1.0
+            other._set(absolute)
+        return other
+
     def _set(self, constraint: Constraint) -> None:
         self._given = constraint
         self.threshold = constraint.absolute_threshold(self.reference)

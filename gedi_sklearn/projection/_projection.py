@@ -28,6 +28,7 @@ from ..exceptions import IllConditionedKernelWarning
 from ..kernels import AttributeEncoder, is_categorical
 from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
+from ._blind import blind_bound, least_blind_correction
 from ._bound import Bound, describe
 from ._bounded import BoundedSquaredLoss
 from ._classwise import ClasswiseBound
@@ -370,17 +371,7 @@ class Projection:
         bounds = self._constraints
         shared: dict[str, Any] = {"y": self._targets.y[self._rows], "weight": self._weight}
         if self.is_classification:
-            shared |= {
-                "loss": self.loss,
-                "gap": self.gap,
-                "tie_order": self._tie_order,
-                "session": self._session,
-                "time_limit": self._time_limit,
-                "description": describe(bounds),
-            }
-            if self._targets.n_classes > 2:
-                return MultiClassTargets(bounds[0], **shared)
-            return BinaryTargets(bounds, **shared)
+            return self._classes(bounds)
         is_didi = isinstance(bounds[0].constraint, DidiConstraint)
         if self._is_list and (self.loss == "absolute_error" or self._target_bounds is not None):
             raise ValueError(
@@ -402,6 +393,22 @@ class Projection:
         if self._target_bounds is None:
             return SquaredLoss(bounds[0], **shared)
         return BoundedSquaredLoss(bounds[0], target_bounds=self._target_bounds, **shared)
+
+    def _classes(self, bounds: list[Any]) -> BinaryTargets | MultiClassTargets:
+        """Return the problem of two classes, or of more."""
+        options: dict[str, Any] = {
+            "y": self._targets.y[self._rows],
+            "weight": self._weight,
+            "loss": self.loss,
+            "gap": self.gap,
+            "tie_order": self._tie_order,
+            "session": self._session,
+            "time_limit": self._time_limit,
+            "description": describe(bounds),
+        }
+        if self._targets.n_classes > 2:
+            return MultiClassTargets(bounds[0], **options)
+        return BinaryTargets(bounds, **options)
 
     def coefficients(self, z: Any) -> np.ndarray:
         """Return α̃ of targets, shape (k,): of all constraints or classes, one after another.
@@ -556,6 +563,55 @@ class Projection:
             n_groups=solution.n_groups,
             seconds=time.perf_counter() - started,
         )
+
+    def blind_correction(self, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        """Return the β of least ‖Mβ‖ with p + Mβ allowed, for real targets.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n,)
+            Predictions.
+        expected : ndarray of shape (n, k)
+            M = E[F̃ | X].
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        (own,) = self._constraints
+        if own.violation(p[self._rows]) == 0.0:
+            return np.zeros(expected.shape[1])
+        return least_blind_correction(own, p[self._rows], expected[self._rows])
+
+    def score_shift(self, p: np.ndarray, expected: np.ndarray | None, share: float) -> np.ndarray:
+        """Return β such that 1 where p + F̃β > ½ solves the relaxation, for two classes.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n,)
+            Probabilities.
+        expected : ndarray of shape (n, k) or None
+            E[F̃ | X] in the place of F̃, for a rule that does not see the attribute.
+        share : float
+            Share of the threshold that may be used.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        (own,) = self._constraints
+        if own.violation((p[self._rows] > 0.5) * 1.0) == 0.0:
+            return np.zeros(own.kernel.n_columns)
+        if expected is not None:
+            q = expected[self._rows] @ own.kernel.basis.to_raw @ own.kernel.R_inverse
+            own = blind_bound(own, q)
+        own = own.with_share(share)
+        problem = self._classes([own])
+        assert isinstance(problem, BinaryTargets)  # asked for two classes only
+        multipliers = problem.relaxed_multipliers(p[self._rows])
+        # A row costs 1 − 2p − P·λ, with P = T R⁻¹R⁻ᵀT'F̃/Σw its column of the map to α̃.
+        inverse = own.kernel.basis.to_raw @ own.kernel.R_inverse
+        return inverse @ inverse.T @ multipliers / (2 * self._weight.sum())
 
     def _warn_early_stop(self, status: str, gap: float) -> None:
         warnings.warn(

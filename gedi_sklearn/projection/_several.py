@@ -73,8 +73,8 @@ class SeveralSquaredLoss:
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
         t, total = weighted_mean(self.y, p, target_weight)
-        point = self.q.T @ (self.share * t)
-        move, multipliers = nearest_in_product(self.rows, self.allowed, point)
+        v = self.rows @ (self.q.T @ (self.share * t))
+        move, multipliers = nearest_in_product(self.rows, self.allowed, v)
         z = t + self.q @ move
         objective = squared_loss(z, self.y, p, target_weight, self.weight)
         by_constraint = [part for _, part in self.allowed.split(multipliers)]
@@ -101,18 +101,18 @@ def _correction(bound: Bound, multipliers: np.ndarray) -> np.ndarray:
 
 
 def nearest_in_product(
-    rows: np.ndarray, allowed: AllowedProduct, point: np.ndarray
+    rows: np.ndarray, allowed: AllowedProduct, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shortest move x with V(c + x) in all sets, and λ with x = V'λ.
+    """Return the shortest move x with v + V x in all sets, and λ with x = V'λ.
 
     Parameters
     ----------
     rows : ndarray of shape (r, K)
         V.
     allowed : AllowedProduct
-        The sets, which hold 0.
-    point : ndarray of shape (K,)
-        c.
+        The sets.
+    v : ndarray of shape (r,)
+        Where the move starts.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def nearest_in_product(
     SolverError
         If the balls need more half-spaces than any real problem.
     """
-    v, move, multipliers = rows @ point, np.zeros(len(point)), np.zeros(len(rows))
+    move, multipliers = np.zeros(rows.shape[1]), np.zeros(len(rows))
     facets, limits = np.empty((0, len(rows))), np.empty(0)
     while True:
         broken, reach = _broken_facets(allowed, v + rows @ move)

@@ -1,0 +1,486 @@
+r"""Post-processing: any learner, fitted once, and the exact projection as a function of x.
+
+For real targets the nearest predictions that satisfy a constraint are p + F̃β, so a new row is
+corrected by F̃(x)·β. For two classes the projection at its multipliers λ assigns row i to class 1
+where 1 − 2p_i − P_i·λ < 0: a threshold on the score that depends on x. Both are found on
+predictions for rows that the learner has not seen, as new rows will be.
+
+A *blind* correction does not need the attribute of a new row: it is a function of
+m(X) = E[F̃ | X], which a second learner predicts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from ._cross_fit import View, align_columns, make_view
+from ._meta_estimator import MetaEstimator
+from ._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    _fit_context,
+    _safe_indexing,
+    check_labels,
+    check_numbers,
+    check_sample_weight,
+    check_sensitive,
+    column_positions,
+    drop_columns,
+)
+from .constraints import Constraint
+from .projection import Projection
+from .projection._projection import PROJECTION_CONSTRAINTS
+
+__all__ = ["ProjectedClassifier", "ProjectedRegressor"]
+
+# A threshold on scores meets a constraint up to ties, and a blind one as far as m(X) is right:
+# where it misses, the largest share of the threshold at which it does not is looked for, in so
+# many bisections.
+_BISECTIONS = 7
+
+
+class _Projected(MetaEstimator):
+    """What both estimators share: one fit, predictions for unseen rows, one projection."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"]), None],
+        **{
+            name: PROJECTION_CONSTRAINTS[name]
+            for name in ("kernel", "degree", "threshold", "relative", "slack")
+        },
+        "constraint": [StrOptions({"coarse", "fine"}), Constraint],
+        "cv": [StrOptions({"train", "oob"}), "cv_object"],
+        "sensitive_columns": [
+            Interval(Integral, None, None, closed="neither"),
+            str,
+            "array-like",
+            None,
+        ],
+        "drop_sensitive": ["boolean"],
+        "sensitive_at_predict": ["boolean"],
+        "attribute_estimator": [HasMethods(["fit", "predict"]), None],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraint: Any = "coarse",
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        slack: float = 1e-3,
+        cv: Any = 5,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        sensitive_at_predict: bool = True,
+        attribute_estimator: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraint = constraint
+        self.kernel = kernel
+        self.degree = degree
+        self.threshold = threshold
+        self.relative = relative
+        self.slack = slack
+        self.cv = cv
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.sensitive_at_predict = sensitive_at_predict
+        self.attribute_estimator = attribute_estimator
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        **fit_params: Any,
+    ) -> _Projected:
+        """Fit the inner estimator once, and the correction of its predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            What the inner estimator takes; it is passed on untouched.
+        y : array-like of shape (n,)
+            Targets.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            The protected attribute(s). None where `sensitive_columns` names them in X.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows: in every fit, in the projection and in the kernel.
+        **fit_params : dict
+            Further keywords of the inner estimator's `fit`.
+
+        Returns
+        -------
+        self : object
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = self._encode(y)
+        check_consistent_length(X, y)
+        weight = check_sample_weight(sample_weight, len(y))
+        self._check_counted(y if weight is None else y[weight > 0])
+        attribute = self._check_attribute(X, sensitive_features, len(y))
+        self._learn_columns(X)
+        inner = self._inner_X(X)
+        keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
+        view = self._view(self.cv, inner, y, keywords)
+        estimator = view.prepare(clone(self._inner_estimator()))
+        self.estimator_ = estimator.fit(inner, self._labels(y), **keywords)
+        p = self._scores(view(self.estimator_, self._labels(y)), inner)
+        with Projection(
+            y,
+            sensitive_features=attribute,
+            constraint=self.constraint,
+            kernel=self.kernel,
+            degree=self.degree,
+            threshold=self.threshold,
+            relative=self.relative,
+            slack=self.slack,
+            loss=self._loss,
+            sample_weight=sample_weight,
+            solver="highs",
+        ) as projection:
+            self.kernel_, self.constraint_ = projection.kernel_, projection.constraint_
+            self.threshold_, self.reference_ = projection.threshold_, projection.reference_
+            expected = None
+            if not self.sensitive_at_predict:
+                expected = self._expect_kernel(X, attribute, weight)
+            columns = self.kernel_.transform(attribute) if expected is None else expected
+            self.correction_ = self._find_correction(projection, p, columns)
+        self.targets_ = self._decide(p + columns @ self.correction_)
+        if weight is not None:
+            # As in a projection, a row that does not count keeps its target.
+            self.targets_ = np.where(weight > 0, self.targets_, self._labels(y))
+        return self
+
+    def _view(self, cv: Any, X: Any, y: np.ndarray, fit_params: dict[str, Any]) -> View:
+        return make_view(
+            cv,
+            X,
+            y,
+            is_classifier=is_classifier(self),
+            fit_params=fit_params,
+            n_jobs=self.n_jobs,
+        )
+
+    def _expect_kernel(
+        self, X: Any, attribute: np.ndarray, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """Fit m(X) and return it for rows that its learner has not seen, shape (n, k)."""
+        estimator = self.attribute_estimator
+        if estimator is None:
+            estimator = MultiOutputRegressor(HistGradientBoostingRegressor(random_state=0))
+        (X,) = indexable(self._blind_X(X))
+        columns = self.kernel_.transform(attribute)
+        counted = None if weight is None else weight > 0
+        folds = self._view(self.cv if not isinstance(self.cv, str) else 5, X, columns[:, 0], {})
+        self.attribute_estimator_ = clone(estimator).fit(X, columns)
+        expected = np.empty_like(columns)
+        for train, test in folds.folds:  # type: ignore[attr-defined]
+            kept = train if counted is None else train[counted[train]]
+            fold = clone(estimator).fit(_safe_indexing(X, kept), columns[kept])
+            expected[test] = np.reshape(fold.predict(_safe_indexing(X, test)), (len(test), -1))
+        return expected
+
+    def _blind_X(self, X: Any) -> Any:
+        """Return X without the attribute, whether or not the inner estimator sees it."""
+        if self.sensitive_columns is None:
+            return X
+        return drop_columns(X, column_positions(X, self.sensitive_columns))
+
+    def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return what is added to the scores of new rows, shape (n,)."""
+        if not self.sensitive_at_predict:
+            if sensitive_features is not None:
+                raise ValueError(
+                    "sensitive_features was given, but sensitive_at_predict=False makes a "
+                    "correction that does not use it. Leave it out, or set "
+                    "sensitive_at_predict=True."
+                )
+            expected = self.attribute_estimator_.predict(self._blind_X(X))
+            return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.correction_
+        values = check_sensitive(
+            sensitive_features, X=X, sensitive_columns=self.sensitive_columns, kind="mixed"
+        )
+        return self.kernel_.transform(values) @ self.correction_
+
+    def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return corrected scores of new rows, shape (n,)."""
+        check_is_fitted(self)
+        self._check_columns(X)
+        inner = self._inner_X(X)
+        return self._scores(self.estimator_, inner) + self._shift(X, sensitive_features)
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Predict with the inner estimator, and correct the predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            The attribute of these rows; None where `sensitive_columns` names it, or with
+            `sensitive_at_predict=False`.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        return self._decide(self._corrected(X, sensitive_features))
+
+
+class ProjectedRegressor(RegressorMixin, _Projected):
+    r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
+
+    One fit of the learner; β is that of the exact projection of its cross-fitted predictions.
+
+    Parameters
+    ----------
+    estimator : regressor, default=None
+        The learner; never changed. None is `LinearRegression()`. A fitted one stays as it is
+        inside :class:`sklearn.frozen.FrozenEstimator`.
+    constraint : {"coarse", "fine"} or constraint object, default="coarse"
+        What is bounded, as in :class:`MovingTargetsRegressor`.
+    kernel, degree, threshold, relative, slack
+        As in :class:`MovingTargetsRegressor`.
+    cv : {"train", "oob"}, int or splitter, default=5
+        Which predictions the correction is found on: those of clones on the other folds, out of
+        bag, or of the fit itself.
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the attribute, in `fit` and `predict`.
+    drop_sensitive : bool, default=False
+        Whether the learner sees X without these columns.
+    sensitive_at_predict : bool, default=True
+        Whether the attribute of a new row is known. False corrects by m(X)·β, with
+        m(X) = E[F̃ | X] from `attribute_estimator`.
+    attribute_estimator : regressor, default=None
+        Learns m(X), several outputs at once, from X without `sensitive_columns`. None is histogram
+        gradient boosting, one model an output.
+    n_jobs : int, default=None
+        Processes for the folds.
+
+    Attributes
+    ----------
+    estimator_, attribute_estimator_ : estimator
+        The fitted learners; the second with `sensitive_at_predict=False` only.
+    kernel_ : FittedKernel
+        The kernel with the training rows' moments.
+    constraint_, threshold_, reference_
+        The constraint with its absolute threshold, that threshold, and what it is a share of.
+    correction_ : ndarray of shape (k,)
+        β.
+    targets_ : ndarray of shape (n,)
+        The corrected predictions for the training rows; they satisfy the constraint.
+    n_features_in_, feature_names_in_
+        Of X, dropped columns included.
+
+    See Also
+    --------
+    MovingTargetsRegressor : Fits the learner on projected targets instead.
+    ProjectedClassifier : The same for two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> from gedi_sklearn.metrics import gedi
+    >>> rng = np.random.default_rng(0)
+    >>> age, skill = rng.uniform(20, 60, 300), rng.normal(size=300)
+    >>> X, pay = np.c_[age, skill], age + 10 * skill + rng.normal(size=300)
+    >>> model = ProjectedRegressor(sensitive_columns=0, threshold=0.2).fit(X, pay)
+    >>> round(gedi(pay, model.predict(X), sensitive_features=age, relative=True), 2)
+    0.2
+    """
+
+    _loss = "squared_error"
+
+    def _default_estimator(self) -> Any:
+        return LinearRegression()
+
+    def _encode(self, y: Any) -> np.ndarray:
+        return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1)
+
+    def _check_counted(self, y: np.ndarray) -> None:
+        """Nothing: real targets of any values will do."""
+
+    def _labels(self, y: np.ndarray) -> np.ndarray:
+        return y
+
+    def _scores(self, estimator: Any, X: Any) -> np.ndarray:
+        name = f"the predictions of {type(estimator).__name__}"
+        return check_numbers(estimator.predict(X), name, n_columns=1)
+
+    def _decide(self, scores: np.ndarray) -> np.ndarray:
+        return scores
+
+    def _find_correction(
+        self, projection: Projection, p: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        if not self.sensitive_at_predict:
+            return projection.blind_correction(p, columns)
+        # Weight 0: nearest to the predictions, wherever the targets are.
+        return projection.solve(p, 0.0).correction
+
+
+class ProjectedClassifier(ClassifierMixin, _Projected):
+    r"""Classification with a threshold on the score that depends on the attribute.
+
+    One fit of the learner; a row is of class 1 where :math:`p(x) + \tilde F(x) \cdot \beta > 1/2`,
+    β from the multipliers of the projection of cross-fitted probabilities on the constraint.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. A fitted
+        one stays as it is inside :class:`sklearn.frozen.FrozenEstimator`.
+    constraint, kernel, degree, threshold, relative, slack
+        As in :class:`MovingTargetsClassifier`.
+    cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
+        As in :class:`ProjectedRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels.
+    targets_ : ndarray of shape (n,)
+        The corrected labels of the training rows, by models that have not seen them.
+    estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
+n_features_in_, feature_names_in_
+        As in :class:`ProjectedRegressor`.
+
+    See Also
+    --------
+    MovingTargetsClassifier : Fits the learner on projected targets instead.
+    ProjectedRegressor : The same for real targets.
+
+    Notes
+    -----
+    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows of equal score and
+    attribute are decided alike, so that many ties can leave a part of the threshold unused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedClassifier
+    >>> from gedi_sklearn.metrics import gedi
+    >>> rng = np.random.default_rng(0)
+    >>> age, skill = rng.uniform(20, 60, 400), rng.normal(size=400)
+    >>> X, hired = np.c_[age, skill], (age + 15 * skill + 5 * rng.normal(size=400) > 40).astype(int)
+    >>> model = ProjectedClassifier(sensitive_columns=0, threshold=0.2).fit(X, hired)
+    >>> gedi(hired, model.targets_, sensitive_features=age, relative=True) <= 0.2
+    True
+    """
+
+    _loss = "hamming"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _default_estimator(self) -> Any:
+        return LogisticRegression()
+
+    def _encode(self, y: Any) -> np.ndarray:
+        labels = check_labels(column_or_1d(y, warn=True), "y")
+        if labels.dtype.kind == "f":
+            check_numbers(labels, "y")  # infinity is no label
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass."
+            )
+        return codes
+
+    def _check_counted(self, y: np.ndarray) -> None:
+        present = self.classes_[np.unique(y)]
+        if len(present) < 2:
+            raise ValueError(
+                "Classifier can't train when only one class is present: the rows of positive "
+                f"weight have only {present.tolist()}."
+            )
+
+    def _labels(self, y: np.ndarray) -> np.ndarray:
+        return self.classes_[y]
+
+    def _scores(self, estimator: Any, X: Any) -> np.ndarray:
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"ProjectedClassifier needs probabilities, but {type(estimator).__name__} has no "
+                "predict_proba. Wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+        proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        return align_columns(proba, estimator.classes_, self.classes_)[:, 1]
+
+    def _decide(self, scores: np.ndarray) -> np.ndarray:
+        return self.classes_[(scores > 0.5).astype(int)]
+
+    def _find_correction(
+        self, projection: Projection, p: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        expected = None if self.sensitive_at_predict else columns
+
+        def attempt(share: float) -> tuple[float, np.ndarray]:
+            beta = projection.score_shift(p, expected, share)
+            return projection.violation((p + columns @ beta > 0.5).astype(int)), beta
+
+        best = attempt(1.0)
+        low, high = 0.0, 1.0
+        for _ in range(_BISECTIONS if best[0] > 0.0 else 0):
+            share = (low + high) / 2
+            violation, beta = attempt(share)
+            low, high = (share, high) if violation == 0.0 else (low, share)
+            if violation <= best[0]:
+                best = (violation, beta)
+        if best[0] > 0.0:
+            warnings.warn(
+                f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
+                "fit: scores tie, or (sensitive_at_predict=False) the other columns of X say too "
+                "little of the attribute. Use a learner with finer scores, or another "
+                "`attribute_estimator`.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return best[1]
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the corrected scores as probabilities; `predict` is the larger one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            As in `predict`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, 2)
+            Columns in the order of `classes_`.
+        """
+        p = np.clip(self._corrected(X, sensitive_features), 0.0, 1.0)
+        return np.column_stack([1 - p, p])

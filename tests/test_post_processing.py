@@ -1,0 +1,195 @@
+"""Projected estimators: one fit, and the projection as a function of x."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    RandomForestRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeRegressor
+
+from gedi_sklearn import (
+    PolynomialKernel,
+    ProjectedClassifier,
+    ProjectedRegressor,
+    project_targets,
+)
+from gedi_sklearn.exceptions import InfeasibleProjectionError
+from gedi_sklearn.metrics import gedi, make_gedi_scorer
+
+pd = pytest.importorskip("pandas")
+
+CUBIC = PolynomialKernel(3, standardize=True)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """The attribute in column 0, two proxies of it, and something else."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.5, 1.5, 400)
+    proxies = np.c_[x + 0.3 * rng.normal(size=400), x**2 + 0.3 * rng.normal(size=400)]
+    X = np.c_[x, proxies, rng.normal(size=400)]
+    t = x + 0.5 * x**2 + X[:, 3] + 0.3 * rng.normal(size=400)
+    return X, t, np.where(t > np.median(t), "yes", "no"), rng.uniform(0.5, 2, 400)
+
+
+def test_targets_are_the_projection_of_cross_fitted_predictions(data):
+    X, t, _, w = data
+    for weight in (None, w):
+        model = ProjectedRegressor(DecisionTreeRegressor(random_state=0), kernel=CUBIC, cv=4)
+        model.fit(X, t, sensitive_features=X[:, 0], sample_weight=weight)
+        params = {} if weight is None else {"sample_weight": weight}
+        p = cross_val_predict(DecisionTreeRegressor(random_state=0), X, t, cv=4, params=params)
+        result = project_targets(
+            t, p, sensitive_features=X[:, 0], kernel=CUBIC, target_weight=0.0, sample_weight=weight
+        )
+        assert_allclose(model.targets_, result.targets, atol=1e-10)
+        assert_allclose(model.correction_, result.correction)
+
+
+@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+def test_predictions_for_the_rows_of_the_fit_satisfy_the_constraint(data, constraint):
+    X, t, _, _ = data
+    model = ProjectedRegressor(kernel=CUBIC, constraint=constraint, cv="train", sensitive_columns=0)
+    predictions = model.fit(X, t).predict(X)
+    assert_allclose(predictions, model.targets_)
+    value = gedi(predictions, sensitive_features=X[:, 0], kernel=CUBIC)
+    assert value == pytest.approx(model.threshold_)
+    # What is added is a function of the attribute alone.
+    shift = predictions - LinearRegression().fit(X, t).predict(X)
+    assert_allclose(shift, model.kernel_.transform(X[:, 0]) @ model.correction_, atol=1e-10)
+
+
+@pytest.mark.parametrize("sensitive_at_predict", [True, False])
+def test_an_unconstrained_model_is_the_plain_learner(data, sensitive_at_predict):
+    X, t, y, _ = data
+    options = {
+        "threshold": np.inf,
+        "sensitive_columns": 0,
+        "sensitive_at_predict": sensitive_at_predict,
+        "attribute_estimator": LinearRegression(),
+    }
+    regressor = ProjectedRegressor(**options).fit(X, t)
+    assert_array_equal(regressor.predict(X), LinearRegression().fit(X, t).predict(X))
+    classifier = ProjectedClassifier(**options).fit(X, y)
+    plain = LogisticRegression().fit(X, y)
+    assert_array_equal(classifier.predict(X), plain.predict(X))
+    assert_allclose(classifier.predict_proba(X), plain.predict_proba(X))
+
+
+def test_a_blind_correction_needs_no_attribute(data):
+    X, t, _, _ = data
+    model = ProjectedRegressor(sensitive_columns=0, sensitive_at_predict=False, drop_sensitive=True)
+    model.fit(X, t)
+    indicator = gedi(model.targets_, sensitive_features=X[:, 0])
+    assert indicator == pytest.approx(model.threshold_)
+    moved = X.copy()
+    moved[:, 0] = 0.0
+    assert_array_equal(model.predict(X), model.predict(moved))
+    with pytest.raises(ValueError, match="sensitive_at_predict=False makes a correction"):
+        model.predict(X, sensitive_features=X[:, 0])
+
+
+def test_a_blind_correction_of_what_nothing_tells_is_refused(data):
+    X, t, _, _ = data
+    model = ProjectedRegressor(
+        sensitive_columns=0, sensitive_at_predict=False, attribute_estimator=DummyRegressor()
+    )
+    with pytest.raises(InfeasibleProjectionError, match="say too little of the attribute"):
+        model.fit(X[:, [0, 3]], t)
+
+
+@pytest.mark.parametrize("sensitive_at_predict", [True, False])
+def test_corrected_labels_satisfy_the_constraint(data, sensitive_at_predict):
+    X, _, y, w = data
+    for learner in (LogisticRegression(), GradientBoostingClassifier(n_estimators=10)):
+        model = ProjectedClassifier(
+            learner,
+            sensitive_columns=0,
+            sensitive_at_predict=sensitive_at_predict,
+            attribute_estimator=LinearRegression(),
+            threshold=0.3,
+        ).fit(X, y, sample_weight=w)
+        value = gedi(model.targets_, sensitive_features=X[:, 0], sample_weight=w, pos_label="yes")
+        assert value <= model.threshold_ * (1 + 1e-9)
+        proba = model.predict_proba(X)
+        assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+
+
+def test_labels_are_nearly_the_nearest(data):
+    X, _, y, _ = data
+    model = ProjectedClassifier(sensitive_columns=0, threshold=0.3).fit(X, y)
+    p = cross_val_predict(LogisticRegression(), X, y, cv=5, method="predict_proba")[:, 1]
+    nearest = project_targets(
+        y, p, sensitive_features=X[:, 0], threshold=0.3, target_weight=0.0, gap=1e-6
+    )
+    corrected = model.targets_ == "yes"
+    loss = np.where(corrected, 1 - p, p).sum()
+    # At most a row or so is split by the relaxation, which a threshold cannot do.
+    assert nearest.objective - 1e-6 <= loss <= nearest.objective + 2.0
+
+
+def test_ties_are_decided_alike_and_a_miss_is_said(data):
+    X, _, y, _ = data
+    X = np.round(X[:, :1] > 0) * 1.0
+    model = ProjectedClassifier(sensitive_columns=0)
+    fitted = model.fit(X, y)
+    assert len(np.unique(fitted.predict(X[X[:, 0] == 0]))) == 1
+
+
+def test_a_frozen_estimator_is_not_fitted_again(data):
+    X, t, y, _ = data
+    fitted = RandomForestRegressor(20, random_state=0).fit(X[:200], t[:200])
+    model = ProjectedRegressor(FrozenEstimator(fitted), sensitive_columns=0).fit(X[200:], t[200:])
+    shift = model.kernel_.transform(X[:, 0]) @ model.correction_
+    assert_allclose(model.predict(X), fitted.predict(X) + shift)
+    classifier = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X[:200], y[:200])
+    model = ProjectedClassifier(FrozenEstimator(classifier), sensitive_columns=0)
+    assert model.fit(X[200:], y[200:]).estimator_.estimator is classifier
+
+
+def test_both_doors_give_the_same(data):
+    X, t, _, _ = data
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    by_column = ProjectedRegressor(sensitive_columns="a").fit(frame, t)
+    by_value = ProjectedRegressor().fit(frame, t, sensitive_features=frame["a"])
+    expected = by_column.predict(frame)
+    assert_allclose(by_value.predict(frame, sensitive_features=frame["a"]), expected)
+    with pytest.raises(ValueError, match="exactly one of sensitive_features"):
+        by_value.predict(frame)
+
+
+def test_in_a_search_and_with_routing(data):
+    X, t, _, _ = data
+    scoring = make_gedi_scorer(sensitive_columns=0, relative=True)
+    search = GridSearchCV(
+        ProjectedRegressor(sensitive_columns=0), {"threshold": [0.1, 0.8]}, scoring=scoring, cv=3
+    ).fit(X, t)
+    assert search.best_params_ == {"threshold": 0.1}
+    with config_context(enable_metadata_routing=True):
+        model = ProjectedRegressor(cv=3).fit(X, t, sensitive_features=X[:, 0])
+        assert len(model.predict(X, sensitive_features=X[:, 0])) == 400
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (ProjectedClassifier(LinearSVC()), "has no predict_proba"),
+        (ProjectedClassifier(cv="oob"), "out-of-bag predictions"),
+        (ProjectedClassifier(drop_sensitive=True), "drop_sensitive=True removes"),
+    ],
+    ids=str,
+)
+def test_errors_name_what_to_do(data, model, message):
+    X, _, y, _ = data
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, sensitive_features=X[:, 0])
+    with pytest.raises(ValueError, match="Only binary"):
+        ProjectedClassifier().fit(X, np.arange(400) % 3, sensitive_features=X[:, 0])
