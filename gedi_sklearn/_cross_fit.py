@@ -105,11 +105,12 @@ class OutOfBag:
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return the out-of-bag predictions of a fitted ensemble."""
         name = "oob_decision_function_" if hasattr(fitted, "classes_") else "oob_prediction_"
-        if not hasattr(fitted, name):
-            raise ValueError(
-                f"cv='oob': the fitted {type(fitted).__name__} has no `{name}`. Use an integer "
-                "`cv` for cross-fitted predictions."
-            )
+        for needed in (name, "estimators_samples_"):
+            if not hasattr(fitted, needed):
+                raise ValueError(
+                    f"cv='oob': the fitted {type(fitted).__name__} has no `{needed}`. Use an "
+                    "integer `cv` for cross-fitted predictions."
+                )
         values = np.array(getattr(fitted, name), dtype=np.float64)
         unseen = _never_left_out(fitted, len(values))
         if unseen.any():
