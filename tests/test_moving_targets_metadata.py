@@ -402,7 +402,7 @@ def test_tags_follow_the_inner_estimator():
         assert ours.estimator_type == "regressor"
     ours = get_tags(MovingTargetsClassifier(HistGradientBoostingClassifier()))
     assert ours.input_tags.allow_nan
-    assert ours.classifier_tags.multi_class is False
+    assert ours.classifier_tags.multi_class
     assert ours.target_tags.required
 
 
