@@ -1,7 +1,9 @@
 """scikit-learn's own checks, over every public estimator."""
 
 import pytest
+import sklearn
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from tests.estimator_checks import instance, public_estimators
 
@@ -17,6 +19,11 @@ EXPECTED_FAILURES = {
     ),
 }
 
+if parse_version(sklearn.__version__) < parse_version("1.7"):
+    EXPECTED_FAILURES["ProjectedClassifier"] = dict.fromkeys(
+        _EQUIVALENCE, "this version's check leaves `cv` alone, and repeated rows make other folds"
+    )
+
 
 def expected_failures(estimator):
     return EXPECTED_FAILURES.get(type(estimator).__name__, {})
@@ -24,6 +31,7 @@ def expected_failures(estimator):
 
 # On a check's few random rows a fair model may be a constant one.
 @pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
+@pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
 @pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
