@@ -8,6 +8,7 @@ scikit-learn's metadata routing on and off, and the tags are the inner estimator
 from __future__ import annotations
 
 import inspect
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from ._validation import (
+    Interval,
     _check_feature_names,
     _check_n_features,
     _get_feature_names,
@@ -30,6 +32,17 @@ from ._validation import (
     column_positions,
     drop_columns,
 )
+
+# The declared types of the parameters of `ColumnsMixin`.
+COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
+    "sensitive_columns": [
+        Interval(Integral, None, None, closed="neither"),
+        str,
+        "array-like",
+        None,
+    ],
+    "drop_sensitive": ["boolean"],
+}
 
 
 class ColumnsMixin:

@@ -21,18 +21,16 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import column_or_1d, indexable
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._cross_fit import View, align_columns, make_view
-from ._meta_estimator import MetaEstimator
+from ._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from ._validation import (
     HasMethods,
-    Interval,
     StrOptions,
     _fit_context,
     _safe_indexing,
-    check_labels,
+    check_classes,
     check_numbers,
     check_sample_weight,
     check_sensitive,
@@ -62,13 +60,7 @@ class _Projected(MetaEstimator):
         },
         "constraint": [StrOptions({"coarse", "fine"}), Constraint],
         "cv": [StrOptions({"train", "oob"}), "cv_object"],
-        "sensitive_columns": [
-            Interval(Integral, None, None, closed="neither"),
-            str,
-            "array-like",
-            None,
-        ],
-        "drop_sensitive": ["boolean"],
+        **COLUMN_CONSTRAINTS,
         "sensitive_at_predict": ["boolean"],
         "attribute_estimator": [HasMethods(["fit", "predict"]), None],
         "n_jobs": [Integral, None],
@@ -134,14 +126,10 @@ class _Projected(MetaEstimator):
         -------
         self : object
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        y = self._encode(y)
+        self._require_targets(y)
+        y = self._encode(y, sample_weight)
         check_consistent_length(X, y)
         weight = check_sample_weight(sample_weight, len(y))
-        self._check_counted(y if weight is None else y[weight > 0])
         attribute = self._check_attribute(X, sensitive_features, len(y))
         self._learn_columns(X)
         inner = self._inner_X(X)
@@ -320,11 +308,8 @@ class ProjectedRegressor(RegressorMixin, _Projected):
     def _default_estimator(self) -> Any:
         return LinearRegression()
 
-    def _encode(self, y: Any) -> np.ndarray:
+    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
         return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1)
-
-    def _check_counted(self, y: np.ndarray) -> None:
-        """Nothing: real targets of any values will do."""
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
         return y
@@ -404,25 +389,13 @@ n_features_in_, feature_names_in_
     def _default_estimator(self) -> Any:
         return LogisticRegression()
 
-    def _encode(self, y: Any) -> np.ndarray:
-        labels = check_labels(column_or_1d(y, warn=True), "y")
-        if labels.dtype.kind == "f":
-            check_numbers(labels, "y")  # infinity is no label
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
+        self.classes_, codes = check_classes(y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass."
             )
         return codes
-
-    def _check_counted(self, y: np.ndarray) -> None:
-        present = self.classes_[np.unique(y)]
-        if len(present) < 2:
-            raise ValueError(
-                "Classifier can't train when only one class is present: the rows of positive "
-                f"weight have only {present.tolist()}."
-            )
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
         return self.classes_[y]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._meta_estimator import ColumnsMixin
+from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
 from .._validation import (
     Interval,
     StrOptions,
@@ -43,13 +43,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "callbacks": [list, tuple, None],
         "device": [str],
-        "sensitive_columns": [
-            Interval(Integral, None, None, closed="neither"),
-            str,
-            "array-like",
-            None,
-        ],
-        "drop_sensitive": ["boolean"],
+        **COLUMN_CONSTRAINTS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._cross_fit import View, make_view
-from .._meta_estimator import MetaEstimator
+from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from .._validation import (
     HasMethods,
     Interval,
@@ -58,13 +58,7 @@ class BaseMovingTargets(MetaEstimator):
             Interval(Integral, 2, None, closed="left"),
             "cv_object",
         ],
-        "sensitive_columns": [
-            Interval(Integral, None, None, closed="neither"),
-            str,
-            "array-like",
-            None,
-        ],
-        "drop_sensitive": ["boolean"],
+        **COLUMN_CONSTRAINTS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "method": [str],

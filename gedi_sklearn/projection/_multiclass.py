@@ -31,17 +31,14 @@ from ._classwise import ClasswiseBound
 from ._groups import LOG_LOSS_MARGIN, row_effects, row_scale
 from ._highs import solve_continuous
 from ._model import LIMITS, LinearModel, Outcome, Solution, SolverSession
-from ._relaxation import leverage
+from ._relaxation import GROWTH, OPEN, leverage
 
 __all__ = ["MultiClassTargets", "class_costs"]
 
 # Integer variables of the cores; the licence that comes with gurobipy allows 2,000 variables.
 _CORE_VARIABLES = (600, 1800)
-# Groups that one linear program takes without sifting, and in the first sample; the growth of
-# samples and the groups that they leave open are those of `_relaxation`.
+# Groups that one linear program takes without sifting, and in the first sample.
 _DIRECT = 1000
-_GROWTH = 8
-_OPEN = 8.0
 _WHOLE = 1e-6
 
 
@@ -289,7 +286,7 @@ class MultiClassTargets:
         best, doubt = _choose(groups.reduced(multipliers))
         free = np.ones(g, dtype=bool)
         if sample_size is not None and g > _DIRECT:
-            n_open = min(g, max(_DIRECT, int(_OPEN * g / np.sqrt(sample_size))))
+            n_open = min(g, max(_DIRECT, int(OPEN * g / np.sqrt(sample_size))))
             in_doubt = doubt / np.maximum(leverage(np.vstack(groups.effects)), 1e-300)
             free[:] = False
             free[np.argpartition(in_doubt, n_open - 1)[:n_open]] = True
@@ -324,7 +321,7 @@ class MultiClassTargets:
             solved = self._relax(drawn, multipliers, previous)
             if solved is not None:
                 multipliers, previous = solved[1], size
-            size *= _GROWTH
+            size *= GROWTH
         return self._relax(groups, multipliers, previous)
 
     def _solve_groups(

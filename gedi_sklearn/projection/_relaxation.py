@@ -16,14 +16,14 @@ from ..kernels import row_blocks
 from ._highs import solve_continuous
 from ._model import LinearModel
 
-__all__ = ["leverage", "solve_relaxation"]
+__all__ = ["GROWTH", "OPEN", "leverage", "solve_relaxation"]
 
 # Columns that one linear program takes without sifting, and the smallest sample.
 _DIRECT = 2000
 # Size of a sample over that of the one before.
-_GROWTH = 8
-# Sampling error of λ, in the share of columns whose sign it leaves open: _OPEN / √(sample size).
-_OPEN = 8.0
+GROWTH = 8
+# Sampling error of λ, in the share of columns whose sign it leaves open: OPEN / √(sample size).
+OPEN = 8.0
 
 
 def solve_relaxation(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
@@ -53,7 +53,7 @@ def solve_relaxation(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None
         solved = _sift(_sample(model, shuffled[:size]), multipliers, previous)
         if solved is not None:
             multipliers, previous = solved[1], size
-        size *= _GROWTH
+        size *= GROWTH
     return _sift(model, multipliers, previous)
 
 
@@ -81,7 +81,7 @@ def _sift(
     if sample_size is None or n <= _DIRECT:
         return solve_continuous(model)
     reduced = model.reduced_cost(multipliers)
-    n_open = min(n, max(_DIRECT, int(_OPEN * n / np.sqrt(sample_size))))
+    n_open = min(n, max(_DIRECT, int(OPEN * n / np.sqrt(sample_size))))
     free = np.ones(len(model.cost), dtype=bool)
     free[:n] = _most_doubtful(model, reduced, n_open)
     at_capacity = reduced < 0
