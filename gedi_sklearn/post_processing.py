@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
@@ -49,8 +49,36 @@ __all__ = ["ProjectedClassifier", "ProjectedRegressor"]
 _BISECTIONS = 7
 
 
+class Learned(NamedTuple):
+    """What a fit knows before its threshold matters.
+
+    Attributes
+    ----------
+    projection : Projection
+        The constraint on the rows.
+    scores : ndarray of shape (n,)
+        Predictions by models that have not seen the rows.
+    columns : ndarray of shape (n, k)
+        F̃(x), or what X says of it.
+    labels : ndarray of shape (n,)
+        The original targets.
+    weight : ndarray of shape (n,) or None
+        Weights of the rows.
+    """
+
+    projection: Projection
+    scores: np.ndarray
+    columns: np.ndarray
+    labels: np.ndarray
+    weight: np.ndarray | None
+
+
 class _Projected(MetaEstimator):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
+
+    # Set on an object by who corrects it later, with `_correct_at`, once or for many thresholds:
+    # `fit` then keeps what it has learned. Elsewhere nothing with a row of the data stays.
+    _is_corrected_later = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"]), None],
@@ -151,18 +179,33 @@ class _Projected(MetaEstimator):
             sample_weight=sample_weight,
             solver="highs",
         ) as projection:
-            self.kernel_, self.constraint_ = projection.kernel_, projection.constraint_
-            self.threshold_, self.reference_ = projection.threshold_, projection.reference_
-            expected = None
-            if not self.sensitive_at_predict:
-                expected = self._expect_kernel(X, attribute, weight)
-            columns = self.kernel_.transform(attribute) if expected is None else expected
-            self.correction_ = self._find_correction(projection, p, columns)
+            self.kernel_ = projection.kernel_
+            if self.sensitive_at_predict:
+                columns = self.kernel_.transform(attribute)
+            else:
+                columns = self._expect_kernel(X, attribute, weight)
+            learned = Learned(projection, p, columns, self._labels(y), weight)
+            if self._is_corrected_later:
+                self._learned = learned
+            else:
+                self._correct(learned)
+        return self
+
+    def _correct(self, learned: Learned) -> None:
+        """Find the correction at the threshold of the projection."""
+        projection, p, columns, labels, weight = learned
+        self.constraint_ = projection.constraint_
+        self.threshold_, self.reference_ = projection.threshold_, projection.reference_
+        self.correction_ = self._find_correction(projection, p, columns)
         self.targets_ = self._decide(p + columns @ self.correction_)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
-            self.targets_ = np.where(weight > 0, self.targets_, self._labels(y))
-        return self
+            self.targets_ = np.where(weight > 0, self.targets_, labels)
+
+    def _correct_at(self, threshold: Any) -> None:
+        """Correct at another threshold what `fit` has learned; to the last bit as a refit does."""
+        learned = self._learned
+        self._correct(learned._replace(projection=learned.projection.at(threshold)))
 
     def _view(self, cv: Any, X: Any, y: np.ndarray, fit_params: dict[str, Any]) -> View:
         return make_view(
