@@ -1,6 +1,6 @@
 """Generalized Disparate Impact (GeDI) for scikit-learn: measure it, constrain it."""
 
-from . import datasets, metrics, model_selection, report
+from . import datasets, metrics, model_selection, plotting, report
 from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel
 from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
@@ -35,6 +35,7 @@ __all__ = [
     "datasets",
     "metrics",
     "model_selection",
+    "plotting",
     "project_targets",
     "projection_path",
     "report",

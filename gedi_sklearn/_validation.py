@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_params,
 )
+from sklearn.utils._response import _get_response_values
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -48,6 +49,7 @@ __all__ = [
     "_check_response_method",
     "_fit_context",
     "_get_feature_names",
+    "_get_response_values",
     "_num_features",
     "_num_samples",
     "_safe_indexing",

@@ -1,0 +1,14 @@
+"""Pictures of a dependence, its coefficients and a fit, as scikit-learn's displays (extra `plot`).
+
+A display holds arrays alone; matplotlib is imported by what draws.
+"""
+
+from ._coefficients import GediCoefficientsDisplay
+from ._dependence import DependenceDisplay
+from ._history import MovingTargetsHistoryDisplay
+
+__all__ = [
+    "DependenceDisplay",
+    "GediCoefficientsDisplay",
+    "MovingTargetsHistoryDisplay",
+]

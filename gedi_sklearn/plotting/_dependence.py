@@ -1,0 +1,396 @@
+"""Predictions against the attribute, with what the indicator sees of them."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .._validation import Interval, check_random_state, validate_params
+from ..kernels import KernelDesign
+from ..metrics import quantile_bin_edges
+from ..metrics._inputs import Sample
+from ._support import (
+    ESTIMATOR_CONSTRAINTS,
+    MEASURED_COLOR,
+    PREDICTION_CONSTRAINTS,
+    REFERENCE_COLOR,
+    estimator_sample,
+    import_pyplot,
+    measure,
+)
+
+_GRID_POINTS = 200
+_SHOWN_CONSTRAINTS: dict = {
+    "bins": [Interval(Integral, 2, None, closed="left")],
+    "subsample": [Interval(Integral, 1, None, closed="left"), None],
+    "random_state": ["random_state"],
+    "scatter_kwargs": [dict, None],
+    "curve_kwargs": [dict, None],
+    "bin_kwargs": [dict, None],
+}
+
+
+class DependenceDisplay:
+    """Predictions against one numeric attribute: rows, means of bins, and the fitted curve.
+
+    The curve is mean(y) + F̃α̃, the part of the predictions that GeDI measures. The means of
+    quantile bins need no kernel: where they leave the curve, there is a dependence that the
+    kernel does not see.
+
+    Parameters
+    ----------
+    attribute, target : ndarray of shape (n_shown,)
+        Rows to show; none of them where the target takes two values at most.
+    grid, curve : ndarray of shape (n_grid,)
+        Attribute values, and the curve there.
+    bin_attribute, bin_target : ndarray of shape (n_bins,)
+        Means of the bins.
+    targets_curve : ndarray of shape (n_grid,), default=None
+        The curve of the original targets, for comparison.
+    attribute_name : str, default=None
+        Label of the horizontal axis.
+    name : str, default=None
+        Label of the vertical axis.
+    gedi : float, default=None
+        The indicator, for the legend.
+
+    Attributes
+    ----------
+    scatter_ : matplotlib PathCollection or None
+        The rows.
+    curve_, bins_ : matplotlib Line2D
+        The fitted curve, and the means of the bins.
+    targets_curve_ : matplotlib Line2D or None
+        The curve of the original targets.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    GediCoefficientsDisplay : The coefficients of the curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn.plotting import DependenceDisplay
+    >>> x = np.linspace(-1, 1, 41)
+    >>> display = DependenceDisplay.from_predictions(x**2, sensitive_features=x, degree=2, bins=4)
+    >>> bool(np.allclose(display.curve, display.grid**2))
+    True
+    >>> display.ax_.get_ylabel()
+    'targets'
+    """
+
+    def __init__(
+        self,
+        *,
+        attribute: np.ndarray,
+        target: np.ndarray,
+        grid: np.ndarray,
+        curve: np.ndarray,
+        bin_attribute: np.ndarray,
+        bin_target: np.ndarray,
+        targets_curve: np.ndarray | None = None,
+        attribute_name: str | None = None,
+        name: str | None = None,
+        gedi: float | None = None,
+    ) -> None:
+        self.attribute = attribute
+        self.target = target
+        self.grid = grid
+        self.curve = curve
+        self.bin_attribute = bin_attribute
+        self.bin_target = bin_target
+        self.targets_curve = targets_curve
+        self.attribute_name = attribute_name
+        self.name = name
+        self.gedi = gedi
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        scatter_kwargs: dict[str, Any] | None = None,
+        curve_kwargs: dict[str, Any] | None = None,
+        bin_kwargs: dict[str, Any] | None = None,
+    ) -> DependenceDisplay:
+        """Draw rows, curves and means.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        scatter_kwargs : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.scatter`, for the rows.
+        curve_kwargs : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.plot`, for the fitted curve.
+        bin_kwargs : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.plot`, for the means of the bins.
+
+        Returns
+        -------
+        self : object
+        """
+        plt = import_pyplot(f"{type(self).__name__}.plot")
+        if ax is None:
+            _, ax = plt.subplots()
+        self.scatter_ = self.targets_curve_ = None
+        if len(self.target):
+            style = {"s": 12, "alpha": 0.35, "color": MEASURED_COLOR, "linewidths": 0}
+            self.scatter_ = ax.scatter(
+                self.attribute, self.target, **{**style, **(scatter_kwargs or {})}
+            )
+        if self.targets_curve is not None:
+            (self.targets_curve_,) = ax.plot(
+                self.grid,
+                self.targets_curve,
+                color=REFERENCE_COLOR,
+                linestyle="--",
+                label="fit of the targets",
+            )
+        value = "" if self.gedi is None else f" (GeDI = {self.gedi:.3g})"
+        style = {"color": MEASURED_COLOR, "linewidth": 2, "label": f"fit{value}"}
+        (self.curve_,) = ax.plot(self.grid, self.curve, **{**style, **(curve_kwargs or {})})
+        style = {"color": "black", "linestyle": "none", "marker": "o", "label": "means of bins"}
+        (self.bins_,) = ax.plot(
+            self.bin_attribute, self.bin_target, **{**style, **(bin_kwargs or {})}
+        )
+        ax.set(xlabel=self.attribute_name or "protected attribute", ylabel=self.name or "targets")
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @classmethod
+    @validate_params(
+        {**PREDICTION_CONSTRAINTS, **_SHOWN_CONSTRAINTS}, prefer_skip_nested_validation=True
+    )
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any = None,
+        *,
+        sensitive_features: Any,
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        bins: int = 10,
+        pos_label: Any = None,
+        sample_weight: Any = None,
+        subsample: int | None = 1000,
+        random_state: Any = 0,
+        name: str | None = None,
+        ax: Any = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+        curve_kwargs: dict[str, Any] | None = None,
+        bin_kwargs: dict[str, Any] | None = None,
+    ) -> DependenceDisplay:
+        """Measure predictions, and draw them with the curve of the targets.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Original targets: numbers, booleans, or labels together with `pos_label`.
+        y_pred : array-like of shape (n,), default=None
+            Predictions; None shows the targets alone.
+        sensitive_features : array-like of shape (n,)
+            The protected attribute, one numeric column.
+        kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+            The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
+        degree : int, default=1
+            Degree (order) of a kernel given by name.
+        bins : int, default=10
+            Number of quantile bins; an attribute of no more distinct values has one bin a value.
+        pos_label : object, default=None
+            The label that counts as 1; needed for text and categories.
+        sample_weight : array-like of shape (n,), default=None
+            Weights; rows of weight 0 are left out.
+        subsample : int or None, default=1000
+            How many rows are shown; None shows all. Curve and means are always of all rows.
+        random_state : int, RandomState instance or None, default=0
+            Draws the rows that are shown.
+        name : str, default=None
+            Label of the vertical axis; None: "predictions", or "targets" where there are none.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        scatter_kwargs, curve_kwargs, bin_kwargs : dict, default=None
+            Keywords of :meth:`plot`.
+
+        Returns
+        -------
+        display : DependenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If the attribute is not one numeric column, or the kernel a matrix, which has no
+            values between the rows.
+        """
+        import_pyplot(f"{cls.__name__}.from_predictions")
+        sample, design = measure(
+            y_true,
+            y_pred,
+            sensitive_features=sensitive_features,
+            kernel=kernel,
+            degree=degree,
+            pos_label=pos_label,
+            sample_weight=sample_weight,
+        )
+        _require_one_numeric_attribute(cls.__name__, sample, design)
+        values = sample.values[:, 0]
+        grid = np.linspace(values.min(), values.max(), _GRID_POINTS)
+        shown = _shown_rows(sample.target, subsample, random_state)
+        bin_attribute, bin_target = _bin_means(sample, bins)
+        display = cls(
+            attribute=values[shown],
+            target=sample.target[shown],
+            grid=grid,
+            curve=_curve(design, sample.target, grid),
+            bin_attribute=bin_attribute,
+            bin_target=bin_target,
+            targets_curve=None if y_pred is None else _curve(design, sample.y_true, grid),
+            attribute_name=sample.names[0] if sample.names else None,
+            name=name or ("targets" if y_pred is None else "predictions"),
+            gedi=float(np.abs(design.checked_coefficients(sample.target)).sum()),
+        )
+        return display.plot(
+            ax, scatter_kwargs=scatter_kwargs, curve_kwargs=curve_kwargs, bin_kwargs=bin_kwargs
+        )
+
+    @classmethod
+    @validate_params(
+        {**PREDICTION_CONSTRAINTS, **_SHOWN_CONSTRAINTS, **ESTIMATOR_CONSTRAINTS},
+        prefer_skip_nested_validation=True,
+    )
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        response_method: str = "predict",
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        bins: int = 10,
+        pos_label: Any = None,
+        sample_weight: Any = None,
+        subsample: int | None = 1000,
+        random_state: Any = 0,
+        name: str | None = None,
+        ax: Any = None,
+        scatter_kwargs: dict[str, Any] | None = None,
+        curve_kwargs: dict[str, Any] | None = None,
+        bin_kwargs: dict[str, Any] | None = None,
+    ) -> DependenceDisplay:
+        """Predict, measure the predictions, and draw them with the curve of the targets.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted regressor or classifier.
+        X : array-like of shape (n, p)
+            Features.
+        y : array-like of shape (n,)
+            Original targets.
+        sensitive_features : array-like of shape (n,), default=None
+            The protected attribute; None where `sensitive_columns` names it.
+        sensitive_columns : int, str or list of these, default=None
+            Column of X that holds the attribute.
+        response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What is measured; see :func:`gedi_sklearn.metrics.make_gedi_scorer`.
+        kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+            The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
+        degree : int, default=1
+            Degree (order) of a kernel given by name.
+        bins : int, default=10
+            Number of quantile bins.
+        pos_label : object, default=None
+            The label that counts as 1; of text labels by default ``classes_[1]``.
+        sample_weight : array-like of shape (n,), default=None
+            Weights; rows of weight 0 are left out.
+        subsample : int or None, default=1000
+            How many rows are shown; None shows all.
+        random_state : int, RandomState instance or None, default=0
+            Draws the rows that are shown.
+        name : str, default=None
+            Label of the vertical axis; None: class and method of the estimator.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        scatter_kwargs, curve_kwargs, bin_kwargs : dict, default=None
+            Keywords of :meth:`plot`.
+
+        Returns
+        -------
+        display : DependenceDisplay
+        """
+        import_pyplot(f"{cls.__name__}.from_estimator")
+        return cls.from_predictions(
+            **estimator_sample(
+                estimator,
+                X,
+                y,
+                sensitive_features=sensitive_features,
+                sensitive_columns=sensitive_columns,
+                response_method=response_method,
+                pos_label=pos_label,
+            ),
+            kernel=kernel,
+            degree=degree,
+            bins=bins,
+            sample_weight=sample_weight,
+            subsample=subsample,
+            random_state=random_state,
+            name=name or f"{type(estimator).__name__}.{response_method}",
+            ax=ax,
+            scatter_kwargs=scatter_kwargs,
+            curve_kwargs=curve_kwargs,
+            bin_kwargs=bin_kwargs,
+        )
+
+
+def _require_one_numeric_attribute(caller: str, sample: Sample, design: KernelDesign) -> None:
+    if sample.values.shape[1] != 1 or sample.values.dtype.kind != "f":
+        raise ValueError(
+            f"{caller} shows one numeric attribute; sensitive_features has "
+            f"{sample.values.shape[1]} column(s) of type {sample.values.dtype}. "
+            "GediCoefficientsDisplay takes any attribute."
+        )
+    if design.fitted.kernel is None:
+        raise ValueError(
+            f"{caller} evaluates the kernel between the rows, which a matrix has no values for; "
+            "pass a transformer or a callable as `kernel`."
+        )
+
+
+def _curve(design: KernelDesign, z: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Return mean(z) + F̃α̃ on a grid, from the standardised columns, which keep their digits."""
+    fitted = design.fitted
+    columns = fitted.basis.evaluate(grid[:, None]) - fitted.center_
+    return design.mean(z) + columns @ design.standardized(z)
+
+
+def _shown_rows(target: np.ndarray, subsample: int | None, random_state: Any) -> np.ndarray:
+    """Draw the rows to show; two lines of points show nothing, so two values have none."""
+    if len(np.unique(target)) <= 2:
+        return np.arange(0)
+    if subsample is None or subsample >= len(target):
+        return np.arange(len(target))
+    return check_random_state(random_state).choice(len(target), subsample, replace=False)
+
+
+def _bin_means(sample: Sample, bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted means of attribute and target in every bin that holds a row."""
+    values = sample.values[:, 0]
+    distinct, codes = np.unique(values, return_inverse=True)
+    if len(distinct) > bins:
+        edges = quantile_bin_edges(values, bins=bins, sample_weight=sample.weight)
+        codes = np.searchsorted(edges[1:-1], values, side="left")
+    total = np.bincount(codes, weights=sample.weight)
+    sums = (
+        np.bincount(codes, weights=v if sample.weight is None else v * sample.weight)
+        for v in (values, sample.target)
+    )
+    attribute, target = (s[total > 0] / total[total > 0] for s in sums)
+    return attribute, target

@@ -1,0 +1,323 @@
+"""The displays: the numbers that they draw, and what they draw them with."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from gedi_sklearn import (
+    FineConstraint,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    PolynomialKernel,
+)
+from gedi_sklearn.exceptions import RankDeficientKernelError
+from gedi_sklearn.metrics import gedi, gedi_coefficients, quantile_bin_edges
+from gedi_sklearn.plotting import (
+    DependenceDisplay,
+    GediCoefficientsDisplay,
+    MovingTargetsHistoryDisplay,
+)
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="the displays need the extra `plot`")
+
+KERNEL = PolynomialKernel(3, standardize=True)
+OF_PREDICTIONS = (DependenceDisplay, GediCoefficientsDisplay)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(20, 70, 400), "hours": rng.normal(40, 5, 400)})
+    y = X["age"] / 10 + (X["age"] - 45) ** 2 / 200 + X["hours"] / 5 + rng.normal(size=400)
+    return X, y
+
+
+# --- coefficients
+
+
+def test_bars_are_the_coefficients_of_targets_and_predictions(data):
+    X, y = data
+    predictions = LinearRegression().fit(X, y).predict(X)
+    measured = {"sensitive_features": X["age"], "kernel": KERNEL}
+    display = GediCoefficientsDisplay.from_predictions(y, predictions, **measured)
+    for z, row, bars in zip((y, predictions), display.coefficients, display.bars_, strict=True):
+        coefficients, terms = gedi_coefficients(z, return_names=True, **measured)
+        assert_array_equal(row, coefficients)
+        assert display.terms == terms == ["age", "age^2", "age^3"]
+        assert_array_equal([bar.get_height() for bar in bars], coefficients)
+        assert f"(GeDI = {gedi(z, **measured):.3g})" in bars.get_label()
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == display.terms
+    assert display.figure_ is display.ax_.figure
+
+
+def test_targets_alone_are_one_series(data):
+    X, y = data
+    display = GediCoefficientsDisplay.from_predictions(y, sensitive_features=X["age"])
+    assert display.names == ["targets"]
+    assert display.coefficients.shape == (1, 1)
+
+
+def test_categories_and_long_terms_have_bars(data):
+    X, y = data
+    attribute = pd.DataFrame({"age": X["age"], "city": np.where(X["hours"] > 40, "Rome", "Bonn")})
+    display = GediCoefficientsDisplay.from_predictions(
+        y, sensitive_features=attribute, kernel=PolynomialKernel(3, standardize=True)
+    )
+    assert {"city=Rome", "age city=Rome"} <= set(display.terms)
+    assert {label.get_rotation() for label in display.ax_.get_xticklabels()} == {45.0}
+
+
+# --- dependence
+
+
+def test_curve_is_mean_plus_kernel_times_coefficients(data):
+    X, y = data
+    x = X["age"].to_numpy()
+    display = DependenceDisplay.from_predictions(
+        2 * y, y, sensitive_features=X["age"], kernel=KERNEL
+    )
+    alpha = gedi_coefficients(y, sensitive_features=x, kernel=KERNEL)
+    columns = np.vander((x - x.mean()) / x.std(), 4, increasing=True)[:, 1:]
+    at_grid = np.vander((display.grid - x.mean()) / x.std(), 4, increasing=True)[:, 1:]
+    expected = y.mean() + (at_grid - columns.mean(axis=0)) @ alpha
+    assert_allclose(display.curve, expected)
+    assert_allclose(display.targets_curve, 2 * expected)
+    assert_array_equal(display.curve_.get_ydata(), display.curve)
+    assert_array_equal(display.targets_curve_.get_ydata(), display.targets_curve)
+    assert display.gedi == gedi(y, sensitive_features=x, kernel=KERNEL)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "predictions")
+
+
+def test_curve_of_raw_birth_years_keeps_its_digits():
+    year = np.arange(1930.0, 2006.0)
+    with pytest.warns(UserWarning, match="sensitive_features"):
+        display = DependenceDisplay.from_predictions(0.1 * year, sensitive_features=year, degree=5)
+    assert_allclose(display.curve, 0.1 * display.grid, rtol=1e-12)
+
+
+def test_means_are_those_of_the_quantile_bins(data):
+    X, y = data
+    display = DependenceDisplay.from_predictions(y, sensitive_features=X["age"], bins=4)
+    edges = quantile_bin_edges(X["age"], bins=4)
+    groups = pd.cut(X["age"], edges, include_lowest=True)
+    assert_allclose(display.bin_target, y.groupby(groups, observed=True).mean())
+    assert_allclose(display.bin_attribute, X["age"].groupby(groups, observed=True).mean())
+    assert_array_equal(display.bins_.get_ydata(), display.bin_target)
+
+
+def test_an_attribute_of_few_values_has_a_bin_for_each():
+    x = np.array([0.0, 0.0, 0.0, 1.0, 5.0])
+    display = DependenceDisplay.from_predictions([1.0, 2.0, 3.0, 4.0, 6.0], sensitive_features=x)
+    assert_array_equal(display.bin_attribute, [0, 1, 5])
+    assert_array_equal(display.bin_target, [2, 4, 6])
+
+
+def test_weights_count_as_repeated_rows(data):
+    X, y = data
+    weight = np.random.default_rng(1).integers(0, 3, len(y))
+    options = {"kernel": KERNEL, "bins": 5}
+    # Among few distinct values both have the same bins.
+    age = X["age"].round(-1)
+    weighted = DependenceDisplay.from_predictions(
+        y, sensitive_features=age, sample_weight=weight, **options
+    )
+    repeated = DependenceDisplay.from_predictions(
+        y.repeat(weight), sensitive_features=age.repeat(weight), **options
+    )
+    for name in ("grid", "curve", "bin_attribute", "bin_target"):
+        assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("subsample", "shown"), [(50, 50), (None, 400), (1000, 400)])
+def test_rows_are_subsampled(data, subsample, shown):
+    X, y = data
+    display = DependenceDisplay.from_predictions(
+        y, sensitive_features=X["age"], subsample=subsample
+    )
+    assert len(display.scatter_.get_offsets()) == shown
+    assert {*display.target} <= {*y}
+
+
+def test_labels_are_shown_as_shares_alone(data):
+    X, y = data
+    display = DependenceDisplay.from_predictions(
+        np.where(y > y.mean(), "yes", "no"), sensitive_features=X["age"], pos_label="yes"
+    )
+    assert display.scatter_ is None
+    assert 0 <= display.bin_target.min() <= display.bin_target.max() <= 1
+
+
+def test_styles_reach_the_artists(data):
+    X, y = data
+    display = DependenceDisplay.from_predictions(
+        y,
+        sensitive_features=X["age"],
+        scatter_kwargs={"alpha": 0.9},
+        curve_kwargs={"color": "green", "label": "own"},
+        bin_kwargs={"marker": "x"},
+    )
+    assert display.scatter_.get_alpha() == 0.9
+    assert (display.curve_.get_color(), display.curve_.get_label()) == ("green", "own")
+    assert display.bins_.get_marker() == "x"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "kernel", "message"),
+    [
+        (lambda X: X, "polynomial", "shows one numeric attribute; .* has 2"),
+        (lambda X: X["age"].gt(40).map(str), "polynomial", "shows one numeric attribute"),
+        (lambda X: X["age"], [[1.0], [2.0]] * 200, "which a matrix has no values for"),
+    ],
+)
+def test_what_has_no_curve_is_refused(data, attribute, kernel, message):
+    X, y = data
+    with pytest.raises(ValueError, match=message):
+        DependenceDisplay.from_predictions(y, sensitive_features=attribute(X), kernel=kernel)
+
+
+# --- from estimators
+
+
+@pytest.mark.parametrize("cls", OF_PREDICTIONS)
+@pytest.mark.parametrize("door", ["values", "column"])
+def test_estimators_are_shown_by_their_predictions(data, cls, door):
+    X, y = data
+    model = LinearRegression().fit(X, y)
+    attribute = (
+        {"sensitive_features": X["age"]} if door == "values" else {"sensitive_columns": "age"}
+    )
+    _, ax = plt.subplots()
+    display = cls.from_estimator(model, X, y, kernel=KERNEL, ax=ax, **attribute)
+    expected = cls.from_predictions(y, model.predict(X), sensitive_features=X["age"], kernel=KERNEL)
+    name = "coefficients" if cls is GediCoefficientsDisplay else "curve"
+    assert_array_equal(getattr(display, name), getattr(expected, name))
+    assert display.ax_ is ax
+    texts = [*display.ax_.get_legend().get_texts(), display.ax_.yaxis.get_label()]
+    assert any("LinearRegression" in text.get_text() for text in texts)
+    assert display.plot().ax_ is not ax
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1)])
+def test_responses_of_a_classifier_belong_to_the_second_class(data, method, labels):
+    X, y = data
+    y = np.where(y > y.mean(), labels[1], labels[0])
+    model = LogisticRegression(C=1e-3, max_iter=1000).fit(X, y)
+    display = GediCoefficientsDisplay.from_estimator(
+        model, X, y, sensitive_columns="age", response_method=method
+    )
+    response = getattr(model, method)(X)
+    response = {"predict": response == labels[1], "predict_proba": response.T[-1]}.get(
+        method, response
+    )
+    attribute = {"sensitive_features": X["age"]}
+    assert_allclose(display.coefficients[0], gedi_coefficients(y == labels[1], **attribute))
+    assert_allclose(display.coefficients[1], gedi_coefficients(response, **attribute))
+
+
+def test_probabilities_of_three_classes_are_refused(data):
+    X, y = data
+    labels = pd.qcut(y, 3, labels=False)
+    model = LogisticRegression(max_iter=1000).fit(X, labels)
+    with pytest.raises(ValueError, match="response_method='predict_proba' of more than two"):
+        DependenceDisplay.from_estimator(
+            model, X, labels, sensitive_columns="age", response_method="predict_proba"
+        )
+
+
+@pytest.mark.parametrize("cls", OF_PREDICTIONS)
+def test_wrong_arguments_are_named(data, cls):
+    X, y = data
+    model = LinearRegression().fit(X, y)
+    with pytest.raises(ValueError, match=r"needs exactly one of .* got neither"):
+        cls.from_estimator(model, X, y)
+    with pytest.raises(ValueError, match=r"needs exactly one of .* got both"):
+        cls.from_estimator(model, X, y, sensitive_features=y, sensitive_columns="age")
+    with pytest.raises(ValueError, match="'response_method' parameter"):
+        cls.from_estimator(model, X, y, sensitive_columns=0, response_method="score")
+    with pytest.raises(ValueError, match="'degree' parameter"):
+        cls.from_predictions(y, sensitive_features=X["age"], degree=0)
+    with pytest.raises(RankDeficientKernelError):
+        cls.from_predictions(y, sensitive_features=np.zeros(len(y)))
+
+
+# --- histories
+
+
+def test_history_is_drawn_with_its_threshold(data):
+    X, y = data
+    fair = MovingTargetsRegressor(sensitive_columns="age", max_iter=3).fit(X, y)
+    display = MovingTargetsHistoryDisplay.from_estimator(fair, linewidth=3)
+    assert set(display.lines_) == {
+        "targets_gedi",
+        "predictions_gedi",
+        "loss_targets",
+        "loss_predictions",
+    }
+    for field, line in display.lines_.items():
+        assert_array_equal(line.get_xdata(), [0, 1, 2, 3])
+        assert_array_equal(line.get_ydata(), fair.history_[field])
+        assert line.get_linewidth() == 3
+    assert set(display.threshold_line_.get_ydata()) == {fair.threshold_}
+    assert display.selected_line_ is None
+    assert [ax.figure for ax in display.axes_] == [display.figure_] * 2
+
+
+def test_history_shows_validation_data_and_the_kept_iteration(data):
+    X, y = data
+    y = y > y.mean()
+    fair = MovingTargetsClassifier(
+        LogisticRegression(C=1e-3), sensitive_columns="age", max_iter=3, select="best"
+    ).fit(X, y, X_val=X, y_val=y)
+    _, axes = plt.subplots(1, 2)
+    display = MovingTargetsHistoryDisplay.from_estimator(fair, ax=axes)
+    assert "validation_gedi" in display.lines_
+    assert (display.selected_line_ is None) == (fair.selected_iteration_ == fair.n_iter_)
+    assert_array_equal(display.axes_, axes)
+    kept = MovingTargetsHistoryDisplay(history=fair.history_, selected_iteration=1).plot()
+    assert set(kept.selected_line_.get_xdata()) == {1}
+
+
+def test_thresholds_of_each_column_draw_no_line(data):
+    X, y = data
+    constraint = FineConstraint(kernel=KERNEL, threshold=[0.2, np.inf, 0.0])
+    fair = MovingTargetsRegressor(constraint=constraint, sensitive_columns="age", max_iter=2)
+    display = MovingTargetsHistoryDisplay.from_estimator(fair.fit(X, y))
+    assert display.threshold_line_ is None
+
+
+def test_history_needs_moving_targets_and_two_axes(data):
+    X, y = data
+    with pytest.raises(ValueError, match="LinearRegression has recorded none"):
+        MovingTargetsHistoryDisplay.from_estimator(LinearRegression().fit(X, y))
+    fair = MovingTargetsRegressor(sensitive_columns="age", max_iter=1).fit(X, y)
+    with pytest.raises(ValueError, match="ax must be two matplotlib Axes"):
+        MovingTargetsHistoryDisplay.from_estimator(fair, ax=plt.gca())
+
+
+# --- without matplotlib
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: GediCoefficientsDisplay.from_predictions([1, 2], sensitive_features=[1, 2]),
+        lambda: DependenceDisplay.from_predictions([1, 2], sensitive_features=[1, 2]),
+        lambda: MovingTargetsHistoryDisplay.from_estimator(LinearRegression()),
+        lambda: MovingTargetsHistoryDisplay(history={}).plot(),
+    ],
+)
+def test_the_error_without_matplotlib_names_the_extra(monkeypatch, draw):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"Display\.\w+ needs matplotlib .*gedi-sklearn\[plot\]"):
+        draw()
