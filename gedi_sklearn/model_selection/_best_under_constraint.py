@@ -1,4 +1,4 @@
-"""Choosing a model by two numbers: how good it is, and how fair."""
+"""The rule that takes the best candidate of a search within a bound on its disparity."""
 
 from __future__ import annotations
 

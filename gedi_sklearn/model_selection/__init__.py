@@ -1,0 +1,6 @@
+"""Choosing a model by two numbers: how good it is, and how fair."""
+
+from ._best_under_constraint import best_under_constraint
+from ._tradeoff_curve import TradeoffCurve, tradeoff_curve
+
+__all__ = ["TradeoffCurve", "best_under_constraint", "tradeoff_curve"]

@@ -1,0 +1,183 @@
+"""Where in an estimator the threshold sits, and what lies around that part.
+
+The part may stand alone, or inside pipelines, searches and other wrappers. Its `fit` asks for the
+attribute under a name that pipelines lengthen, its X is not always that of the whole, and it can
+only be corrected for another threshold where no wrapper clones it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+from sklearn import get_config
+from sklearn.pipeline import Pipeline
+
+from .._meta_estimator import ColumnsMixin
+from ..constraints import Constraint
+
+__all__ = ["ConstrainedPart", "find_constrained_part"]
+
+
+@dataclass(frozen=True)
+class ConstrainedPart:
+    """The part of an estimator that has the threshold.
+
+    Attributes
+    ----------
+    name : str
+        The threshold's name among the parameters of the whole estimator.
+    path : str
+        The part's own name there; "" where it is the whole estimator.
+    part : estimator
+        The part, unfitted: the user's own object, only to be read.
+    wrappers : tuple of estimators
+        What is around it, from the outside in.
+    """
+
+    name: str
+    path: str
+    part: Any
+    wrappers: tuple[Any, ...]
+
+    @property
+    def constraint(self) -> Any:
+        """What carries kernel, degree and relative: the constraint object, or the part itself."""
+        own = getattr(self.part, "constraint", None)
+        return own if isinstance(own, Constraint) else self.part
+
+    @property
+    def sees_X(self) -> bool:
+        """Whether the X that the part is fitted on has the columns of the whole estimator's X."""
+        return not any(isinstance(wrapper, Pipeline) for wrapper in self.wrappers)
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether one fit serves all thresholds: it can, and no wrapper fits a clone of it."""
+        return hasattr(self.part, "_correct_at") and all(
+            isinstance(wrapper, Pipeline) for wrapper in self.wrappers
+        )
+
+    def of(self, estimator: Any) -> Any:
+        """Return the same part of a clone of the whole estimator."""
+        return estimator.get_params()[self.path] if self.path else estimator
+
+    @property
+    def fit_takes_attribute(self) -> bool:
+        """Whether `fit` has to be given the attribute: it knows no column that holds it."""
+        return (
+            self._is_without_column and "sensitive_features" in signature(self.part.fit).parameters
+        )
+
+    @property
+    def predict_takes_attribute(self) -> bool:
+        """Whether `predict` has to be given the attribute.
+
+        Raises
+        ------
+        ValueError
+            If a wrapper's `predict` would not hand it on.
+        """
+        takes = "sensitive_features" in signature(self.part.predict).parameters
+        if not (self._is_without_column and takes):
+            return False
+        if not getattr(self.part, "sensitive_at_predict", True):
+            return False
+        for wrapper in self.wrappers:
+            if not isinstance(wrapper, Pipeline):
+                raise ValueError(
+                    f"{type(wrapper).__name__}.predict does not hand the attribute on to "
+                    f"{type(self.part).__name__}. Name its column there with sensitive_columns=, "
+                    "or set sensitive_at_predict=False."
+                )
+        return True
+
+    @property
+    def _is_without_column(self) -> bool:
+        return getattr(self.part, "sensitive_columns", None) is None
+
+    def keyword(self, name: str) -> str:
+        """Return what a keyword of the part's `fit` is called in the `fit` of the whole."""
+        if get_config()["enable_metadata_routing"]:
+            return name
+        steps = zip(self.wrappers, self.path.split("__"), strict=False)
+        prefixes = [step for wrapper, step in steps if isinstance(wrapper, Pipeline)]
+        return "__".join([*prefixes, name])
+
+
+def find_constrained_part(estimator: Any, param_name: str | None) -> ConstrainedPart:
+    """Find the part of an estimator whose threshold is to be varied.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The whole estimator.
+    param_name : str or None
+        The threshold's name among its parameters; None finds it.
+
+    Returns
+    -------
+    ConstrainedPart
+
+    Raises
+    ------
+    ValueError
+        If there is no such parameter, if several could be meant, or if a search sets it.
+    """
+    params = estimator.get_params()
+    objects = {"": estimator} | {
+        name: value for name, value in params.items() if hasattr(value, "get_params")
+    }
+    if param_name is None:
+        param_name = _only_threshold(estimator, objects)
+    elif param_name not in params:
+        known = sorted(name for name in params if name.split("__")[-1] == "threshold")
+        raise ValueError(
+            f"param_name={param_name!r} is no parameter of {type(estimator).__name__}; its "
+            f"thresholds are {known}."
+        )
+    owners = [
+        name
+        for name in objects
+        if _starts(param_name, name) and not isinstance(objects[name], Constraint)
+    ]
+    *around, path = sorted(owners, key=len)
+    for outer in around:
+        _refuse_searched(objects[outer], param_name[len(outer) :].removeprefix("__"))
+    return ConstrainedPart(param_name, path, objects[path], tuple(objects[name] for name in around))
+
+
+def _only_threshold(estimator: Any, objects: dict[str, Any]) -> str:
+    """Return the name of the threshold of the only part that has one of this library."""
+    names = []
+    for path, value in objects.items():
+        if isinstance(value, ColumnsMixin) and hasattr(value, "threshold"):
+            carried = isinstance(getattr(value, "constraint", None), Constraint)
+            own = "constraint__threshold" if carried else "threshold"
+            names.append(f"{path}__{own}".removeprefix("__"))
+    if len(names) == 1:
+        return names[0]
+    found = f"several: {sorted(names)}" if names else "none"
+    raise ValueError(
+        f"the threshold must be a parameter of one estimator of this library in "
+        f"{type(estimator).__name__}, which has {found}. Pass its name as param_name=."
+    )
+
+
+def _starts(param_name: str, path: str) -> bool:
+    return path == "" or param_name.startswith(f"{path}__")
+
+
+def _refuse_searched(search: Any, inner_name: str) -> None:
+    """Raise where a search sets the threshold itself, whatever value it is given."""
+    grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
+    if grids is None:
+        return
+    inner_name = inner_name.removeprefix("estimator__")
+    if any(inner_name in grid for grid in ([grids] if isinstance(grids, Mapping) else grids)):
+        raise ValueError(
+            f"{type(search).__name__} searches {inner_name!r} itself, so the curve could not set "
+            "it. Take it out of the search, or pass the estimator inside it."
+        )

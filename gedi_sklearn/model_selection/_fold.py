@@ -1,0 +1,133 @@
+"""One fold of a curve: fits on its training rows, and what they say of both parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._validation import _check_method_params, _safe_indexing
+from ._answers import Answers, Given
+from ._constrained_part import ConstrainedPart
+from ._measure import Measure
+
+__all__ = ["Data", "FoldValues", "run_fold"]
+
+
+class Data(NamedTuple):
+    """All rows, and what is done with any of them.
+
+    Attributes
+    ----------
+    X : array-like of shape (n, p)
+        Rows.
+    y : ndarray of shape (n,)
+        Targets.
+    weight : ndarray of shape (n,) or None
+        Weights.
+    fit_params, predict_params : dict
+        Keywords of `fit` and of predictions, of all rows.
+    scorer : callable
+        The scorer.
+    measure : Measure
+        The indicator.
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    fit_params: dict[str, Any]
+    predict_params: dict[str, Any]
+    scorer: Any
+    measure: Measure
+
+    def fit(self, estimator: Any, rows: np.ndarray) -> None:
+        """Fit an estimator on some rows."""
+        keywords = _check_method_params(self.X, self.fit_params, indices=rows)
+        estimator.fit(_safe_indexing(self.X, rows), self.y[rows], **keywords)
+
+    def answers(self, estimator: Any, rows: np.ndarray) -> Answers:
+        """Return what stands for a fitted estimator on some rows."""
+        keywords = {name: values[rows] for name, values in self.predict_params.items()}
+        return Answers(estimator, _safe_indexing(self.X, rows), keywords)
+
+    def score(self, answers: Any, X: Any, rows: np.ndarray) -> float:
+        """Return the score of what stands for an estimator on some rows, X."""
+        keywords = {} if self.weight is None else {"sample_weight": self.weight[rows]}
+        return float(self.scorer(answers, X, self.y[rows], **keywords))
+
+
+class FoldValues(NamedTuple):
+    """What one fold says of one threshold: values, answers on the test rows, or an error."""
+
+    train_score: float
+    test_score: float
+    train_gedi: float = np.nan
+    test_gedi: float = np.nan
+    answers: Given | None = None
+    error: str | None = None
+
+
+def run_fold(
+    estimator: Any,
+    part: ConstrainedPart,
+    data: Data,
+    train: np.ndarray,
+    test: np.ndarray,
+    path: Sequence[Any],
+    error_score: Any,
+) -> list[FoldValues]:
+    """Fit an estimator once, and evaluate it at every threshold of a path.
+
+    Parameters
+    ----------
+    estimator : estimator
+        To be fitted, and changed.
+    part : ConstrainedPart
+        Its part with the threshold.
+    data : Data
+        All rows.
+    train, test : ndarray of int
+        The rows of the fold.
+    path : sequence of thresholds
+        Several only where the part is reusable.
+    error_score : "raise" or float
+        What an error scores.
+
+    Returns
+    -------
+    list of FoldValues
+        One for each threshold.
+    """
+    is_fitted, values = False, []
+    for threshold in path:
+        try:
+            if not is_fitted:
+                estimator.set_params(**{part.name: threshold})
+                if part.is_reusable:
+                    part.of(estimator)._is_corrected_later = True
+                data.fit(estimator, train)
+                is_fitted = True
+            if part.is_reusable:
+                part.of(estimator)._correct_at(threshold)
+            values.append(_evaluate(estimator, data, train, test))
+        except Exception as error:
+            # As everywhere in scikit-learn: what one fit raises does not end the others.
+            if isinstance(error_score, str):
+                raise
+            message = f"{type(error).__name__}: {error}"
+            values.append(FoldValues(error_score, error_score, error=message))
+    return values
+
+
+def _evaluate(estimator: Any, data: Data, train: np.ndarray, test: np.ndarray) -> FoldValues:
+    """Score and measure a fitted estimator on both parts of its fold."""
+    seen, unseen = data.answers(estimator, train), data.answers(estimator, test)
+    return FoldValues(
+        data.score(seen, seen.X, train),
+        data.score(unseen, unseen.X, test),
+        data.measure(train, seen.predict(seen.X)),
+        data.measure(test, unseen.predict(unseen.X)),
+        unseen.given,
+    )

@@ -1,0 +1,392 @@
+"""Score against indicator, on rows that the model has not seen, for a path of thresholds."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_consistent_length
+
+from .._meta_estimator import COLUMN_CONSTRAINTS
+from .._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    _safe_indexing,
+    check_classes,
+    check_numbers,
+    check_sample_weight,
+    check_sensitive,
+    validate_params,
+)
+from ..constraints import check_numbers_or_inf
+from ._answers import PooledAnswers
+from ._constrained_part import ConstrainedPart, find_constrained_part
+from ._fold import Data, FoldValues, run_fold
+from ._measure import make_measure
+
+__all__ = ["TradeoffCurve", "tradeoff_curve"]
+
+
+@dataclass(frozen=True)
+class TradeoffCurve:
+    """Score and indicator for every threshold of a path.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (m,) or (m, k)
+        As given, in their order.
+    param_name : str
+        The parameter that was set to them.
+    train_scores, test_scores : ndarray of shape (m, n_splits)
+        Score on the rows of each fit, and on those that it has not seen.
+    train_gedi, test_gedi : ndarray of shape (m, n_splits)
+        Indicator of the predictions for these rows: the one that the estimator bounds.
+    score, gedi : ndarray of shape (m,)
+        Score and indicator of the pooled predictions: every row by the fit that has not seen it.
+    null_mean, null_q95 : ndarray of shape (m,)
+        Mean and 95 % quantile of `gedi` where the pooled predictions do not depend on the
+        attribute; see :func:`gedi_sklearn.metrics.gedi_null`. A value below `null_q95` is no
+        evidence of a disparity.
+    low, high : ndarray of shape (m,)
+        Confidence interval of `gedi`; see :func:`gedi_sklearn.metrics.gedi_interval`.
+    n_fits : int
+        How often the estimator was fitted.
+    """
+
+    thresholds: np.ndarray
+    param_name: str
+    train_scores: np.ndarray
+    test_scores: np.ndarray
+    train_gedi: np.ndarray
+    test_gedi: np.ndarray
+    score: np.ndarray
+    gedi: np.ndarray
+    null_mean: np.ndarray
+    null_q95: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    n_fits: int
+
+
+class _Pooled(NamedTuple):
+    """What the pooled predictions say of one threshold."""
+
+    score: float = np.nan
+    gedi: float = np.nan
+    null_mean: float = np.nan
+    null_q95: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+
+
+@validate_params(
+    {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "X": ["array-like", "sparse matrix"],
+        "y": ["array-like"],
+        "cv": ["cv_object"],
+        "sensitive_features": ["array-like", None],
+        "sensitive_columns": COLUMN_CONSTRAINTS["sensitive_columns"],
+        "param_name": [str, None],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "kernel": [
+            StrOptions({"polynomial", "fourier"}),
+            HasMethods(["fit", "transform"]),
+            callable,
+            None,
+        ],
+        "degree": [Interval(Integral, 1, None, closed="left"), None],
+        "relative": ["boolean", Interval(Integral, 0, None, closed="left"), None],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "sample_weight": ["array-like", None],
+        "params": [dict, None],
+        "groups": ["array-like", None],
+        "n_jobs": [Integral, None],
+        "error_score": [StrOptions({"raise"}), Real],
+    },
+    prefer_skip_nested_validation=False,
+)
+def tradeoff_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    thresholds: Any,
+    cv: Any = 5,
+    sensitive_features: Any = None,
+    sensitive_columns: Any = None,
+    param_name: str | None = None,
+    scoring: Any = None,
+    kernel: Any = None,
+    degree: int | None = None,
+    relative: bool | int | None = None,
+    pos_label: Any = None,
+    confidence_level: float = 0.95,
+    sample_weight: Any = None,
+    params: dict[str, Any] | None = None,
+    groups: Any = None,
+    n_jobs: int | None = None,
+    error_score: Any = np.nan,
+) -> TradeoffCurve:
+    """Cross-validate an estimator for a path of thresholds: its score against its indicator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of this library's with a `threshold`, alone or inside pipelines, searches and other
+        wrappers; never changed.
+    X : array-like of shape (n, p)
+        Rows.
+    y : array-like of shape (n,)
+        Targets.
+    thresholds : sequence of float or of array-like of shape (k,)
+        The path, in any order.
+    cv : int, splitter or iterable of splits, default=5
+        The folds, the same for all thresholds. No row may be in several test folds.
+    sensitive_features : array-like of shape (n,) or (n, m), default=None
+        The protected attribute(s): measured, and handed to `fit`, and to `predict` where that
+        asks for it, unless the estimator finds them in `sensitive_columns` of its own.
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X in the place of `sensitive_features`. Where both are None, those of the
+        estimator; inside a pipeline they are columns of another X and have to be named here.
+    param_name : str, default=None
+        Parameter that is set to the thresholds. None takes the only one of this library's.
+    scoring : str, callable or None, default=None
+        A scorer. None is R² or accuracy, the `score` of this library's estimators.
+    kernel, degree, relative : default=None
+        Of the indicator; see :func:`gedi_sklearn.metrics.gedi`. None takes the estimator's; of
+        ``constraint="didi"`` that is :func:`gedi_sklearn.metrics.didi`. What the estimator's
+        `conditional_on` names counts here too.
+    pos_label : object, default=None
+        The class that is measured; None is the second of two.
+    confidence_level : float, default=0.95
+        Confidence of the intervals.
+    sample_weight : array-like of shape (n,), default=None
+        Weights, in every fit, score and indicator.
+    params : dict, default=None
+        Further keywords of `fit`; those with one value a row go with the rows.
+    groups : array-like of shape (n,), default=None
+        Groups for the splitter.
+    n_jobs : int, default=None
+        Processes, over folds and thresholds.
+    error_score : "raise" or float, default=nan
+        What a failed fit scores; its indicator is then NaN, and so are the pooled values of that
+        threshold.
+
+    Returns
+    -------
+    TradeoffCurve
+
+    Raises
+    ------
+    ValueError
+        If a threshold or parameter is malformed, or all fits fail.
+
+    Warns
+    -----
+    FitFailedWarning
+        If some fits fail.
+    UndefinedMetricWarning
+        Where the indicator is not defined on a fold.
+
+    See Also
+    --------
+    best_under_constraint : Takes one candidate of a search, by the same two numbers.
+    gedi_sklearn.projection_path : The path of the targets alone, without a model.
+    sklearn.model_selection.validation_curve : Scores for any parameter.
+
+    Notes
+    -----
+    What `ProjectedRegressor` and `ProjectedClassifier` learn does not depend on the threshold: one
+    fit a fold serves the whole path, alone and as the end of a pipeline. With an inner estimator
+    that has a fixed seed the result is that of refits, to the last bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> from gedi_sklearn.model_selection import tradeoff_curve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=300)
+    >>> model = ProjectedRegressor(sensitive_columns=0)
+    >>> curve = tradeoff_curve(model, X, y, thresholds=[1.0, 0.5, 0.0])
+    >>> curve.score.round(1), curve.gedi.round(1), curve.n_fits
+    (array([0.9, 0.8, 0.4]), array([1. , 0.5, 0. ]), 5)
+    """
+    part = find_constrained_part(estimator, param_name)
+    steps = _check_thresholds(thresholds)
+    (X,) = indexable(X)
+    y, classes = _check_targets(estimator, y, sample_weight)
+    check_consistent_length(X, y)
+    weight = check_sample_weight(sample_weight, len(y))
+    values = _check_attribute(part, X, sensitive_features, sensitive_columns, len(y))
+    options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}
+    measure = make_measure(part, X, y, values, weight, classes, **options)
+    default = "accuracy" if is_classifier(estimator) else "r2"
+    scorer = check_scoring(estimator, scoring=default if scoring is None else scoring)
+    data = Data(X, y, weight, *_keywords(part, values, weight, params), scorer, measure)
+    folds = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
+    rows, order = _check_folds(folds, cv)
+    # A kernel or a label that does not fit raises before the fits.
+    measure.value(rows, y[rows])
+
+    paths = [steps] if part.is_reusable else [[step] for step in steps]
+    results = Parallel(n_jobs=n_jobs)(
+        delayed(run_fold)(clone(estimator), part, data, train, test, path, error_score)
+        for train, test in folds
+        for path in paths
+    )
+    # The folds of the first threshold, of the second, ...
+    flat = [value for path in results for value in path]
+    table = [flat[position :: len(steps)] for position in range(len(steps))]
+    _report_failures(table, steps)
+    pooled = [
+        _pool(estimator, values, data, rows, order, classes, confidence_level) for values in table
+    ]
+    return TradeoffCurve(
+        thresholds=np.array(steps, dtype=np.float64),
+        param_name=part.name,
+        train_scores=np.array([[fold.train_score for fold in values] for values in table]),
+        test_scores=np.array([[fold.test_score for fold in values] for values in table]),
+        train_gedi=np.array([[fold.train_gedi for fold in values] for values in table]),
+        test_gedi=np.array([[fold.test_gedi for fold in values] for values in table]),
+        **{name: np.array([getattr(value, name) for value in pooled]) for name in _Pooled._fields},
+        n_fits=len(results),
+    )
+
+
+def _check_thresholds(thresholds: Any) -> list[Any]:
+    """Return the path as floats, or as arrays of equal length."""
+    if isinstance(thresholds, (str, bytes, Real)) or not hasattr(thresholds, "__iter__"):
+        raise ValueError(f"thresholds must be a sequence of thresholds, got {thresholds!r}.")
+    steps = []
+    for position, given in enumerate(thresholds):
+        step = float(given) if isinstance(given, Real) else check_numbers_or_inf(given)
+        if not np.all(np.asarray(step) >= 0):
+            raise ValueError(f"thresholds[{position}] must be at least 0, got {given!r}.")
+        steps.append(step)
+    if len({np.shape(step) for step in steps}) != 1:
+        raise ValueError(
+            "thresholds must hold at least one threshold: numbers only, or arrays of one length "
+            f"only; got {thresholds!r}."
+        )
+    return steps
+
+
+def _check_targets(
+    estimator: Any, y: Any, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the targets, numbers or labels, and the classes of labels."""
+    if not is_classifier(estimator):
+        return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1), None
+    classes, codes = check_classes(y, sample_weight)
+    return classes[codes], classes
+
+
+def _check_attribute(
+    part: ConstrainedPart, X: Any, sensitive_features: Any, sensitive_columns: Any, n_samples: int
+) -> np.ndarray:
+    """Return the attribute from one of the caller's doors, or else from the estimator's own."""
+    own = getattr(part.part, "sensitive_columns", None)
+    if sensitive_features is None and sensitive_columns is None and own is not None:
+        if not part.sees_X:
+            raise ValueError(
+                f"sensitive_columns={own!r} of {type(part.part).__name__} names a column of the X "
+                "inside a pipeline. Name the column of this X as well, sensitive_columns=, or "
+                "pass its values, sensitive_features=."
+            )
+        sensitive_columns = own
+    return check_sensitive(
+        sensitive_features,
+        X=X,
+        sensitive_columns=sensitive_columns,
+        n_samples=n_samples,
+        kind="mixed",
+    )
+
+
+def _keywords(
+    part: ConstrainedPart,
+    values: np.ndarray,
+    weight: np.ndarray | None,
+    params: dict[str, Any] | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keywords of `fit` and of `predict`, all rows of them."""
+    keywords = dict(params or {})
+    for name in ("sample_weight", "sensitive_features"):
+        if part.keyword(name) in keywords:
+            raise ValueError(
+                f"params holds {part.keyword(name)!r}; pass {name}= instead, so that it counts in "
+                "the scores and indicators too."
+            )
+    if part.fit_takes_attribute:
+        keywords[part.keyword("sensitive_features")] = values
+    if weight is not None:
+        keywords[part.keyword("sample_weight")] = weight
+    return keywords, {"sensitive_features": values} if part.predict_takes_attribute else {}
+
+
+def _check_folds(folds: list[Any], cv: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows in test folds, in order, and where each is among these folds' rows."""
+    tested = np.concatenate([test for _, test in folds])
+    rows, order = np.unique(tested, return_index=True)
+    if len(rows) < len(tested):
+        raise ValueError(
+            f"cv={cv!r} puts some rows into several test folds, so they would have several "
+            "pooled predictions. Use an integer, KFold, StratifiedKFold or GroupKFold."
+        )
+    return rows, order
+
+
+def _report_failures(table: list[list[FoldValues]], steps: list[Any]) -> None:
+    """Warn of failed fits; raise where there are no others."""
+    errors = [[fold.error for fold in values if fold.error is not None] for values in table]
+    n_failed, n_fits = sum(map(len, errors)), sum(map(len, table))
+    if not n_failed:
+        return
+    first = next(error for listed in errors for error in listed)
+    if n_failed == n_fits:
+        raise ValueError(
+            f"All {n_fits} fits of the curve failed; error_score='raise' shows where. The first "
+            f"error: {first}"
+        )
+    where = [step for step, listed in zip(steps, errors, strict=True) if listed]
+    warnings.warn(
+        f"{n_failed} of {n_fits} fits failed, at the thresholds {where}, whose pooled values are "
+        f"NaN. The first error: {first}",
+        FitFailedWarning,
+        stacklevel=4,
+    )
+
+
+def _pool(
+    estimator: Any,
+    values: list[FoldValues],
+    data: Data,
+    rows: np.ndarray,
+    order: np.ndarray,
+    classes: np.ndarray | None,
+    confidence_level: float,
+) -> _Pooled:
+    """Score and measure the predictions of all folds at once."""
+    given = [fold.answers for fold in values if fold.answers is not None]
+    if len(given) < len(values):
+        return _Pooled()
+    answers = PooledAnswers(estimator, given, order, classes)
+    predictions = answers.responses["predict"]
+    X = data.X if len(rows) == len(data.y) else _safe_indexing(data.X, rows)
+    score, gedi = data.score(answers, X, rows), data.measure(rows, predictions)
+    if np.isnan(gedi):
+        return _Pooled(score)
+    return _Pooled(score, gedi, *data.measure.infer(rows, predictions, confidence_level))
