@@ -1,6 +1,7 @@
 """The displays: the numbers that they draw, and what they draw them with."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,13 +14,17 @@ from gedi_sklearn import (
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
+    ProjectedClassifier,
+    ProjectedRegressor,
 )
 from gedi_sklearn.exceptions import RankDeficientKernelError
 from gedi_sklearn.metrics import gedi, gedi_coefficients, quantile_bin_edges
+from gedi_sklearn.model_selection import tradeoff_curve
 from gedi_sklearn.plotting import (
     DependenceDisplay,
     GediCoefficientsDisplay,
     MovingTargetsHistoryDisplay,
+    TradeoffDisplay,
 )
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="the displays need the extra `plot`")
@@ -305,6 +310,58 @@ def test_history_needs_moving_targets_and_two_axes(data):
         MovingTargetsHistoryDisplay.from_estimator(fair, ax=plt.gca())
 
 
+# --- trade-offs
+
+
+def test_a_trade_off_is_drawn_with_its_intervals_and_chance(data):
+    X, y = data
+    path = [1.0, 0.3, 0.6]
+    model = ProjectedRegressor(sensitive_columns="age")
+    _, ax = plt.subplots()
+    display = TradeoffDisplay.from_estimator(
+        model, X, y, thresholds=path, cv=3, name="own", ax=ax, line_kwargs={"color": "green"}
+    )
+    curve = tradeoff_curve(model, X, y, thresholds=path, cv=3)
+    assert_array_equal(display.line_.get_xdata(), curve.gedi)
+    assert_array_equal(display.line_.get_ydata(), curve.score)
+    ends = np.array(display.bars_.get_segments())
+    assert_array_equal(ends[:, :, 0], np.c_[curve.low, curve.high])
+    assert_array_equal(ends[:, :, 1], np.c_[curve.score, curve.score])
+    assert [text.get_text() for text in display.texts_] == ["1", "0.3", "0.6"]
+    assert display.chance_.get_paths()[0].get_extents().xmax == curve.null_q95.max()
+    assert (display.ax_, display.line_.get_color()) == (ax, "green")
+    assert (ax.get_ylabel(), ax.get_legend_handles_labels()[1]) == ("R²", ["own"])
+
+
+def test_trade_offs_of_failed_fits_and_arrays_of_bounds_are_drawn(data):
+    X, y = data
+    curve = tradeoff_curve(
+        ProjectedRegressor(sensitive_columns="age", constraint="fine", kernel=KERNEL),
+        X,
+        y,
+        thresholds=[[0.2, np.inf, np.inf], [0.2, 0.0, 0.0]],
+        cv=2,
+    )
+    display = TradeoffDisplay(curve=curve).plot(marker="x")
+    assert display.texts_ == []
+    missing = {name: np.array([0.5, np.nan]) for name in ("gedi", "score", "low", "high")}
+    missing["null_q95"] = np.array([0.1, np.nan])
+    failed = replace(curve, thresholds=np.array([1.0, 0.0]), **missing)
+    assert len(TradeoffDisplay(curve=failed).plot().texts_) == 1
+
+
+@pytest.mark.parametrize(
+    ("scoring", "label"), [(None, "accuracy"), ("roc_auc", "roc_auc"), (lambda *_: 1.0, "<lambda>")]
+)
+def test_the_score_of_a_trade_off_is_named(data, scoring, label):
+    X, y = data
+    model = ProjectedClassifier(sensitive_columns="age")
+    display = TradeoffDisplay.from_estimator(
+        model, X, y > y.mean(), thresholds=[np.inf], cv=2, scoring=scoring
+    )
+    assert display.ax_.get_ylabel() == label
+
+
 # --- without matplotlib
 
 
@@ -315,6 +372,8 @@ def test_history_needs_moving_targets_and_two_axes(data):
         lambda: DependenceDisplay.from_predictions([1, 2], sensitive_features=[1, 2]),
         lambda: MovingTargetsHistoryDisplay.from_estimator(LinearRegression()),
         lambda: MovingTargetsHistoryDisplay(history={}).plot(),
+        lambda: TradeoffDisplay.from_estimator(None, [], [], thresholds=[]),
+        lambda: TradeoffDisplay(curve=None).plot(),
     ],
 )
 def test_the_error_without_matplotlib_names_the_extra(monkeypatch, draw):

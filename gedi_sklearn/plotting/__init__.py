@@ -6,9 +6,11 @@ A display holds arrays alone; matplotlib is imported by what draws.
 from ._coefficients import GediCoefficientsDisplay
 from ._dependence import DependenceDisplay
 from ._history import MovingTargetsHistoryDisplay
+from ._tradeoff import TradeoffDisplay
 
 __all__ = [
     "DependenceDisplay",
     "GediCoefficientsDisplay",
     "MovingTargetsHistoryDisplay",
+    "TradeoffDisplay",
 ]
