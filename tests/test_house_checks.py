@@ -6,8 +6,8 @@ import gedi_sklearn
 from tests.estimator_checks import (
     HOUSE_CHECKS,
     constrained_estimators,
-    instance,
     public_estimators,
+    variants,
 )
 
 # The notice of the licence that comes with pip, said once a process: tests may use that licence.
@@ -15,13 +15,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning"),
     # On few rows a threshold on scores hits no small indicator.
     pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning"),
+    pytest.mark.filterwarnings("ignore:method='dual' did not converge"),
 ]
 
 
 @pytest.mark.parametrize("check", HOUSE_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("cls", constrained_estimators())
-def test_house_checks(cls, check):
-    check(instance(cls))
+@pytest.mark.parametrize("estimator", variants(constrained_estimators()), ids=repr)
+def test_house_checks(estimator, check):
+    check(estimator)
 
 
 def test_estimators_are_discovered():

@@ -477,19 +477,6 @@ def test_useless_predictions_are_named(data):
         MovingTargetsRegressor(NaNRegressor()).fit(X, t, sensitive_features=attribute)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("method", "penalty"),
-    ],
-)
-def test_reserved_parameters(data, name, value):
-    X, t, _, attribute = data
-    model = MovingTargetsRegressor(**{name: value})
-    with pytest.raises(NotImplementedError, match=name):
-        model.fit(X, t, sensitive_features=attribute)
-
-
 @pytest.mark.parametrize("degree", [1, 2])
 def test_absolute_error(data, degree):
     X, t, _, attribute = data

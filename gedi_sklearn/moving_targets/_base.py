@@ -22,17 +22,14 @@ from .._validation import (
     select_columns,
 )
 from ..projection._projection import PROJECTION_CONSTRAINTS
+from ._dual import DEFAULT_TOL, DualSteps, Search
 from ._history import History
 from ._learner import Learner
 from ._master import Master
 from ._rules import Kept, StopRule
+from ._steps import ProjectionSteps, Steps
 from ._validation_data import ValidationData
 from ._words import constraint_in_words
-
-# Parameters whose other values are not built yet, with the one value that is.
-_RESERVED: dict[str, Any] = {
-    "method": "moving_targets",
-}
 
 
 class BaseMovingTargets(MetaEstimator):
@@ -61,7 +58,7 @@ class BaseMovingTargets(MetaEstimator):
         **COLUMN_CONSTRAINTS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
-        "method": [str],
+        "method": [StrOptions({"moving_targets", "dual"})],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
         "select": [StrOptions({"last", "best"})],
@@ -183,7 +180,6 @@ class BaseMovingTargets(MetaEstimator):
             Where no targets satisfy the constraint, or the solver found none. Such an error, and
             any that the inner estimator raises, carries the iterations so far as `.history`.
         """
-        self._refuse_reserved()
         y = self._check_targets(y, sample_weight)
         check_consistent_length(X, y)
         weight = check_sample_weight(sample_weight, len(y))
@@ -217,25 +213,39 @@ class BaseMovingTargets(MetaEstimator):
                 targets = master.solve()
             fit = learner.fit(targets)
             history.record(0, np.nan, targets, fit)
-            kept = Kept.of(0, targets, fit, master, history.last_loss)
-            stop = StopRule(y, weight, self.tol, self.n_iter_no_change)
+            last = best = Kept.of(0, targets, fit, master, history.last_loss)
+            steps = self._make_steps(master, y, weight, targets)
+            while (step := steps.next(fit)) is not None:
+                fit = learner.fit(step.targets)
+                iteration = len(history.entries)
+                history.record(iteration, step.target_weight, step.targets, fit)
+                last = Kept.of(iteration, step.targets, fit, master, history.last_loss)
+                best = best.or_better(last)
 
-            is_fair = master.allows(y) and master.allows(fit.predictions)
-            for iteration in range(1, 1 if is_fair else self.max_iter + 1):
-                target_weight = self._resolve_target_weight(iteration)
-                targets = master.solve(fit.scores, target_weight)
-                fit = learner.fit(targets)
-                history.record(iteration, target_weight, targets, fit)
-                kept = kept.or_later(
-                    Kept.of(iteration, targets, fit, master, history.last_loss), self.select
-                )
-                if stop.reached(targets):
-                    break
-
+        kept = best if steps.keeps_best or self.select == "best" else last
         master.warn_early_stops()
+        steps.warn(kept)
         kept.fit.warn_collapse(y, weight)
         self._set_fitted(learner, master, kept, history)
         return self
+
+    def _make_steps(
+        self, master: Master, y: np.ndarray, weight: np.ndarray | None, first: np.ndarray
+    ) -> Steps:
+        """Return what makes the targets of the iterations."""
+        is_dual = self.method == "dual"
+        # The tolerance of the dual is another one, and means nothing to the steps after it.
+        limits = (None, None) if is_dual else (self.tol, self.n_iter_no_change)
+        stop = StopRule(y, weight, *limits)
+        projections = ProjectionSteps(master, self._resolve_target_weight, self.max_iter, stop)
+        if not is_dual or master.kernel is None:  # a constant attribute leaves nothing to search
+            return projections
+        tol = DEFAULT_TOL if self.tol is None else self.tol
+        return DualSteps(self._make_search(master, tol, first), tol, self.max_iter, projections)
+
+    def _make_search(self, master: Master, tol: float, first: np.ndarray) -> Search:
+        """Return the search for the multipliers, from the targets of the first fit."""
+        raise NotImplementedError
 
     def _set_fitted(self, learner: Learner, master: Master, kept: Kept, history: History) -> None:
         """Set the fitted attributes; nothing of the solver, no row of the kernel stays."""
@@ -323,14 +333,6 @@ class BaseMovingTargets(MetaEstimator):
     def _resolve_loss(self) -> str:
         """Return the name of the loss that `loss` stands for."""
         raise NotImplementedError
-
-    def _refuse_reserved(self) -> None:
-        for name, built in _RESERVED.items():
-            value = getattr(self, name)
-            if not (isinstance(value, type(built)) and value == built):
-                raise NotImplementedError(
-                    f"{name}={value!r} is not available yet; leave `{name}` at {built!r}."
-                )
 
     def _master_options(self, rng: np.random.RandomState | None) -> dict[str, Any]:
         """Return the parameters that the projection shares with this estimator."""

@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._cross_fit import View, align_columns
 from .._validation import StrOptions, check_classes, check_labels
 from ._base import BaseMovingTargets
+from ._dual import ClassSearch, Search
 from ._learner import ClassifierLearner, Learner
+from ._master import Master
 
 
 def _inner_has(method: str) -> Any:
@@ -63,7 +65,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         Weight of the original targets against the predictions in the projection of iteration
         i: 1/i, a constant of at least 0, or a function of i.
     max_iter : int, default=10
-        Number of projections, each followed by a fit.
+        Number of projections, each followed by a fit; with method="dual" at most so many fits.
     init : {"pretraining", "projection"}, default="pretraining"
         First targets of the learner: the original ones, or their projection.
     response_method : {"auto", "predict", "predict_proba"}, default="auto"
@@ -98,11 +100,20 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         estimator's seeds as they are and fixes those of the projection.
     verbose : int, default=0
         Above 0 every iteration prints one line, above 1 the solver prints its log.
-    method : "moving_targets", default="moving_targets"
-        Reserved.
+    method : {"moving_targets", "dual"}, default="moving_targets"
+        How the targets of the next fit are made: by the projection of the last scores, or, "dual",
+        for two classes, by a threshold on the scores of the first fit that is shifted by the k
+        multipliers of the constraint, such that it makes up for what the last predictions added to
+        the labels they were fitted on. The dual makes the *predictions* satisfy the constraint,
+        within `tol`, in two to five fits where the learner follows its targets. Where it makes no
+        progress it goes on with moving targets, with a ConvergenceWarning, and keeps the best
+        fit. All clones get the same seed. It needs probabilities, and has no use for
+        `target_weight` and `n_iter_no_change`.
     tol : float, default=None
         Stop once the targets change by no more than this between iterations, relative to the
-        deviation of y: ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖. None never stops early.
+        deviation of y: ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖. None never stops early. With
+        method="dual" it is the distance of the predictions from the constraint, in deviations of
+        y, and None is 5e-3.
     n_iter_no_change : int, default=None
         How many such iterations in a row it takes; None is 1. Without `tol`, the targets must
         not change at all.
@@ -125,7 +136,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint. With method="dual" the
+        predictions do, and the targets are what it takes.
     selected_iteration_ : int
         The iteration that it comes from, an index of `history_`.
     kernel_ : FittedKernel or None
@@ -139,17 +151,19 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     history_ : dict of ndarrays of shape (n_iter_ + 1,)
         One entry for each fit of the inner estimator, the first at index 0: `iteration`;
         `target_weight`; `objective`, `bound`, `gap`, `violation`, `status`, `solver`,
-        `n_variables` of the projection (NaN or "" where there was none); `targets_gedi` and
+        `n_variables` of the projection (NaN or "" where there was none; `status` is "dual" where
+        method="dual" made the targets); `targets_gedi` and
         `predictions_gedi`, the indicator of the targets and of the predictions on the
         training rows; `loss_predictions` and `loss_targets`, their mean loss against y;
         `n_changed`, the number of targets that differ from y; `fit_seconds` (fitting and
         predicting) and `projection_seconds`; with validation data, `validation_score` and
         `validation_gedi`.
     n_iter_ : int
-        Number of projections after the first fit; 0 where neither the targets nor the
-        predictions of the first fit violate the constraint.
+        Number of fits after the first; 0 where neither the targets nor the predictions of the
+        first fit violate the constraint, or, with method="dual", its predictions do not.
     solver_ : str
-        What solved the last projection: "exact", "gurobi", "highs", or "" for none.
+        What solved the last projection (dual: found the last targets): "exact", "gurobi",
+        "highs", or "" for none.
     classes_ : ndarray of shape (K,)
         The labels.
     n_features_in_ : int
@@ -203,6 +217,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         tags = super().__sklearn_tags__()
         # Where the attribute tells the classes apart, the constraint forbids to say which is which.
         tags.classifier_tags.poor_score = True
+        tags.classifier_tags.multi_class = self.method != "dual"
         return tags
 
     def _default_estimator(self) -> Any:
@@ -211,6 +226,11 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         self._require_targets(y)
         self.classes_, codes = check_classes(y, sample_weight)
+        if self.method == "dual" and len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass. "
+                "That is so with method='dual'; use method='moving_targets'."
+            )
         return codes
 
     def _check_more_targets(self, y: Any) -> np.ndarray:
@@ -241,10 +261,14 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
             rng,
             self.warm_start,
             view,
+            self.method == "dual",
             classes=self.classes_,
             response_method=self.response_method,
             loss=loss,
         )
+
+    def _make_search(self, master: Master, tol: float, first: np.ndarray) -> Search:
+        return ClassSearch(master)
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:

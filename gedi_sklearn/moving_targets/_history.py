@@ -30,7 +30,6 @@ _BLANK: dict[str, Any] = {
     "fit_seconds": 0.0,
     "projection_seconds": 0.0,
 }
-_OF_THE_PROJECTION = ("objective", "bound", "gap", "violation", "status", "solver", "n_variables")
 # Log loss of a certain prediction is bounded as in the projection.
 _CLIP = 1e-3
 
@@ -81,15 +80,13 @@ class History:
     def record(
         self, iteration: int, target_weight: float, targets: np.ndarray, fit: LearnerFit
     ) -> None:
-        """Append one entry, the last projection and the fit on its targets, and print it."""
-        result = self.master.take_last()
-        projected = {} if result is None else {f: getattr(result, f) for f in _OF_THE_PROJECTION}
+        """Append one entry, how the targets were made and the fit on them, and print it."""
         judged = fit.scores if self.loss == "log_loss" else fit.predictions
         measured = {} if self.validation is None else self.validation.measure(fit.estimator)
         self.entries.append(
             {
                 **_BLANK,
-                **projected,
+                **self.master.take_facts(),
                 "iteration": iteration,
                 "target_weight": target_weight,
                 "targets_gedi": self.master.gedi(targets),

@@ -83,6 +83,8 @@ class Learner:
         Whether a clone goes on from the last one.
     view : View, default=None
         Who predicts the rows of a fit; None is the fitted clone itself.
+    one_seed : bool, default=False
+        Whether all clones get the same seed, so that only their targets differ.
 
     Raises
     ------
@@ -100,6 +102,7 @@ class Learner:
         rng: np.random.RandomState | None,
         warm_start: bool = False,
         view: View | None = None,
+        one_seed: bool = False,
     ) -> None:
         if warm_start and "warm_start" not in estimator.get_params(deep=False):
             raise ValueError(
@@ -110,6 +113,7 @@ class Learner:
         self.X = X
         self.fit_params = fit_params
         self.rng = rng
+        self._seed = _draw_seed(rng) if one_seed else None
         self.warm_start = warm_start
         self.view: View = InSample() if view is None else view
         self._last: Any = None
@@ -118,8 +122,8 @@ class Learner:
         """Fit a clone on `targets`, shape (n,), and predict the training rows."""
         start = perf_counter()
         estimator = self.view.prepare(self._next_estimator())
-        if self.rng is not None:
-            seed = self.rng.randint(np.iinfo(np.int32).max)
+        seed = _draw_seed(self.rng) if self._seed is None else self._seed
+        if seed is not None:
             _set_seed(estimator, seed)
         y = self.decode(targets)
         with warnings.catch_warnings():
@@ -161,7 +165,7 @@ class ClassifierLearner(Learner):
 
     Parameters
     ----------
-    estimator, X, fit_params, rng, warm_start, view
+    estimator, X, fit_params, rng, warm_start, view, one_seed
         As for `Learner`.
     classes : ndarray of shape (K,)
         The labels of 0…K − 1.
@@ -181,12 +185,13 @@ class ClassifierLearner(Learner):
         rng: np.random.RandomState | None,
         warm_start: bool = False,
         view: View | None = None,
+        one_seed: bool = False,
         *,
         classes: np.ndarray,
         response_method: str,
         loss: str,
     ) -> None:
-        super().__init__(estimator, X, fit_params, rng, warm_start, view)
+        super().__init__(estimator, X, fit_params, rng, warm_start, view, one_seed)
         self.classes = classes
         self.response_method = response_method
         self.loss = loss
@@ -221,6 +226,10 @@ class ClassifierLearner(Learner):
                 "an inner estimator with predict_proba and response_method='auto'."
             )
         return predictions
+
+
+def _draw_seed(rng: np.random.RandomState | None) -> int | None:
+    return None if rng is None else int(rng.randint(np.iinfo(np.int32).max))
 
 
 def _set_seed(estimator: Any, seed: int) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -11,7 +13,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import RankDeficientKernelError
-from ..projection import Projection, ProjectionResult
+from ..projection import Projection
+from ..projection._several import JointSpan
+
+# What the history keeps of a projection.
+_FACTS = ("objective", "bound", "gap", "violation", "status", "solver", "n_variables")
 
 
 class Master:
@@ -40,7 +46,7 @@ class Master:
     def __init__(self, y: np.ndarray, sensitive_features: np.ndarray, **options: Any) -> None:
         self.y = y
         self.solver = ""
-        self._last: ProjectionResult | None = None
+        self._facts: dict[str, Any] = {}
         self._stopped: list[str] = []
         start = perf_counter()
         try:
@@ -107,23 +113,79 @@ class Master:
     def solve(self, scores: np.ndarray | None = None, target_weight: float = 1.0) -> np.ndarray:
         """Return the allowed targets nearest to the learner's scores and to y."""
         assert self._projection is not None  # a constant attribute allows everything
-        start = perf_counter()
-        with warnings.catch_warnings():
+        with self.timed(), warnings.catch_warnings():
             # Said once at the end of the fit, see `warn_early_stops`.
             warnings.simplefilter("ignore", ConvergenceWarning)
             # Of interest where the learner follows, which `warn_collapse` looks at.
             warnings.filterwarnings("ignore", "the projection leaves a single row", UserWarning)
-            self._last = self._projection.solve(scores, target_weight)
-        self._seconds += perf_counter() - start
-        self.solver = self._last.solver
-        if self._last.status not in ("optimal", "gap"):
-            self._stopped.append(self._last.status)
-        return self._last.targets
+            result = self._projection.solve(scores, target_weight)
+        self._facts = {name: getattr(result, name) for name in _FACTS}
+        self.solver = result.solver
+        if result.status not in ("optimal", "gap"):
+            self._stopped.append(result.status)
+        return result.targets
 
-    def take_last(self) -> ProjectionResult | None:
-        """Return the last result once; None where nothing was solved since."""
-        last, self._last = self._last, None
-        return last
+    @cached_property
+    def span(self) -> JointSpan:
+        """All that the constraint sees of targets."""
+        assert self._projection is not None  # a constant attribute allows everything
+        return self._projection.joint_span()
+
+    @cached_property
+    def deviation(self) -> float:
+        """The deviation of y."""
+        y = self.counted(self.y)
+        return float(np.sqrt(self.span.share @ (y - self.span.share @ y) ** 2))
+
+    def counted(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of the rows of positive weight."""
+        assert self._projection is not None  # a constant attribute allows everything
+        return self._projection.counted(values)
+
+    def coordinates(self, values: np.ndarray) -> np.ndarray:
+        """Return the coordinates of targets or predictions, shape (K,)."""
+        return self.span.coordinates(self.counted(values))
+
+    def moved(self, change: np.ndarray) -> np.ndarray:
+        """Return y plus a change of the rows that count, for real targets."""
+        assert self._projection is not None  # a constant attribute allows everything
+        targets = self._projection.moved_targets(change)
+        self._note_dual(targets, "exact")
+        return targets
+
+    def relaxed_labels(self, scores: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
+        """Return the labels that are allowed once an offset is added to their v, if there are any.
+
+        Up to the rounding of the relaxation.
+        """
+        assert self._projection is not None  # a constant attribute allows everything
+        labels = self._projection.relaxed_labels(scores, offset)
+        if labels is None:
+            return None
+        labels = labels.astype(self.y.dtype)
+        self._note_dual(labels, "highs")
+        return labels
+
+    def _note_dual(self, targets: np.ndarray, solver: str) -> None:
+        self.solver = solver
+        self._facts = {
+            "violation": self.violation(targets),
+            "status": "dual",
+            "solver": solver,
+            "n_variables": self.span.q.shape[1],
+        }
+
+    def take_facts(self) -> dict[str, Any]:
+        """Return what is to be recorded of the last targets, once; nothing where none were made."""
+        facts, self._facts = self._facts, {}
+        return facts
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the wall time of a block as the master's."""
+        start = perf_counter()
+        yield
+        self._seconds += perf_counter() - start
 
     def take_seconds(self) -> float:
         """Return the wall time spent here since the last call."""

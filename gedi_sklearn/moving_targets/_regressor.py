@@ -12,7 +12,9 @@ from sklearn.utils import column_or_1d
 from .._cross_fit import View
 from .._validation import StrOptions, check_numbers
 from ._base import BaseMovingTargets
+from ._dual import RealSearch, Search
 from ._learner import Learner
+from ._master import Master
 
 
 class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
@@ -44,7 +46,7 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         Weight of the original targets against the predictions in the projection of iteration
         i: 1/i, a constant of at least 0, or a function of i.
     max_iter : int, default=10
-        Number of projections, each followed by a fit.
+        Number of projections, each followed by a fit; with method="dual" at most so many fits.
     init : {"pretraining", "projection"}, default="pretraining"
         First targets of the learner: the original ones, or their projection.
     response_method : {"auto", "predict"}, default="auto"
@@ -79,11 +81,19 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         estimator's seeds as they are and fixes those of the projection.
     verbose : int, default=0
         Above 0 every iteration prints one line, above 1 the solver prints its log.
-    method : "moving_targets", default="moving_targets"
-        Reserved.
+    method : {"moving_targets", "dual"}, default="moving_targets"
+        How the targets of the next fit are made: by the projection of the last predictions, or,
+        "dual", by a quasi-Newton method on the k multipliers λ of the learner's own problem, whose
+        targets are y − Qλ with Q the orthonormal kernel columns. The dual makes the *predictions*
+        satisfy the constraint, within `tol`, in two to five fits where the learner follows its
+        targets. Where it makes no progress it goes on with moving targets, with a
+        ConvergenceWarning, and keeps the best fit. All clones get the same seed. It takes the
+        squared error only, and has no use for `target_weight` and `n_iter_no_change`.
     tol : float, default=None
         Stop once the targets change by no more than this between iterations, relative to the
-        deviation of y: ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖. None never stops early.
+        deviation of y: ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖. None never stops early. With
+        method="dual" it is the distance of the predictions from the constraint, in deviations of
+        y, and None is 5e-3; a learner without noise needs few more fits for 1e-9.
     n_iter_no_change : int, default=None
         How many such iterations in a row it takes; None is 1. Without `tol`, the targets must
         not change at all.
@@ -106,7 +116,8 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint. With method="dual" the
+        predictions do, and the targets are what it takes.
     selected_iteration_ : int
         The iteration that it comes from, an index of `history_`.
     kernel_ : FittedKernel or None
@@ -120,17 +131,19 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
     history_ : dict of ndarrays of shape (n_iter_ + 1,)
         One entry for each fit of the inner estimator, the first at index 0: `iteration`;
         `target_weight`; `objective`, `bound`, `gap`, `violation`, `status`, `solver`,
-        `n_variables` of the projection (NaN or "" where there was none); `targets_gedi` and
+        `n_variables` of the projection (NaN or "" where there was none; `status` is "dual" where
+        method="dual" made the targets); `targets_gedi` and
         `predictions_gedi`, the indicator of the targets and of the predictions on the
         training rows; `loss_predictions` and `loss_targets`, their mean loss against y;
         `n_changed`, the number of targets that differ from y; `fit_seconds` (fitting and
         predicting) and `projection_seconds`; with validation data, `validation_score` and
         `validation_gedi`.
     n_iter_ : int
-        Number of projections after the first fit; 0 where neither the targets nor the
-        predictions of the first fit violate the constraint.
+        Number of fits after the first; 0 where neither the targets nor the predictions of the
+        first fit violate the constraint, or, with method="dual", its predictions do not.
     solver_ : str
-        What solved the last projection: "exact", "gurobi", "highs", or "" for none.
+        What solved the last projection (dual: found the last targets): "exact", "gurobi",
+        "highs", or "" for none.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -151,6 +164,13 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
     for the learner's last predictions p, and a fresh clone is fitted on z. Source: Giuliani,
     Misino and Lombardi (2023), appendix, "Constrained Approaches Descriptions", after Detassis,
     Lombardi and Milano (2021).
+
+    With method="dual" the targets are y − Qλ, whose fit minimises the Lagrangian of
+
+    .. math:: \min_f \; \|f - y\|^2 \quad\text{subject to}\quad \tilde\alpha(f) \in C
+
+    over the learner's own models f. For linear and ridge regression the result is the constrained
+    least-squares solution, reached in at most k + 1 fits after the first where `tol` is small.
 
     Examples
     --------
@@ -186,6 +206,11 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         return check_numbers(column_or_1d(y, warn=True), "y_val", n_columns=1)
 
     def _resolve_loss(self) -> str:
+        if self.method == "dual" and self.loss == "absolute_error":
+            raise ValueError(
+                "method='dual' is made for learners of the squared loss; got "
+                "loss='absolute_error'. Use loss='squared_error' or method='moving_targets'."
+            )
         return "squared_error" if self.loss == "auto" else self.loss
 
     def _make_learner(
@@ -196,4 +221,8 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         loss: str,
         view: View,
     ) -> Learner:
-        return Learner(self._inner_estimator(), X, fit_params, rng, self.warm_start, view)
+        one_seed = self.method == "dual"
+        return Learner(self._inner_estimator(), X, fit_params, rng, self.warm_start, view, one_seed)
+
+    def _make_search(self, master: Master, tol: float, first: np.ndarray) -> Search:
+        return RealSearch(master, tol, first)

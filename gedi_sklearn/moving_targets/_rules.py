@@ -94,10 +94,9 @@ class Kept(NamedTuple):
         """Rank a fit by the violation and the loss of its predictions."""
         return cls(iteration, targets, fit, (master.violation(fit.predictions), loss))
 
-    def or_later(self, later: Kept, select: str) -> Kept:
-        """Return the one to keep.
+    def or_better(self, later: Kept) -> Kept:
+        """Return the better one.
 
         The first fit never outlives an iteration: its targets need not satisfy the constraint.
         """
-        is_better = select == "last" or self.iteration == 0 or later.rank < self.rank
-        return later if is_better else self
+        return later if self.iteration == 0 or later.rank < self.rank else self

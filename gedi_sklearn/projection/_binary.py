@@ -216,10 +216,45 @@ class BinaryTargets:
         weighted, _ = self._costs(p, 0.0)
         largest = float(np.abs(weighted).max()) or 1.0
         groups = self._group(weighted / largest, p)
-        solved = solve_relaxation(self._model(groups, None, np.zeros(groups.n)))
+        solved = self._relax(groups, np.zeros(len(groups.scale)))
         if solved is None:
             raise self._infeasible(groups)
         return self._raw(solved[1][: len(groups.scale)] / groups.scale * largest)
+
+    def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
+        """Return the labels of the relaxation against p alone, rounded.
+
+        They are a threshold on the score that depends on the attribute, up to the rounding of a
+        few groups of equal rows.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n,)
+            Probabilities.
+        offset : ndarray of shape (r,)
+            What is added to the v of labels before it has to be in the sets.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            None where no labels of both classes are in the sets.
+        """
+        weighted, _ = self._costs(p, 0.0)
+        groups = self._group(weighted / (float(np.abs(weighted).max()) or 1.0), p)
+        solved = self._relax(groups, offset)
+        if solved is None:
+            return None
+        labels = groups.spread(np.rint(solved[0][: groups.n]))
+        return labels if 0 < labels.sum() < len(labels) else None
+
+    def _relax(self, groups: Groups, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the solution of the relaxation, with an offset of v, and its row multipliers."""
+        model = self._model(groups, None, np.zeros(groups.n))
+        moved = np.zeros(len(model.lower))
+        moved[: len(offset)] = offset / groups.scale
+        return solve_relaxation(
+            replace(model, lower=model.lower - moved, upper=model.upper - moved)
+        )
 
     def _raw(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of v, for weights of mean 1, as those of the coefficients."""

@@ -37,7 +37,7 @@ from ._multiclass import MultiClassTargets
 from ._real import SquaredLoss
 from ._result import ProjectionResult
 from ._session import open_session
-from ._several import SeveralSquaredLoss
+from ._several import JointSpan, SeveralSquaredLoss
 from ._targets import CLASS_LOSSES, Targets, check_bounds
 
 __all__ = ["PROJECTION_CONSTRAINTS", "Projection"]
@@ -612,6 +612,50 @@ class Projection:
         # A row costs 1 − 2p − P·λ, with P = T R⁻¹R⁻ᵀT'F̃/Σw its column of the map to α̃.
         inverse = own.kernel.basis.to_raw @ own.kernel.R_inverse
         return inverse @ inverse.T @ multipliers / (2 * self._weight.sum())
+
+    def joint_span(self) -> JointSpan:
+        """Return all that the constraints see of targets, on the rows that count."""
+        return JointSpan(self._constraints, self._weight)
+
+    def counted(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of the rows of positive weight."""
+        return values[self._rows]
+
+    def moved_targets(self, change: np.ndarray) -> np.ndarray:
+        """Return the original real targets plus a change of the rows that count, within bounds.
+
+        Parameters
+        ----------
+        change : ndarray of shape (rows that count,)
+            What is added.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        targets = self._targets.y.copy()
+        targets[self._rows] += change
+        if self._target_bounds is not None:
+            targets[self._rows] = np.clip(targets[self._rows], *self._target_bounds)
+        return targets
+
+    def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
+        """Return the labels that the relaxation gives to scores, for two classes.
+
+        Parameters as for :meth:`BinaryTargets.relaxed_labels`, p for all rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            0 or 1; the original target of rows of zero weight. None where there are none.
+        """
+        assert isinstance(self._problem, BinaryTargets)  # asked for two classes only
+        counted = self._problem.relaxed_labels(p[self._rows], offset)
+        if counted is None:
+            return None
+        labels = self._targets.y.copy()
+        labels[self._rows] = counted
+        return labels
 
     def _warn_early_stop(self, status: str, gap: float) -> None:
         warnings.warn(

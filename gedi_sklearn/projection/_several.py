@@ -23,13 +23,60 @@ from ._bound import AllowedProduct, Bound
 from ._model import Solution
 from ._real import squared_loss, weighted_mean
 
-__all__ = ["SeveralSquaredLoss", "nearest_in_product"]
+__all__ = ["JointSpan", "SeveralSquaredLoss", "nearest_in_product"]
 
 # Dependent columns of the joint span, relative to the largest.
 _RANK_TOLERANCE = 1e-10
 # Share of a set's unit within which a point counts as inside.
 _INSIDE = 1e-12
 _MAX_FACETS = 2000
+
+
+class JointSpan:
+    """The joint span of the kernels of some constraints: all that they see of targets.
+
+    Parameters
+    ----------
+    bounds : sequence of Bound
+        The constraints, on the same rows of positive weight.
+    weight : ndarray of shape (n,)
+        Sample weights, all positive.
+
+    Attributes
+    ----------
+    q : ndarray of shape (n, K)
+        A basis of the span, orthonormal under the weights.
+    rows : ndarray of shape (r, K)
+        V: a target with coordinates c has v = V c in the sets.
+    allowed : AllowedProduct
+        The sets.
+    """
+
+    def __init__(self, bounds: Sequence[Bound], weight: np.ndarray) -> None:
+        self.share = weight / weight.sum()
+        self.allowed = AllowedProduct(tuple(bound.allowed for bound in bounds))
+        self.q = self._joint_basis(bounds)
+        # v of every constraint as a function of c: V R⁻¹(Q_b'WQ).
+        weighted = self.q * self.share[:, None]
+        self.rows = np.vstack(
+            [
+                bound.allowed.rows
+                @ (bound.kernel.R_inverse @ (bound.design.orthonormal.T @ weighted))
+                for bound in bounds
+            ]
+        )
+
+    def _joint_basis(self, bounds: Sequence[Bound]) -> np.ndarray:
+        """Return Q for all kernels together, orthonormal under the weights, shape (n, K)."""
+        root = np.sqrt(self.share)[:, None]
+        columns = np.hstack([bound.design.orthonormal for bound in bounds])
+        basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
+        size = np.abs(np.diag(triangle))
+        return np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
+
+    def coordinates(self, z: np.ndarray) -> np.ndarray:
+        """Return c = Q'Wz of targets, shape (K,)."""
+        return self.q.T @ (self.share * z)
 
 
 class SeveralSquaredLoss:
@@ -49,35 +96,17 @@ class SeveralSquaredLoss:
         self.bounds = bounds
         self.y = y
         self.weight = weight
-        self.share = weight / weight.sum()
-        self.allowed = AllowedProduct(tuple(bound.allowed for bound in bounds))
-        self.q = self._joint_basis()
-        # v of every constraint as a function of c: V R⁻¹(Q_b'WQ).
-        weighted = self.q * self.share[:, None]
-        self.rows = np.vstack(
-            [
-                bound.allowed.rows
-                @ (bound.kernel.R_inverse @ (bound.design.orthonormal.T @ weighted))
-                for bound in bounds
-            ]
-        )
-
-    def _joint_basis(self) -> np.ndarray:
-        """Return Q for all kernels together, orthonormal under the weights, shape (n, K)."""
-        root = np.sqrt(self.share)[:, None]
-        columns = np.hstack([bound.design.orthonormal for bound in self.bounds])
-        basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
-        size = np.abs(np.diag(triangle))
-        return np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
+        self.span = JointSpan(bounds, weight)
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
         t, total = weighted_mean(self.y, p, target_weight)
-        v = self.rows @ (self.q.T @ (self.share * t))
-        move, multipliers = nearest_in_product(self.rows, self.allowed, v)
-        z = t + self.q @ move
+        span = self.span
+        v = span.rows @ span.coordinates(t)
+        move, multipliers = nearest_in_product(span.rows, span.allowed, v)
+        z = t + span.q @ move
         objective = squared_loss(z, self.y, p, target_weight, self.weight)
-        by_constraint = [part for _, part in self.allowed.split(multipliers)]
+        by_constraint = [part for _, part in span.allowed.split(multipliers)]
         pairs = list(zip(self.bounds, by_constraint, strict=True))
         scale = 2 * total * self.weight.sum()
         return Solution(
@@ -89,7 +118,7 @@ class SeveralSquaredLoss:
             correction=np.concatenate([_correction(b, part) for b, part in pairs]),
             status="optimal",
             solver="exact",
-            n_variables=self.q.shape[1],
+            n_variables=span.q.shape[1],
             n_groups=len(self.y),
         )
 
@@ -156,7 +185,7 @@ def _broken_facets(allowed: AllowedProduct, v: np.ndarray) -> tuple[np.ndarray, 
                 normal[row] = np.sign(v[row])
                 normals.append(normal)
                 limits.append(bound)
-    return np.reshape(normals, (-1, len(v))), np.asarray(limits)
+    return np.reshape(normals, (len(normals), len(v))), np.asarray(limits)
 
 
 def _least_distance(normals: np.ndarray, limits: np.ndarray) -> np.ndarray:

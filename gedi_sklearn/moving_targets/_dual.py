@@ -1,0 +1,322 @@
+r"""Quasi-Newton on the multipliers of the learner's own problem.
+
+A learner that minimises a squared loss minimises, under the constraint on its predictions f,
+
+.. math:: \min_f \tfrac12 \|f - y\|^2 \;\text{s.t.}\; Q^T W f \in C
+   \quad\text{by a plain fit on}\quad y - Q\lambda,
+
+with Q the orthonormal kernel columns and λ the k multipliers: those for which the coordinates
+g(λ) of the predictions are allowed and λ points out of C there. A learner that follows its targets
+has g(λ) = g − λ, so the first step is the correction that a projection makes; later ones learn
+from the fits how closely it follows.
+
+Of two classes the targets are the labels that a threshold on the score gives, shifted by the
+multipliers; what the predictions add to the coordinates of these labels is made up for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..projection._several import JointSpan, nearest_in_product
+from ._learner import LearnerFit
+from ._master import Master
+from ._rules import Kept
+from ._steps import ProjectionSteps, Step
+
+__all__ = ["ClassSearch", "DualSteps", "Miss", "RealSearch", "response"]
+
+# Forests and boosting repeat themselves no more exactly.
+DEFAULT_TOL = 5e-3
+# An error of the multipliers costs only its square in loss, so that they need not be as exact as
+# the constraint.
+_SLACKNESS = 4.0
+# Progress is a residual below this share of the least so far.
+_PROGRESS = 0.95
+# Fits without progress until the search is given up; the last try is half a step.
+_PATIENCE = 3
+# Range of the learner's response along any direction. A small one makes a long step: below so many
+# times the tolerance it is taken for noise.
+_CREDIBLE = 10.0
+_LOWEST, _HIGHEST = (1e-4, 0.1), 2.0
+
+
+class Miss(NamedTuple):
+    """How far a fit is from the optimum, in deviations of y.
+
+    Attributes
+    ----------
+    distance : float
+        Of the coordinates of the predictions from the constraint.
+    residual : float
+        By how much the targets would move to make a learner that follows them optimal.
+    """
+
+    distance: float
+    residual: float
+
+    def within(self, tol: float) -> bool:
+        """Tell whether nothing is left to do."""
+        return self.distance <= tol and self.residual <= _SLACKNESS * tol
+
+
+class Search(Protocol):
+    """Looks for the multipliers."""
+
+    def judge(self, fit: LearnerFit) -> Miss:
+        """Take the fit on the last targets."""
+
+    def propose(self, length: float) -> np.ndarray | None:
+        """Return the next targets, a share of the full step away; None where there are none."""
+
+
+class DualSteps:
+    """Steps of a search, then, where that does not converge, those of Moving Targets.
+
+    Parameters
+    ----------
+    search : Search
+        Makes targets.
+    tol : float
+        Miss to be content with.
+    max_iter : int
+        Number of steps.
+    fallback : ProjectionSteps
+        Goes on after a search without progress, from its best fit.
+    """
+
+    def __init__(
+        self, search: Search, tol: float, max_iter: int, fallback: ProjectionSteps
+    ) -> None:
+        self.search = search
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fallback = fallback
+        self.keeps_best = True  # until the search converges
+        self._best: tuple[float, LearnerFit] | None = None
+        self._is_searching = True
+        self._idle = self._n_searched = 0
+
+    def next(self, fit: LearnerFit) -> Step | None:
+        """Return the targets at the next multipliers; None once the predictions are right."""
+        step = None
+        if self._is_searching:
+            with self.fallback.master.timed():
+                step = self._search(fit)
+            if not self.keeps_best:
+                return None
+        if self._n_searched + self.fallback.n_steps == self.max_iter:
+            return None
+        if step is not None:
+            self._n_searched += 1
+            return step
+        if self._is_searching:
+            self._is_searching = False
+            assert self._best is not None  # a fit was judged
+            fit = self._best[1]
+        return self.fallback.next(fit)
+
+    def _search(self, fit: LearnerFit) -> Step | None:
+        """Return the next step of the search; None where it converged or is given up."""
+        miss = self.search.judge(fit)
+        if miss.within(self.tol):
+            self.keeps_best = False
+            return None
+        if self._best is None or miss.residual < _PROGRESS * self._best[0]:
+            self._best, self._idle = (miss.residual, fit), 0
+        else:
+            self._idle += 1
+        if self._idle == _PATIENCE:
+            return None
+        targets = self.search.propose(0.5 if self._idle == _PATIENCE - 1 else 1.0)
+        return None if targets is None else Step(targets, np.nan)
+
+    def warn(self, kept: Kept) -> None:
+        """Warn where the predictions did not come within the tolerance."""
+        if not self.keeps_best:
+            return
+        assert self._best is not None  # a fit was judged
+        warnings.warn(
+            f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
+            f"would still have moved by {self._best[0]:.2g} deviations of y (tol={self.tol:g}). "
+            f"{self.fallback.n_steps} iteration(s) of moving targets followed. The fit "
+            f"of iteration {kept.iteration} is kept, the best by violation ({kept.rank[0]:.3g}) "
+            "and loss of its predictions. Raise `tol` or `max_iter`, or use "
+            "method='moving_targets'.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+class RealSearch:
+    """Multipliers of real targets, by what the fits show of the learner's response.
+
+    Parameters
+    ----------
+    master : Master
+        Knows the constraint and makes the targets.
+    tol : float
+        Changes of the coordinates below this share of the deviation of y are noise.
+    first : ndarray of shape (n,)
+        Targets of the first fit.
+    """
+
+    def __init__(self, master: Master, tol: float, first: np.ndarray) -> None:
+        self.master = master
+        self.span = master.span
+        self.deviation = master.deviation
+        self.noise = tol * self.deviation
+        self.lowest = float(np.clip(_CREDIBLE * tol, *_LOWEST))
+        self.multipliers = master.coordinates(master.y - first)
+        # (λ, g) of every fit, that of the smallest residual and this residual.
+        self._tried: list[tuple[np.ndarray, np.ndarray]] = []
+        self._best = 0
+        self._least = np.inf
+
+    def judge(self, fit: LearnerFit) -> Miss:
+        """Take the coordinates of the predictions at the last multipliers."""
+        span, g = self.span, self.master.coordinates(fit.predictions)
+        self._tried.append((self.multipliers, g))
+        away, _ = nearest_in_product(span.rows, span.allowed, span.rows @ g)
+        wanted = span.rows @ (g + self.multipliers)
+        move, _ = nearest_in_product(span.rows, span.allowed, wanted)
+        residual = float(np.linalg.norm(self.multipliers + move))
+        if residual < self._least:
+            self._best, self._least = len(self._tried) - 1, residual
+        return Miss(float(np.linalg.norm(away)) / self.deviation, residual / self.deviation)
+
+    def propose(self, length: float) -> np.ndarray:
+        """Return y − Qλ for the λ that are right if the learner goes on to respond as it did."""
+        base, g = self._tried[self._best]
+        steps = [
+            (multipliers - base, g - coordinates)
+            for i, (multipliers, coordinates) in enumerate(self._tried)
+            if i != self._best
+        ]
+        seen = response(steps, len(base), self.noise, self.lowest)
+        optimum = optimal_multipliers(self.span, base, g, seen)
+        self.multipliers = base + length * (optimum - base)
+        return self.master.moved(-self.span.q @ self.multipliers)
+
+
+def response(
+    steps: Sequence[tuple[np.ndarray, np.ndarray]], size: int, noise: float, lowest: float
+) -> np.ndarray:
+    r"""Return S with g(λ) ≈ g − S(λ − λ_0), symmetric and positive definite.
+
+    .. math:: \min_{S = S^T} \sum_j \|S s_j - d_j\|^2 + \nu^2 \|S - \tau I\|^2
+
+    with τ the common response of all steps. For a linear learner with a symmetric hat matrix the
+    d_j are S s_j exactly, and k independent steps determine S.
+
+    Parameters
+    ----------
+    steps : sequence of (s, d), ndarrays of shape (K,)
+        Changes of the multipliers, and how much the coordinates fell.
+    size : int
+        K.
+    noise : float
+        ν, the size below which differences say nothing.
+    lowest : float
+        Least response along any direction.
+
+    Returns
+    -------
+    ndarray of shape (K, K)
+    """
+    if not steps:
+        return np.eye(size)  # a learner that follows its targets
+    s, d = (np.column_stack(column) for column in zip(*steps, strict=True))
+    common = float(np.clip((s * d).sum() / np.square(s).sum(), lowest, _HIGHEST))
+    # The equation of the minimum, S A + A S = M with A = ss' + ν²I, in the eigenvectors of A.
+    vectors, found, turned = np.linalg.svd(s)
+    m = len(found)
+    sizes, seen = np.zeros(size), np.zeros((size, size))
+    sizes[:m] = found
+    seen[:, :m] = vectors.T @ d @ turned[:m].T * found
+    floor = max(noise, np.finfo(float).eps * found[0]) ** 2
+    right = seen + seen.T + 2 * floor * common * np.eye(size)
+    fitted = vectors @ (right / (np.add.outer(sizes**2, sizes**2) + 2 * floor)) @ vectors.T
+    values, vectors = np.linalg.eigh(fitted)
+    return (vectors * np.clip(values, lowest, _HIGHEST)) @ vectors.T
+
+
+def optimal_multipliers(
+    span: JointSpan, multipliers: np.ndarray, g: np.ndarray, response: np.ndarray
+) -> np.ndarray:
+    """Return the λ at which g(λ) is allowed and λ points out of the constraint, shape (K,).
+
+    With g(λ) = u − Sλ the allowed point is the one nearest to u in the metric of S⁻¹.
+    """
+    root = np.linalg.cholesky(response)
+    _, outward = nearest_in_product(
+        span.rows @ root, span.allowed, span.rows @ (g + response @ multipliers)
+    )
+    return -span.rows.T @ outward
+
+
+class ClassSearch:
+    """Multipliers of two classes, by what predictions add to the coordinates of their targets.
+
+    Parameters
+    ----------
+    master : Master
+        Knows the constraint and makes the labels.
+    """
+
+    def __init__(self, master: Master) -> None:
+        self.master = master
+        self.span = master.span
+        # Scores of the first fit, labels of the last, and what its predictions added to these:
+        # as now made up for, and as seen.
+        self._scores: np.ndarray | None = None
+        self._labels: np.ndarray = np.empty(0)
+        self._offset = self._added = np.zeros(self.span.q.shape[1])
+        self._next: np.ndarray | None = None
+
+    def judge(self, fit: LearnerFit) -> Miss:
+        """Take the coordinates of the predicted labels, and look for the next targets."""
+        if self._scores is None:
+            if self.master.allows(fit.predictions):
+                return Miss(0.0, 0.0)
+            self._scores, self._labels = _probabilities(fit), fit.predictions
+        g = self.master.coordinates(fit.predictions)
+        followed = self.master.coordinates(self._labels)
+        self._added = g - followed
+        away, _ = nearest_in_product(self.span.rows, self.span.allowed, self.span.rows @ g)
+        distance = float(np.linalg.norm(away)) / self.master.deviation
+        self._next = self._labels_for(self._added)
+        if self._next is None:
+            return Miss(distance, np.inf)  # no labels make up for what the predictions add
+        move = self.master.coordinates(self._next) - followed
+        return Miss(distance, float(np.linalg.norm(move)) / self.master.deviation)
+
+    def propose(self, length: float) -> np.ndarray | None:
+        """Return the labels at the next multipliers; None where there are none."""
+        if length < 1:
+            self._added = self._offset + length * (self._added - self._offset)
+            self._next = self._labels_for(self._added)
+        if self._next is None:
+            return None
+        self._offset, self._labels = self._added, self._next
+        return self._labels
+
+    def _labels_for(self, offset: np.ndarray) -> np.ndarray | None:
+        """Return labels whose coordinates are allowed once the offset is added, if any are."""
+        assert self._scores is not None  # of the first fit
+        return self.master.relaxed_labels(self._scores, self.span.rows @ offset)
+
+
+def _probabilities(fit: LearnerFit) -> np.ndarray:
+    if fit.scores.dtype.kind != "f":
+        raise ValueError(
+            "method='dual' shifts the threshold on a classifier's probabilities, but "
+            f"{type(fit.estimator).__name__} gives labels. Use response_method='auto' and an "
+            "inner estimator with predict_proba, or method='moving_targets'."
+        )
+    return fit.scores
