@@ -32,6 +32,8 @@ from gedi_sklearn import (
     CoarseConstraint,
     DidiConstraint,
     FineConstraint,
+    LagrangianDualClassifier,
+    LagrangianDualRegressor,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
@@ -173,6 +175,22 @@ def test_labels_are_scored_by_what_the_scorer_asks_for(data):
     other = tradeoff_curve(estimator, X, y, pos_label="no", **options)
     # One against the other class: the same disparity.
     assert_allclose(other.gedi, curve.gedi)
+
+
+@pytest.mark.torch
+def test_networks_are_fitted_for_every_threshold(data):
+    X, t, y, _ = data
+    for estimator, targets in (
+        (LagrangianDualRegressor((4,), max_epochs=20, random_state=0), t),
+        (LagrangianDualClassifier((4,), max_epochs=20, random_state=0), y),
+    ):
+        estimator.set_params(sensitive_columns=0)
+        curve = tradeoff_curve(estimator, X, targets, thresholds=[0.5, 0.1], cv=2)
+        assert curve.n_fits == 4
+        p = cross_val_predict(estimator.set_params(threshold=0.1), X, targets, cv=2)
+        how = {"sensitive_features": X[:, 0], "relative": True}
+        label = None if targets is t else "yes"
+        assert curve.gedi[1] == gedi(targets, p, pos_label=label, **how)
 
 
 @given(st.lists(st.sampled_from([0.0, 0.2, 0.6, 1.0, np.inf]), min_size=1, max_size=6))
