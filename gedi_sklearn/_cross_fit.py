@@ -85,6 +85,7 @@ class OutOfBag:
 
     def __init__(self, X: Any) -> None:
         self.X = X
+        self._has_warned = False
 
     def prepare(self, estimator: Any) -> Any:
         """Return the estimator with `oob_score` set.
@@ -117,16 +118,20 @@ class OutOfBag:
             rest = _safe_indexing(self.X, np.flatnonzero(unseen))
             is_classifier = hasattr(fitted, "classes_")
             values[unseen] = fitted.predict_proba(rest) if is_classifier else fitted.predict(rest)
-            warnings.warn(
+            self._warn_once(
                 f"cv='oob': {int(unseen.sum())} of {len(values)} rows are in the sample of every "
                 f"member of {type(fitted).__name__} and are predicted by members that have seen "
-                "them. Use more members (`n_estimators`).",
-                UserWarning,
-                stacklevel=5,
+                "them. Use more members (`n_estimators`)."
             )
         if hasattr(fitted, "classes_"):
             return RowProbabilities(values, fitted.classes_)
         return RowPredictions(values)
+
+    def _warn_once(self, message: str) -> None:
+        """Warn in the first of the fits that share these rows."""
+        if not self._has_warned:
+            warnings.warn(message, UserWarning, stacklevel=6)
+        self._has_warned = True
 
 
 def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
@@ -156,6 +161,8 @@ class CrossFitted:
         Whether an integer means stratified folds.
     fit_params : dict
         Keywords of a fit; those with one value a row go with the rows.
+    split_params : dict
+        Keywords of the splitter's `split`.
     n_jobs : int or None
         Processes for the folds.
 
@@ -173,13 +180,14 @@ class CrossFitted:
         *,
         is_classifier: bool,
         fit_params: dict[str, Any],
+        split_params: dict[str, Any],
         n_jobs: int | None,
     ) -> None:
         (self.X,) = indexable(X)
         self.fit_params = fit_params
         self.n_jobs = n_jobs
         splitter = check_cv(cv, y, classifier=is_classifier)
-        self.folds = list(splitter.split(self.X, y))
+        self.folds = list(splitter.split(self.X, y, **split_params))
         tested = np.sort(np.concatenate([test for _, test in self.folds]))
         if not np.array_equal(tested, np.arange(len(y))):
             raise ValueError(
@@ -192,8 +200,16 @@ class CrossFitted:
         return estimator
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
-        """Fit a clone of the fitted estimator for every fold, and return their predictions."""
+        """Fit a clone of the fitted estimator for every fold, and return their predictions.
+
+        Raises
+        ------
+        ValueError
+            If the rows that a clone is fitted on hold a single class, though all rows do not.
+        """
         classes = getattr(fitted, "classes_", None)
+        if classes is not None:
+            self._require_two_classes(y)
         has_probabilities = classes is not None and hasattr(fitted, "predict_proba")
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_and_predict)(
@@ -207,10 +223,22 @@ class CrossFitted:
             for (_, test), (part, seen) in zip(self.folds, parts, strict=True):
                 probabilities[test] = align_columns(part, seen, classes)
             return RowProbabilities(probabilities, classes)
-        predictions = np.empty(len(y), dtype=np.result_type(*[part for part, _ in parts]))
+        # Some learners answer a single target in a column, or a column in a row.
+        predictions = np.empty(y.shape, dtype=np.result_type(*[part for part, _ in parts]))
         for (_, test), (part, _) in zip(self.folds, parts, strict=True):
-            predictions[test] = part.ravel()
+            predictions[test] = part.reshape(len(test), *y.shape[1:])
         return RowPredictions(predictions)
+
+    def _require_two_classes(self, y: np.ndarray) -> None:
+        """Say what few learners say by themselves: moved targets can leave a fold one class."""
+        for number, (train, _) in enumerate(self.folds):
+            first = y[train[0]]
+            if (y[train] == first).all() and (y != first).any():
+                raise ValueError(
+                    f"cv: without fold {number} the targets are all {first!r} (of all rows "
+                    f"{int((y != first).sum())} are not), so a classifier cannot be fitted for "
+                    "it. Use more folds, or raise `threshold`."
+                )
 
 
 def _fit_and_predict(
@@ -238,6 +266,7 @@ def make_view(
     *,
     is_classifier: bool,
     fit_params: dict[str, Any],
+    split_params: dict[str, Any],
     n_jobs: int | None,
 ) -> View:
     """Return the view that the parameter `cv` means: "train", "oob", an integer or a splitter."""
@@ -249,6 +278,7 @@ def make_view(
         cv,
         is_classifier=is_classifier,
         fit_params=fit_params,
+        split_params=split_params,
         n_jobs=n_jobs,
     )
 

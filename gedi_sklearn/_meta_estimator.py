@@ -104,11 +104,12 @@ class ColumnsMixin:
 class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     """Base of the wrappers: tags, metadata, columns of X.
 
-    A subclass has the parameters `estimator`, `sensitive_columns` and `drop_sensitive`, says what
-    `estimator=None` means, and sets `estimator_` in its `fit`.
+    A subclass has the parameters `estimator`, `cv`, `sensitive_columns` and `drop_sensitive`, says
+    what `estimator=None` means, and sets `estimator_` in its `fit`.
     """
 
     estimator: Any
+    cv: Any
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -134,6 +135,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
             tags.non_deterministic = inner_tags.non_deterministic
         return tags
 
+    def _fitted_children(self) -> dict[str, Any]:
+        """Return the unfitted estimators that `fit` fits, by the parameter that names them."""
+        return {"estimator": self._inner_estimator()}
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which metadata goes where: `fit` asks for its own, the rest is the inner one's.
 
@@ -141,40 +146,54 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         routing : MetadataRouter
             `sensitive_features` and `sample_weight` are requested by this estimator's `fit`;
-            what the inner estimator's `fit` requests is passed on to it.
+            what the inner estimator's `fit` requests is passed on to it, and what the `split` of
+            a splitter in `cv` requests (groups) to that.
         """
-        return (
-            MetadataRouter(owner=type(self).__name__)
-            .add_self_request(self)
-            .add(
-                estimator=self._inner_estimator(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-        )
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        for name, child in self._fitted_children().items():
+            mapping = MethodMapping().add(caller="fit", callee="fit")
+            router.add(**{name: child}, method_mapping=mapping)
+        if hasattr(self.cv, "split") and not isinstance(self.cv, str):
+            mapping = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=mapping)
+        return router
 
     def _route_fit(
         self, sensitive_features: Any, sample_weight: Any, fit_params: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return the keywords of the inner estimator's `fit`, weights included.
+    ) -> dict[str, dict[str, Any]]:
+        """Return the keywords of the fit of every child, weights included, and of the "splitter".
 
-        Weights that were given reach the inner estimator, or an error says why they cannot:
-        they are never left out silently.
+        Weights that were given reach the children, or an error says why they cannot: they are
+        never left out silently.
         """
-        inner = self._inner_estimator()
+        children = self._fitted_children()
         if not get_config()["enable_metadata_routing"]:
-            if sample_weight is None or _names_a_step_weight(fit_params):
-                return fit_params
-            _require_weight_support(inner)
-            return {**fit_params, "sample_weight": sample_weight}
+            # Keywords without a name of their own are the inner estimator's.
+            extra = {"estimator": fit_params}
+            keywords = {
+                name: _with_weight(child, sample_weight, extra.get(name, {}))
+                for name, child in children.items()
+            }
+            return {**keywords, "splitter": {}}
         own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         given = {name: value for name, value in own.items() if value is not None}
-        routed = process_routing(self, "fit", **given, **fit_params).estimator.fit
-        if sample_weight is not None and "sample_weight" not in routed:
-            request = get_routing_for_object(inner)
-            renamed = request.consumes("fit", ["sample_weight"])
-            if not renamed and not _is_refused(request, "sample_weight"):
-                raise ValueError(_no_weight_message(inner))
-        return dict(routed)
+        routed = process_routing(self, "fit", **given, **fit_params)
+        for name, child in children.items():
+            if sample_weight is not None and "sample_weight" not in routed[name].fit:
+                request = get_routing_for_object(child)
+                renamed = request.consumes("fit", ["sample_weight"])
+                if not renamed and not _is_refused(request, "sample_weight"):
+                    raise ValueError(_no_weight_message(child))
+        keywords = {name: dict(routed[name].fit) for name in children}
+        return {**keywords, "splitter": dict(routed.splitter.split) if "splitter" in routed else {}}
+
+
+def _with_weight(child: Any, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a fit while routing is off."""
+    if sample_weight is None or _names_a_step_weight(fit_params):
+        return fit_params
+    _require_weight_support(child)
+    return {**fit_params, "sample_weight": sample_weight}
 
 
 def _names_a_step_weight(fit_params: dict[str, Any]) -> bool:

@@ -16,11 +16,12 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.utils import column_or_1d, indexable
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._cross_fit import View, align_columns, make_view
@@ -29,7 +30,6 @@ from ._validation import (
     HasMethods,
     StrOptions,
     _fit_context,
-    _safe_indexing,
     check_classes,
     check_numbers,
     check_sample_weight,
@@ -47,6 +47,8 @@ __all__ = ["ProjectedClassifier", "ProjectedRegressor"]
 # where it misses, the largest share of the threshold at which it does not is looked for, in so
 # many bisections.
 _BISECTIONS = 7
+# The folds of m(X) where those of the learner are named by a word: it has no out-of-bag rows.
+_BLIND_CV = 5
 
 
 class Learned(NamedTuple):
@@ -162,9 +164,9 @@ class _Projected(MetaEstimator):
         self._learn_columns(X)
         inner = self._inner_X(X)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
-        view = self._view(self.cv, inner, y, keywords)
+        view = self._view(self.cv, inner, y, keywords, "estimator")
         estimator = view.prepare(clone(self._inner_estimator()))
-        self.estimator_ = estimator.fit(inner, self._labels(y), **keywords)
+        self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(view(self.estimator_, self._labels(y)), inner)
         with Projection(
             y,
@@ -183,7 +185,7 @@ class _Projected(MetaEstimator):
             if self.sensitive_at_predict:
                 columns = self.kernel_.transform(attribute)
             else:
-                columns = self._expect_kernel(X, attribute, weight)
+                columns = self._expect_kernel(X, y, attribute, keywords)
             learned = Learned(projection, p, columns, self._labels(y), weight)
             if self._is_corrected_later:
                 self._learned = learned
@@ -207,34 +209,46 @@ class _Projected(MetaEstimator):
         learned = self._learned
         self._correct(learned._replace(projection=learned.projection.at(threshold)))
 
-    def _view(self, cv: Any, X: Any, y: np.ndarray, fit_params: dict[str, Any]) -> View:
+    def _view(
+        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
+    ) -> View:
         return make_view(
             cv,
             X,
             y,
             is_classifier=is_classifier(self),
-            fit_params=fit_params,
+            fit_params=keywords[child],
+            split_params=keywords["splitter"],
             n_jobs=self.n_jobs,
         )
 
+    def _fitted_children(self) -> dict[str, Any]:
+        children = super()._fitted_children()
+        if not self.sensitive_at_predict:
+            children["attribute_estimator"] = self._make_attribute_estimator()
+        return children
+
+    def _make_attribute_estimator(self) -> Any:
+        """Return the unfitted learner of m(X)."""
+        if self.attribute_estimator is not None:
+            return self.attribute_estimator
+        trees = HistGradientBoostingRegressor(random_state=0)
+        if not get_config()["enable_metadata_routing"]:
+            return MultiOutputRegressor(trees)
+        # Nobody can have configured it, and it is known to take weights.
+        return MultiOutputRegressor(trees.set_fit_request(sample_weight=True))
+
     def _expect_kernel(
-        self, X: Any, attribute: np.ndarray, weight: np.ndarray | None
+        self, X: Any, y: np.ndarray, attribute: np.ndarray, keywords: dict[str, dict[str, Any]]
     ) -> np.ndarray:
         """Fit m(X) and return it for rows that its learner has not seen, shape (n, k)."""
-        estimator = self.attribute_estimator
-        if estimator is None:
-            estimator = MultiOutputRegressor(HistGradientBoostingRegressor(random_state=0))
-        (X,) = indexable(self._blind_X(X))
+        X = self._blind_X(X)
         columns = self.kernel_.transform(attribute)
-        counted = None if weight is None else weight > 0
-        folds = self._view(self.cv if not isinstance(self.cv, str) else 5, X, columns[:, 0], {})
-        self.attribute_estimator_ = clone(estimator).fit(X, columns)
-        expected = np.empty_like(columns)
-        for train, test in folds.folds:  # type: ignore[attr-defined]
-            kept = train if counted is None else train[counted[train]]
-            fold = clone(estimator).fit(_safe_indexing(X, kept), columns[kept])
-            expected[test] = np.reshape(fold.predict(_safe_indexing(X, test)), (len(test), -1))
-        return expected
+        cv = _BLIND_CV if isinstance(self.cv, str) else self.cv
+        view = self._view(cv, X, y, keywords, "attribute_estimator")
+        estimator = clone(self._make_attribute_estimator())
+        self.attribute_estimator_ = estimator.fit(X, columns, **keywords["attribute_estimator"])
+        return view(self.attribute_estimator_, columns).predict(X)
 
     def _blind_X(self, X: Any) -> Any:
         """Return X without the attribute, whether or not the inner estimator sees it."""

@@ -193,10 +193,11 @@ class BaseMovingTargets(MetaEstimator):
             self._inner_X(X),
             y,
             is_classifier=is_classifier(self),
-            fit_params=keywords,
+            fit_params=keywords["estimator"],
+            split_params=keywords["splitter"],
             n_jobs=self.n_jobs,
         )
-        learner = self._make_learner(self._inner_X(X), keywords, rng, loss, view)
+        learner = self._make_learner(self._inner_X(X), keywords["estimator"], rng, loss, view)
         master = Master(
             y,
             attribute,
