@@ -155,7 +155,7 @@ def readme_table(rows: Sequence[Row]) -> str:
                 ]
                 for line in of_task
             ]
-            parts.append(_markdown(header, body))
+            parts.append(markdown(header, body))
     return "\n\n".join(parts)
 
 
@@ -182,7 +182,7 @@ def _comparison(task: Task, lines: Sequence[Line]) -> Iterator[str]:
                     f"{round(ours.mean - paper.mean, 3) + 0.0:+.3f}",  # + 0.0: no "-0.000"
                 ]
             )
-    yield _markdown(["model", "measure", "paper", "ours", "difference"], body)
+    yield markdown(["model", "measure", "paper", "ours", "difference"], body)
 
 
 def _effort(lines: Sequence[Line]) -> Iterator[str]:
@@ -208,7 +208,7 @@ def _effort(lines: Sequence[Line]) -> Iterator[str]:
             ]
         )
     header = ["task", "model", "folds", "paper s", "ours s", "master", "worst gap", "status"]
-    yield _markdown(header, body)
+    yield markdown(header, body)
 
 
 def _environment(rows: Sequence[Row]) -> str:
@@ -226,6 +226,6 @@ def _measure_names(task: Task) -> tuple[str, ...]:
     )
 
 
-def _markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     rows = [header, ["---"] * len(header), *body]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -220,7 +220,7 @@ def run_unit(unit: Unit, settings: Settings) -> dict[str, Any]:
         seconds_total=round(seconds, 3),
         **_loop_facts(model, seconds),
     )
-    return unit.identity(settings) | asdict(outcome) | _versions()
+    return unit.identity(settings) | asdict(outcome) | versions()
 
 
 def _measure(
@@ -264,5 +264,5 @@ def _loop_facts(model: Any, seconds: float) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES} | {"python": platform.python_version()}

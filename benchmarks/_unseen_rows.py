@@ -1,0 +1,279 @@
+"""The rows of the comparison on unseen data: learners, this library's models and its rivals."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from benchmarks.tasks import Task
+from gedi_sklearn import (
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    ProjectedClassifier,
+    ProjectedRegressor,
+)
+from gedi_sklearn.kernels import PolynomialKernel
+
+# By task kind: of a classifier and of a regressor. HistGB is the default of scikit-learn; "small"
+# has more and smaller steps of smaller trees, which suits the 1,993 rows of Communities.
+LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "RF": (
+        lambda: RandomForestClassifier(random_state=0),
+        lambda: RandomForestRegressor(random_state=0),
+    ),
+    "GB": (
+        lambda: GradientBoostingClassifier(random_state=0),
+        lambda: GradientBoostingRegressor(random_state=0),
+    ),
+    "HistGB": (
+        lambda: HistGradientBoostingClassifier(random_state=0),
+        lambda: HistGradientBoostingRegressor(random_state=0),
+    ),
+    "HistGB-small": (
+        lambda: HistGradientBoostingClassifier(max_leaf_nodes=8, random_state=0),
+        lambda: HistGradientBoostingRegressor(
+            learning_rate=0.03, max_iter=200, max_leaf_nodes=8, random_state=0
+        ),
+    ),
+    "linear": (lambda: LogisticRegression(max_iter=2000), lambda: Ridge(10.0)),
+}
+# The learner that the rivals wrap.
+RIVALS_LEARNER = "HistGB-small"
+# Shares of the variance that the attribute may explain: the bound of Scutari's ridge is not GeDI.
+RIDGE_BOUNDS = (0.02, 0.1)
+N_BINS = 5
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model of the comparison.
+
+    `build` takes the task and the attribute's column of X. A model that takes the attribute in
+    `fit` is `by_value`; one that `drops` gets X without it.
+    """
+
+    name: str
+    group: str  # plain, moving targets, projected or rival
+    constraint: str  # coarse, fine or ""
+    build: Callable[[Task, int], Any]
+    by_value: bool = False
+    drops: bool = False
+
+
+def rows_of(task: Task) -> Iterator[Row]:
+    """Yield the rows of a task; with a binary attribute fine and coarse coincide."""
+    learners = [name for name in LEARNERS if task.is_regression or name != "HistGB-small"]
+    for name in learners:
+        yield Row(name, "plain", "", _plain(name))
+    for constraint in ("coarse",) if task.protected_kind == "binary" else ("coarse", "fine"):
+        yield from _projected(task, constraint)
+        yield from _moving_targets(task, constraint)
+    yield from _rivals(task)
+
+
+def _learner(name: str, task: Task) -> Any:
+    return LEARNERS[name][task.is_regression]()
+
+
+def _plain(name: str) -> Callable[[Task, int], Any]:
+    return lambda task, column: _learner(name, task)
+
+
+def _projected(task: Task, constraint: str) -> Iterator[Row]:
+    """Fit the learner once, and correct its predictions."""
+
+    def row(learner: str, threshold: float = 0.2, *, blind: bool = False) -> Row:
+        def build(task: Task, column: int) -> Any:
+            kind = ProjectedRegressor if task.is_regression else ProjectedClassifier
+            return kind(
+                _learner(learner, task),
+                constraint=constraint,
+                degree=task.degree,
+                threshold=threshold,
+                cv="oob" if learner == "RF" else 5,
+                sensitive_columns=column,
+                drop_sensitive=blind,
+                sensitive_at_predict=not blind,
+                attribute_estimator=Ridge(10.0) if learner == "linear" else None,
+            )
+
+        view = "blind" if blind else "aware"
+        return Row(f"{learner} Projected {view} {threshold:g}", "projected", constraint, build)
+
+    best = "HistGB-small" if task.is_regression else "HistGB"
+    yield row(best, 0.1)
+    yield row(best)
+    yield row(best, 0.27)
+    yield row("RF")
+    yield row("linear")
+    if task.is_regression:
+        yield row("HistGB")
+    if constraint == "coarse":
+        yield row("linear", blind=True)
+        yield row(best, blind=True)
+
+
+def _moving_targets(task: Task, constraint: str) -> Iterator[Row]:
+    """Fit the learner again and again: in the paper's form, and on what is not memorised."""
+
+    def row(learner: str, name: str, **options: Any) -> Row:
+        def build(task: Task, column: int) -> Any:
+            kind = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
+            return kind(
+                _learner(learner, task),
+                constraint=constraint,
+                degree=task.degree,
+                threshold=0.2,
+                **options,
+            )
+
+        return Row(f"{learner} MT {name}", "moving targets", constraint, build, by_value=True)
+
+    if task.is_regression:
+        yield row("linear", "dual", method="dual")
+        yield row("HistGB-small", "dual cv", method="dual", cv=5)
+        yield row("HistGB-small", "as in the paper")
+        yield row("HistGB-small", "cv", cv=5)
+    else:
+        yield row("HistGB", "as in the paper", response_method="predict")
+        yield row("HistGB", "probabilities")
+    if constraint == "coarse":
+        yield row("RF", "oob", cv="oob")
+        yield row("RF", "as in the paper", response_method="predict")
+
+
+def _rivals(task: Task) -> Iterator[Row]:
+    """Go other ways to the same end, each with its package's defaults."""
+
+    def learner(task: Task, column: int) -> Any:
+        return _learner(RIVALS_LEARNER, task)
+
+    def correlation_remover(task: Task, column: int) -> Any:
+        from fairlearn.preprocessing import CorrelationRemover
+
+        return make_pipeline(CorrelationRemover(sensitive_feature_ids=[column]), learner(task, 0))
+
+    def information_filter(task: Task, column: int) -> Any:
+        from sklego.preprocessing import InformationFilter
+
+        return make_pipeline(InformationFilter(column), learner(task, 0))
+
+    yield Row("attribute dropped", "rival", "", learner, drops=True)
+    yield Row("fairlearn CorrelationRemover", "rival", "", correlation_remover)
+    yield Row("scikit-lego InformationFilter", "rival", "", information_filter)
+    if task.is_regression:
+        for bound in RIDGE_BOUNDS:
+            yield Row(
+                f"fair ridge (Scutari 2022) {bound:g}",
+                "rival",
+                "",
+                lambda task, column, bound=bound: FairRidge(column, task.degree, bound),
+            )
+    else:
+        yield Row(
+            "fairlearn ExponentiatedGradient",
+            "rival",
+            "",
+            lambda task, column: DemographicParity(learner(task, 0), column),
+        )
+
+
+class FairRidge(RegressorMixin, BaseEstimator):
+    """Ridge regression in which the attribute explains at most a share of the variance.
+
+    Scutari, Panero and Proissl (2022): the other columns are replaced by their residuals U from
+    the attribute's columns S, so that the two parts of Sα + Uβ are uncorrelated; α has a ridge
+    penalty just strong enough for var(Sα) ≤ bound · var(Sα + Uβ).
+    """
+
+    def __init__(self, column: int, degree: int, bound: float, penalty: float = 10.0) -> None:
+        self.column = column
+        self.degree = degree
+        self.bound = bound
+        self.penalty = penalty
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+        self.kernel_ = PolynomialKernel(self.degree, standardize=True).fit(X[:, [self.column]])
+        S = self._attribute(X)
+        self.center_ = S.mean(axis=0)
+        S = S - self.center_
+        others = self._others(X)
+        self.means_, self.offset_ = others.mean(axis=0), y.mean()
+        self.removed_ = np.linalg.lstsq(S, others - self.means_)[0]
+        U = others - self.means_ - S @ self.removed_
+        gram, target = U.T @ U, U.T @ (y - self.offset_)
+        self.beta_ = np.linalg.solve(gram + self.penalty * np.eye(len(gram)), target)
+        self.alpha_ = self._shrink(S, y - self.offset_, np.var(U @ self.beta_))
+        return self
+
+    def _shrink(self, S: np.ndarray, y: np.ndarray, rest: float) -> np.ndarray:
+        """Return the α of the weakest penalty that keeps to the bound, by bisection of its log."""
+        left, values, right = np.linalg.svd(S, full_matrices=False)
+
+        def alpha(log_penalty: float) -> np.ndarray:
+            return right.T @ (values / (values**2 + np.exp(log_penalty)) * (left.T @ y))
+
+        def share(log_penalty: float) -> float:
+            explained = np.var(S @ alpha(log_penalty))
+            return explained / (explained + rest)
+
+        low, high = -30.0, 50.0
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (low, middle) if share(middle) <= self.bound else (middle, high)
+        return alpha(high)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        S = self._attribute(X) - self.center_
+        U = self._others(X) - self.means_ - S @ self.removed_
+        return self.offset_ + S @ self.alpha_ + U @ self.beta_
+
+    def _attribute(self, X: np.ndarray) -> np.ndarray:
+        return self.kernel_.transform(X[:, [self.column]])
+
+    def _others(self, X: np.ndarray) -> np.ndarray:
+        return np.delete(X, self.column, axis=1)
+
+
+class DemographicParity(BaseEstimator):
+    """fairlearn's reduction to reweighted fits; a continuous attribute is cut into bins.
+
+    Its groups are the quantile bins of the training rows; its predictions are drawn, with a
+    fixed seed.
+    """
+
+    _estimator_type = "classifier"
+
+    def __init__(self, estimator: Any, column: int) -> None:
+        self.estimator = estimator
+        self.column = column
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+        from fairlearn.reductions import DemographicParity as Parity
+        from fairlearn.reductions import ExponentiatedGradient
+
+        attribute = X[:, self.column]
+        edges = np.unique(np.quantile(attribute, np.linspace(0, 1, N_BINS + 1)[1:-1]))
+        groups = attribute if len(np.unique(attribute)) == 2 else np.digitize(attribute, edges)
+        self.model_ = ExponentiatedGradient(self.estimator, Parity())
+        self.model_.fit(X, y, sensitive_features=groups)
+        self.n_fits_ = int(self.model_.n_oracle_calls_)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.model_.predict(X, random_state=0))
+
+    def score(self, X: np.ndarray, y: np.ndarray) -> float:
+        return float(np.mean(self.predict(X) == y))
