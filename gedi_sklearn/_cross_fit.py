@@ -235,7 +235,7 @@ class CrossFitted:
             first = y[train[0]]
             if (y[train] == first).all() and (y != first).any():
                 raise ValueError(
-                    f"cv: without fold {number} the targets are all {first!r} (of all rows "
+                    f"cv: without fold {number} the targets are all {str(first)!r} (of all rows "
                     f"{int((y != first).sum())} are not), so a classifier cannot be fitted for "
                     "it. Use more folds, or raise `threshold`."
                 )

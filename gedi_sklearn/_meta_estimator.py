@@ -139,6 +139,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the unfitted estimators that `fit` fits, by the parameter that names them."""
         return {"estimator": self._inner_estimator()}
 
+    def _has_splitter(self) -> bool:
+        """Tell whether `cv` is an object with metadata of its own; text has a `split`, too."""
+        return hasattr(self.cv, "split") and not isinstance(self.cv, str)
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which metadata goes where: `fit` asks for its own, the rest is the inner one's.
 
@@ -153,7 +157,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         for name, child in self._fitted_children().items():
             mapping = MethodMapping().add(caller="fit", callee="fit")
             router.add(**{name: child}, method_mapping=mapping)
-        if hasattr(self.cv, "split") and not isinstance(self.cv, str):
+        if self._has_splitter():
             mapping = MethodMapping().add(caller="fit", callee="split")
             router.add(splitter=self.cv, method_mapping=mapping)
         return router
@@ -185,7 +189,8 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
                 if not renamed and not _is_refused(request, "sample_weight"):
                     raise ValueError(_no_weight_message(child))
         keywords = {name: dict(routed[name].fit) for name in children}
-        return {**keywords, "splitter": dict(routed.splitter.split) if "splitter" in routed else {}}
+        split = routed.splitter.split if self._has_splitter() else {}
+        return {**keywords, "splitter": dict(split)}
 
 
 def _with_weight(child: Any, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:

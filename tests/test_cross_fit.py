@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.ensemble import (
     BaggingRegressor,
     GradientBoostingRegressor,
@@ -11,6 +12,7 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
+    GroupKFold,
     KFold,
     ShuffleSplit,
     StratifiedKFold,
@@ -19,7 +21,7 @@ from sklearn.model_selection import (
 )
 from sklearn.tree import DecisionTreeRegressor
 
-from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor
+from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor, ProjectedRegressor
 from gedi_sklearn.metrics import gedi
 
 pd = pytest.importorskip("pandas")
@@ -88,9 +90,10 @@ def test_out_of_bag_predictions_are_the_forests_own(data):
 @pytest.mark.parametrize("ensemble", [RandomForestRegressor, BaggingRegressor])
 def test_rows_never_left_out_are_counted(data, ensemble):
     X, t, _, _, _ = data
-    model = MovingTargetsRegressor(ensemble(n_estimators=2, random_state=0), cv="oob", max_iter=1)
-    with pytest.warns(UserWarning, match="of 120 rows are in the sample of every member"):
+    model = MovingTargetsRegressor(ensemble(n_estimators=2, random_state=0), cv="oob", max_iter=2)
+    with pytest.warns(UserWarning, match="of 120 rows are in the sample of every member") as said:
         model.fit(X, t, sensitive_features=X[:, 0])
+    assert len(said) == 1  # and not in every iteration
     assert np.isfinite(model.history_["loss_predictions"]).all()
 
 
@@ -145,3 +148,22 @@ def test_views_that_cannot_be(data, estimator, cv, message):
     X, t, _, _, _ = data
     with pytest.raises(ValueError, match=message):
         MovingTargetsRegressor(estimator, cv=cv).fit(X, t, sensitive_features=X[:, 0])
+
+
+def test_a_fold_of_one_class_is_named(data):
+    X, _, _, _, _ = data
+    y = np.array(["no"] * 60 + ["yes"] * 60)
+    with pytest.raises(ValueError, match="without fold 0 the targets are all 'yes'"):
+        MovingTargetsClassifier(cv=KFold(2), sensitive_columns=0).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [MovingTargetsRegressor, ProjectedRegressor])
+def test_groups_are_routed_to_the_splitter(data, kind):
+    X, t, _, _, _ = data
+    groups = np.arange(120) // 10
+    folds = list(GroupKFold(3).split(X, t, groups))
+    with config_context(enable_metadata_routing=True):
+        splitter = GroupKFold(3).set_split_request(groups=True)
+        model = kind(cv=splitter, sensitive_columns=0).fit(X, t, groups=groups)
+    expected = kind(cv=folds, sensitive_columns=0).fit(X, t)
+    assert_array_equal(model.targets_, expected.targets_)

@@ -12,6 +12,7 @@ from sklearn.ensemble import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
@@ -104,6 +105,50 @@ def test_a_blind_correction_of_what_nothing_tells_is_refused(data):
     )
     with pytest.raises(InfeasibleProjectionError, match="say too little of the attribute"):
         model.fit(X[:, [0, 3]], t)
+
+
+@pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+def test_means_of_folds_say_nothing_of_the_attribute(data, kind):
+    # They correlate with it, negatively: the mean of the others is low where a fold's is high.
+    X, t, y, _ = data
+    model = kind(
+        sensitive_columns=0, sensitive_at_predict=False, attribute_estimator=DummyRegressor()
+    )
+    with pytest.raises(InfeasibleProjectionError, match="say too little of the attribute"):
+        model.fit(X, t if kind is ProjectedRegressor else y)
+
+
+@pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+def test_a_row_of_weight_zero_has_no_say_in_a_blind_correction(data, kind):
+    X, t, y, w = data
+    target = t if kind is ProjectedRegressor else y
+    counted = np.arange(400) % 4 > 0
+    folds = [np.arange(400) < 200, np.arange(400) >= 200]
+    options = {
+        "sensitive_columns": 0,
+        "sensitive_at_predict": False,
+        "attribute_estimator": LinearRegression(),
+    }
+
+    def fit(rows, weight):
+        cv = [(np.flatnonzero(~fold[rows]), np.flatnonzero(fold[rows])) for fold in folds]
+        return kind(cv=cv, **options).fit(X[rows], target[rows], sample_weight=weight)
+
+    everything = np.full(400, True)
+    with_zeros, without = fit(everything, w * counted), fit(counted, w[counted])
+    assert_allclose(with_zeros.correction_, without.correction_, rtol=1e-6)
+    assert_allclose(
+        with_zeros.attribute_estimator_.coef_, without.attribute_estimator_.coef_, rtol=1e-6
+    )
+
+
+def test_weights_that_the_attribute_estimator_cannot_take_are_refused(data):
+    X, t, _, w = data
+    model = ProjectedRegressor(
+        sensitive_columns=0, sensitive_at_predict=False, attribute_estimator=KNeighborsRegressor()
+    )
+    with pytest.raises(ValueError, match="KNeighborsRegressor"):
+        model.fit(X, t, sample_weight=w)
 
 
 @pytest.mark.parametrize("sensitive_at_predict", [True, False])

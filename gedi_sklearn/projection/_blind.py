@@ -18,7 +18,13 @@ from ..kernels import KernelDesign
 from ._bound import AllowedProduct, Bound, describe
 from ._several import nearest_in_product
 
-__all__ = ["BlindDesign", "blind_bound", "least_blind_correction"]
+__all__ = [
+    "BlindDesign",
+    "blind_bound",
+    "explained_share",
+    "least_blind_correction",
+    "too_blind",
+]
 
 # Beyond this condition X cannot tell the columns of the kernel apart.
 _MAX_CONDITION = 1e8
@@ -50,6 +56,26 @@ class BlindDesign(KernelDesign):
     def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows of m(X)."""
         return self.expected[rows]
+
+
+def explained_share(bound: Bound, expected: np.ndarray) -> float:
+    """Return R² of m(X) for the orthonormal columns, all together: what X says of the attribute.
+
+    Parameters
+    ----------
+    bound : Bound
+        The constraint on the rows.
+    expected : ndarray of shape (n, k)
+        m(X) of the orthonormal columns, for rows that its learner has not seen.
+
+    Returns
+    -------
+    float
+    """
+    design = bound.design
+    share = np.reshape(design.shares(slice(None)), (-1, 1))
+    q = design.orthonormal
+    return float(1 - (share * (q - expected) ** 2).sum() / (share * q**2).sum())
 
 
 def blind_bound(bound: Bound, expected: np.ndarray) -> Bound:
@@ -86,17 +112,17 @@ def least_blind_correction(bound: Bound, p: np.ndarray, expected: np.ndarray) ->
     moved = np.column_stack([design.standardized(column) for column in expected.T])
     factor = np.asarray(np.linalg.qr(expected * np.sqrt(share), mode="r"))
     if np.linalg.cond(factor) > _MAX_CONDITION:
-        raise _too_blind(bound)
+        raise too_blind(bound)
     rows = np.linalg.solve(factor.T, (bound.allowed.rows @ moved).T).T
     allowed = AllowedProduct((bound.allowed,))
     move, _ = nearest_in_product(rows, allowed, v)
     aware, _ = nearest_in_product(bound.allowed.rows @ bound.kernel.R_inverse, allowed, v)
     if np.linalg.norm(move) > _MAX_PRICE * np.linalg.norm(aware):
-        raise _too_blind(bound)
+        raise too_blind(bound)
     return np.linalg.solve(factor, move)
 
 
-def _too_blind(bound: Bound) -> InfeasibleProjectionError:
+def too_blind(bound: Bound) -> InfeasibleProjectionError:
     facts: dict[str, Any] = describe([bound])
     return InfeasibleProjectionError(
         "sensitive_at_predict=False: the other columns of X say too little of the attribute to "

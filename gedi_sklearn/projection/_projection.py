@@ -28,7 +28,7 @@ from ..exceptions import IllConditionedKernelWarning
 from ..kernels import AttributeEncoder, is_categorical
 from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
-from ._blind import blind_bound, least_blind_correction
+from ._blind import blind_bound, explained_share, least_blind_correction, too_blind
 from ._bound import Bound, describe
 from ._bounded import BoundedSquaredLoss
 from ._classwise import ClasswiseBound
@@ -581,7 +581,15 @@ class Projection:
         (own,) = self._constraints
         if own.violation(p[self._rows]) == 0.0:
             return np.zeros(expected.shape[1])
+        self._check_expected(own, expected)
         return least_blind_correction(own, p[self._rows], expected[self._rows])
+
+    def _check_expected(self, own: Bound, expected: np.ndarray) -> np.ndarray:
+        """Return E[q | X] from E[F̃ | X]; refuse one that is no better than the mean."""
+        q = expected[self._rows] @ own.kernel.basis.to_raw @ own.kernel.R_inverse
+        if explained_share(own, q) <= 0:
+            raise too_blind(own)
+        return q
 
     def score_shift(self, p: np.ndarray, expected: np.ndarray | None, share: float) -> np.ndarray:
         """Return β such that 1 where p + F̃β > ½ solves the relaxation, for two classes.
@@ -603,8 +611,7 @@ class Projection:
         if own.violation((p[self._rows] > 0.5) * 1.0) == 0.0:
             return np.zeros(own.kernel.n_columns)
         if expected is not None:
-            q = expected[self._rows] @ own.kernel.basis.to_raw @ own.kernel.R_inverse
-            own = blind_bound(own, q)
+            own = blind_bound(own, self._check_expected(own, expected))
         own = own.with_share(share)
         problem = self._classes([own])
         assert isinstance(problem, BinaryTargets)  # asked for two classes only
