@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from benchmarks import _tables, _units, paper_tables
+from benchmarks import _tables, _units, dual, paper_tables
 from benchmarks._storage import append_row, read_rows
 from benchmarks._units import COLUMNS, MODELS, Settings, Unit, make_model, models_of, units
 from benchmarks.tasks import TASKS, load_task, split
@@ -457,3 +457,19 @@ def test_committed_report_and_readme_are_those_of_the_committed_csv():
     assert report == _tables.report(rows, settings=paper_tables.describe(settings))
     readme = paper_tables.README.read_text(encoding="utf-8")
     assert readme == _tables.insert_in_readme(readme, _tables.readme_table(rows))
+
+
+# --- Moving Targets by projections and by multipliers
+
+
+def test_page_of_the_dual_is_that_of_its_results():
+    assert dual.TABLE.read_text(encoding="utf-8") == dual.page()
+
+
+def test_a_line_of_the_dual_can_be_measured_again():
+    row = dual.measure(RACE, load_task(RACE), "linear", "coarse", "dual", 0)
+    assert tuple(row) == dual.COLUMNS
+    assert row["fits"] <= 3
+    assert row["gedi_seen"] == pytest.approx(0.2, abs=0.02)
+    committed = [r for r in read_rows(dual.RESULTS, dual.COLUMNS) if r["task"] == "crimes/race"]
+    assert {r["method"] for r in committed} == set(dual.METHODS)
