@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, project_targets
+from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
 
 QUADRATIC = PolynomialKernel(2, standardize=True)
@@ -30,7 +31,10 @@ def problem(seed, n, n_classes=3):
 
 
 def full_model(x, y, p, weight, loss, threshold, target_weight=1.0):
-    """Return the least loss with one binary variable a row and class, degree 1."""
+    """Return the least loss with one binary variable a row and class, degree 1.
+
+    It is None where the model is proved infeasible.
+    """
     n, k = len(y), int(y.max()) + 1
     own = np.eye(k)[y]
     terms = [(own, 1.0)] if p is None else [(p, 1.0), (own, target_weight)]
@@ -61,7 +65,9 @@ def full_model(x, y, p, weight, loss, threshold, target_weight=1.0):
         ),
         options={"mip_rel_gap": 0.0},
     )
-    return float(result.fun), float(np.ptp(cost, axis=1).sum())
+    assert result.status in (0, 2), result.message
+    loss = float(result.fun) if result.status == 0 else None
+    return loss, float(np.ptp(cost, axis=1).sum())
 
 
 @given(
@@ -72,6 +78,7 @@ def full_model(x, y, p, weight, loss, threshold, target_weight=1.0):
     st.booleans(),
     st.sampled_from(["highs", "gurobi"]),
 )
+@example(3836, 3, "labels", "hamming", False, "highs")  # infeasible, by enumeration too
 @settings(deadline=None, max_examples=25)
 @pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning")
 @pytest.mark.filterwarnings("ignore:the projection leaves a single row:UserWarning")
@@ -90,16 +97,20 @@ def test_objective_is_that_of_the_full_model(seed, n_classes, kind, loss, weight
     centred = w * (x - np.average(x, weights=w))
     assume((np.abs(centred @ np.eye(n_classes)[y]) > 1e-6).all())
     expected, scale = full_model(x, y, p, w, loss, threshold)
-    result = project_targets(
-        y,
-        predictions,
-        sensitive_features=x,
-        threshold=threshold,
-        loss=loss,
-        gap=0.0,
-        sample_weight=w,
-        solver=solver,
-    )
+    options = {
+        "sensitive_features": x,
+        "threshold": threshold,
+        "loss": loss,
+        "gap": 0.0,
+        "sample_weight": w,
+        "solver": solver,
+    }
+    if expected is None:
+        # A class that hardly depends on x has a tiny threshold: no subset of 18 rows may meet it.
+        with pytest.raises(InfeasibleProjectionError):
+            project_targets(y, predictions, **options)
+        return
+    result = project_targets(y, predictions, **options)
     assert result.satisfied
     assert result.objective == pytest.approx(expected, abs=1e-7 * scale)
     assert result.bound <= result.objective + 1e-9 * scale
