@@ -24,7 +24,8 @@ from .._validation import (
 from ..constraints import Constraint
 from ..exceptions import RankDeficientKernelError
 from ..projection._bound import Bound
-from ..projection._projection import NAMED_CONSTRAINTS, PROJECTION_CONSTRAINTS, build_constraint
+from ..projection._build import NAMED_CONSTRAINTS, build_constraint
+from ..projection._projection import PROJECTION_CONSTRAINTS
 
 
 class BaseLagrangianDual(ColumnsMixin, BaseEstimator):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import PolynomialKernel
-from ..projection._projection import NAMED_CONSTRAINTS
+from ..projection._build import NAMED_CONSTRAINTS
 
 
 def constraint_in_words(model: Any) -> str:
