@@ -149,8 +149,10 @@ def _moving_targets(task: Task, constraint: str) -> Iterator[Row]:
     else:
         yield row("HistGB", "as in the paper", response_method="predict")
         yield row("HistGB", "probabilities")
+        yield row("HistGB", "dual", method="dual")
     if constraint == "coarse":
         yield row("RF", "oob", cv="oob")
+        yield row("RF", "dual oob", method="dual", cv="oob")
         yield row("RF", "as in the paper", response_method="predict")
 
 
