@@ -37,6 +37,7 @@ CONSTRAINTS = {"": None, **_MOVING_TARGETS, **_REGULARIZER}
 _LAYERS = ((32, 32, 32), (256, 256))
 _EPOCHS = 200
 _REGULARIZER_EPOCHS = 500  # of all rows at once
+_MULTIPLIER_STEP = 5e-3
 
 
 def _network_regressor(**options: Any) -> Any:
@@ -80,6 +81,8 @@ class Settings:
 
     def text(self, model: str) -> str:
         """Name all that a result depends on besides its seed, for the CSV and for resuming."""
+        if model[2:] in _REGULARIZER:
+            return json.dumps({"multiplier_step": _MULTIPLIER_STEP, "steps": "cosine"})
         if model[2:] not in _MOVING_TARGETS:
             return json.dumps({})
         return json.dumps({"max_iter": self.max_iter, "solver": self.solver})
@@ -168,14 +171,20 @@ def make_model(task: Task, model: str, settings: Settings) -> Any:
     """Build an unfitted model: default parameters, and under a constraint the paper's."""
     constraint = constraint_of(model)
     if model[2:] in _REGULARIZER:
+        from skorch.callbacks import LRScheduler  # the rows that need torch
+
         dual = LagrangianDualRegressor if task.is_regression else LagrangianDualClassifier
+        # Steps that end at 0: at a constant step the last epoch is anywhere around the threshold.
+        decay = LRScheduler("CosineAnnealingLR", T_max=_REGULARIZER_EPOCHS)
         return dual(
             _LAYERS[task.is_regression],
             constraint=constraint,
             degree=task.degree,
             threshold=0.2,
             relative=True,
+            multiplier_learning_rate=_MULTIPLIER_STEP,
             max_epochs=_REGULARIZER_EPOCHS,
+            callbacks=[("decay", decay)],
             random_state=settings.seed,
         )
     learner = LEARNERS[model[:2]][task.is_regression](random_state=settings.seed)

@@ -117,6 +117,7 @@ def test_models_follow_the_paper():
     assert (coarse.max_iter, coarse.solver) == (3, "highs")
 
 
+@pytest.mark.torch
 def test_the_regularizers_follow_the_paper():
     fine = make_model(AGE, "NN+SBR-Fine", Settings())
     assert isinstance(fine, LagrangianDualClassifier)

@@ -1,0 +1,130 @@
+"""What the paper leaves open about its networks, and what it changes: epochs, weights, seeds.
+
+``python -m benchmarks.network_choices`` trains the NN rows of Communities and Adult/sex on the
+paper's folds and prints scores and GeDI % as the epochs go by; it needs the extra ``torch``.
+"""
+
+import argparse
+import csv
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+
+from benchmarks._tables import markdown
+from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
+from gedi_sklearn.metrics import gedi
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        "benchmarks.network_choices needs torch: pip install -e '.[benchmarks,torch]'."
+    ) from error
+
+RESULTS = Path(__file__).parent / "results" / "network_choices.csv"
+EPOCHS = (10, 20, 30, 50, 100, 200)
+WEIGHTS = ("uniform", "Glorot")  # PyTorch's default, Keras's
+MEASURES = ("score_train", "score_val", "gedi_train", "gedi_val")
+# Hidden layers, by whether the task is a regression.
+LAYERS = ((32, 32, 32), (256, 256))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.network_choices", description=__doc__.splitlines()[0]
+    )
+    names = tuple(str(task) for task in TASKS[:3])  # the network does not see which attribute
+    parser.add_argument("--task", nargs="+", choices=names, default=names)
+    parser.add_argument("--folds", type=int, choices=range(1, N_FOLDS + 1), default=N_FOLDS)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    lines = []
+    for task in TASKS:
+        if str(task) in options.task:
+            for weights in WEIGHTS:
+                lines += run(task, weights, options.folds)
+                print(markdown(list(lines[-1]), [[*line.values()] for line in lines]), flush=True)
+    with options.output.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    print(f"Results: {options.output}")
+
+
+def run(task: Task, weights: str, n_folds: int) -> list[dict[str, str]]:
+    """Return a line for every number of epochs: means over the folds ± deviations."""
+    data = load_task(task)
+    folds = [
+        [*_train(task, data, train, val, weights)]
+        for train, val in split(task, data, n_folds=n_folds)
+    ]
+    lines = []
+    for epochs, at_epoch in zip(EPOCHS, zip(*folds, strict=True), strict=True):
+        line = {"task": str(task), "weights": weights, "epochs": str(epochs)}
+        for name in MEASURES:
+            values = [fold[name] for fold in at_epoch]
+            line[name] = f"{statistics.fmean(values):.3f} ± {statistics.pstdev(values):.3f}"
+        lines.append(line)
+    return lines
+
+
+def _train(
+    task: Task, data: TaskData, train: np.ndarray, val: np.ndarray, weights: str
+) -> Iterator[dict[str, float]]:
+    """Train as the paper says, and yield the measures after each of EPOCHS."""
+    X = torch.as_tensor(data.X, dtype=torch.float32)
+    y = torch.as_tensor(data.y, dtype=torch.float32)
+    loss = torch.nn.MSELoss() if task.is_regression else torch.nn.BCELoss()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = _network(X.shape[1], LAYERS[task.is_regression], weights)
+        optimizer = torch.optim.Adam(network.parameters(), fused=True)
+        rows = torch.as_tensor(train)
+        for epoch in range(1, EPOCHS[-1] + 1):
+            for batch in rows[torch.randperm(len(rows))].split(128):
+                optimizer.zero_grad()
+                loss(network(X[batch]).squeeze(1), y[batch]).backward()
+                optimizer.step()
+            if epoch in EPOCHS:
+                yield _measure(task, data, network, X, {"train": train, "val": val})
+
+
+def _measure(
+    task: Task, data: TaskData, network: Any, X: Any, parts: dict[str, np.ndarray]
+) -> dict[str, float]:
+    measured = {}
+    for part, rows in parts.items():
+        with torch.no_grad():
+            outputs = network(X[rows]).squeeze(1).numpy().astype(np.float64)
+        predictions = outputs if task.is_regression else (outputs > 0.5).astype(int)
+        score = r2_score if task.is_regression else accuracy_score
+        measured[f"score_{part}"] = float(score(data.y[rows], predictions))
+        measured[f"gedi_{part}"] = gedi(
+            data.y[rows],
+            predictions,
+            sensitive_features=data.sensitive[rows],
+            degree=task.degree,
+            relative=1,
+        )
+    return measured
+
+
+def _network(n_features: int, hidden: Sequence[int], weights: str) -> Any:
+    layers: list[Any] = []
+    for size, next_size in pairwise((n_features, *hidden, 1)):
+        linear = torch.nn.Linear(size, next_size)
+        if weights == "Glorot":
+            torch.nn.init.xavier_uniform_(linear.weight)
+            torch.nn.init.zeros_(linear.bias)
+        layers += [linear, torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1], torch.nn.Sigmoid())
+
+
+if __name__ == "__main__":
+    main()
