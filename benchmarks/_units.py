@@ -78,6 +78,7 @@ class Settings:
     max_iter: int = 10
     solver: str = "gurobi"
     seed: int = 0
+    warm_start: bool = False  # not the paper's: a network goes on from its last fit
 
     def text(self, model: str) -> str:
         """Name all that a result depends on besides its seed, for the CSV and for resuming."""
@@ -85,7 +86,8 @@ class Settings:
             return json.dumps({"multiplier_step": _MULTIPLIER_STEP, "steps": "cosine"})
         if model[2:] not in _MOVING_TARGETS:
             return json.dumps({})
-        return json.dumps({"max_iter": self.max_iter, "solver": self.solver})
+        warm = {"warm_start": True} if self.warm_start else {}
+        return json.dumps({"max_iter": self.max_iter, "solver": self.solver, **warm})
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ def make_model(task: Task, model: str, settings: Settings) -> Any:
         max_iter=settings.max_iter,
         response_method="predict",
         solver=settings.solver,
+        warm_start=settings.warm_start,
         # None leaves the learner's own seed in every fit, as the paper does.
         random_state=None,
     )
