@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks._unseen_rows import paper_rows
 from benchmarks.tasks import TASKS, Task
 
 STYLES = {
@@ -11,12 +12,14 @@ STYLES = {
     "moving targets": ("s", "tab:blue"),
     "projected": ("D", "tab:green"),
     "rival": ("X", "tab:red"),
+    "paper": ("*", "tab:orange"),
 }
 LABELS = {
     "plain": "unconstrained",
     "moving targets": "Moving Targets",
     "projected": "Projected",
     "rival": "rivals",
+    "paper": "the paper, mean of single folds",
 }
 
 
@@ -49,8 +52,27 @@ def draw(lines: Sequence[Mapping[str, str]], output: Path) -> None:
                 figure.savefig(output / name, dpi=110, metadata=metadata)
 
 
+def _papers(task: Task, constraint: str) -> list[dict[str, str]]:
+    """Return the paper's constrained rows, which have no pooled indicator, as lines."""
+    fits = [
+        (model, row)
+        for model, row in paper_rows(task)
+        if task.protected_kind == "binary" or model.endswith(constraint.capitalize())
+    ]
+    return [
+        {
+            "model": f"paper: {model}",
+            "group": "paper",
+            "gedi_val": row["gedi_val"],
+            "score_val": row["score_val"],
+        }
+        for model, row in fits
+    ]
+
+
 def _panel(axes: Any, task: Task, constraint: str, pooled: Sequence[Mapping[str, str]]) -> None:
     shown = [line for line in pooled if line["constraint"] in ("", constraint)]
+    shown += _papers(task, constraint)
     # Numbered from the left, so that the names can stand beside the picture.
     shown.sort(key=lambda line: float(line["gedi_val"]))
     for group, (marker, color) in STYLES.items():
@@ -69,7 +91,7 @@ def _panel(axes: Any, task: Task, constraint: str, pooled: Sequence[Mapping[str,
         offset = (4, 4) if number % 2 else (4, -11)
         axes.annotate(str(number), place, xytext=offset, textcoords="offset points", fontsize=7)
         names.append(f"{number:>2} {line['model']}")
-    chance = [float(line["null_val"]) for line in shown]
+    chance = [float(line["null_val"]) for line in shown if "null_val" in line]
     axes.axvspan(min(chance), max(chance), color="0.9", label="independent predictions")
     axes.axvline(0.2, color="0.5", linestyle=":", label="threshold of most rows")
     axes.set_xscale("log")

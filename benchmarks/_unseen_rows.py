@@ -1,6 +1,6 @@
 """The rows of the comparison on unseen data: learners, this library's models and its rivals."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
+from benchmarks._tables import read_reference
+from benchmarks._units import models_of
 from benchmarks.tasks import Task
 from gedi_sklearn import (
     MovingTargetsClassifier,
@@ -85,6 +87,14 @@ def rows_of(task: Task) -> Iterator[Row]:
 
 def _learner(name: str, task: Task) -> Any:
     return LEARNERS[name][task.is_regression]()
+
+
+def paper_rows(task: Task) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the paper's constrained rows of a task."""
+    reference = read_reference()
+    for model in models_of(task):
+        if "+" in model:
+            yield model, reference[task.dataset, task.protected_kind, model]
 
 
 def _is_long(task: Task) -> bool:

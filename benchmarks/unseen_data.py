@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 
 from benchmarks._storage import append_row, read_rows
-from benchmarks._tables import markdown, read_reference
-from benchmarks._units import PACKAGES, models_of, versions
-from benchmarks._unseen_rows import Row, rows_of
+from benchmarks._tables import markdown
+from benchmarks._units import PACKAGES, versions
+from benchmarks._unseen_rows import Row, paper_rows, rows_of
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
 from gedi_sklearn.metrics import gedi, gedi_null
 
@@ -243,14 +243,6 @@ def table(task: Task, lines: Sequence[Mapping[str, str]]) -> str:
         "seconds",
     ]
     return markdown(header, body)
-
-
-def paper_rows(task: Task) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the paper's constrained rows of a task."""
-    reference = read_reference()
-    for model in models_of(task):
-        if "+" in model:
-            yield model, reference[task.dataset, task.protected_kind, model]
 
 
 def insert(page: str, name: str, text: str) -> str:
