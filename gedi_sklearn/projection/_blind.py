@@ -21,7 +21,7 @@ from ._several import nearest_in_product
 __all__ = [
     "BlindDesign",
     "blind_bound",
-    "explained_share",
+    "explained_shares",
     "least_blind_correction",
     "too_blind",
 ]
@@ -58,8 +58,8 @@ class BlindDesign(KernelDesign):
         return self.expected[rows]
 
 
-def explained_share(bound: Bound, expected: np.ndarray) -> float:
-    """Return R² of m(X) for the orthonormal columns, all together: what X says of the attribute.
+def explained_shares(bound: Bound, expected: np.ndarray) -> np.ndarray:
+    """Return R² of m(X) for each orthonormal column: what X says of the attribute.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def explained_share(bound: Bound, expected: np.ndarray) -> float:
 
     Returns
     -------
-    float
+    ndarray of shape (k,)
     """
     design = bound.design
     share = np.reshape(design.shares(slice(None)), (-1, 1))
     q = design.orthonormal
-    return float(1 - (share * (q - expected) ** 2).sum() / (share * q**2).sum())
+    return 1 - (share * (q - expected) ** 2).sum(axis=0) / (share * q**2).sum(axis=0)
 
 
 def blind_bound(bound: Bound, expected: np.ndarray) -> Bound:

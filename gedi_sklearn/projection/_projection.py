@@ -27,7 +27,7 @@ from ..exceptions import IllConditionedKernelWarning
 from ..kernels import AttributeEncoder, is_categorical
 from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
-from ._blind import blind_bound, explained_share, least_blind_correction, too_blind
+from ._blind import blind_bound, explained_shares, least_blind_correction, too_blind
 from ._bound import Bound, describe
 from ._bounded import BoundedSquaredLoss
 from ._build import NAMED_CONSTRAINTS, build_constraint, build_constraints
@@ -522,9 +522,12 @@ class Projection:
         return least_blind_correction(own, p[self._rows], expected[self._rows])
 
     def _check_expected(self, own: Bound, expected: np.ndarray) -> np.ndarray:
-        """Return E[q | X] from E[F̃ | X]; refuse one that is no better than the mean."""
+        """Return E[q | X] from E[F̃ | X]; refuse one that is no better than the mean anywhere.
+
+        High degrees have tails that a learner overfits, so one column that it knows is enough.
+        """
         q = expected[self._rows] @ own.kernel.basis.to_raw @ own.kernel.R_inverse
-        if explained_share(own, q) <= 0:
+        if (explained_shares(own, q) <= 0).all():
             raise too_blind(own)
         return q
 
