@@ -9,22 +9,18 @@ depend on X alone, E[q z] = E[m z]).
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..exceptions import InfeasibleProjectionError
 from ..kernels import KernelDesign
+from ._binary import BinaryTargets
 from ._bound import AllowedProduct, Bound, describe
 from ._several import nearest_in_product
 
-__all__ = [
-    "BlindDesign",
-    "blind_bound",
-    "explained_shares",
-    "least_blind_correction",
-    "too_blind",
-]
+__all__ = ["blind_correction", "score_shift"]
 
 # Beyond this condition X cannot tell the columns of the kernel apart.
 _MAX_CONDITION = 1e8
@@ -33,7 +29,7 @@ _MAX_CONDITION = 1e8
 _MAX_PRICE = 10.0
 
 
-class BlindDesign(KernelDesign):
+class _BlindDesign(KernelDesign):
     """A kernel whose orthonormal columns are replaced by what X says of them.
 
     Parameters
@@ -58,7 +54,93 @@ class BlindDesign(KernelDesign):
         return self.expected[rows]
 
 
-def explained_shares(bound: Bound, expected: np.ndarray) -> np.ndarray:
+def blind_correction(bound: Bound, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return the β of least ‖Mβ‖ with p + Mβ allowed, for real targets.
+
+    Parameters
+    ----------
+    bound : Bound
+        The constraint on the rows.
+    p : ndarray of shape (n,)
+        Predictions.
+    expected : ndarray of shape (n, k)
+        M = E[F̃ | X].
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Raises
+    ------
+    InfeasibleProjectionError
+        If X says too little of the attribute to correct for it.
+    """
+    if bound.violation(p) == 0.0:
+        return np.zeros(expected.shape[1])
+    _expected_basis(bound, expected)
+    return _least_correction(bound, p, expected)
+
+
+def score_shift(
+    bound: Bound,
+    p: np.ndarray,
+    expected: np.ndarray | None,
+    share: float,
+    *,
+    make_problem: Callable[[Bound], Any],
+    total_weight: float,
+) -> np.ndarray:
+    """Return β such that 1 where p + F̃β > ½ solves the relaxation, for two classes.
+
+    Parameters
+    ----------
+    bound : Bound
+        The constraint on the rows.
+    p : ndarray of shape (n,)
+        Probabilities.
+    expected : ndarray of shape (n, k) or None
+        E[F̃ | X] in the place of F̃, for a rule that does not see the attribute.
+    share : float
+        Share of the threshold that may be used.
+    make_problem : callable
+        From a constraint on the rows to the projection of their classes on it.
+    total_weight : float
+        Sum of the rows' weights.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Raises
+    ------
+    InfeasibleProjectionError
+        If X says nothing of the attribute.
+    """
+    if bound.violation((p > 0.5) * 1.0) == 0.0:
+        return np.zeros(bound.kernel.n_columns)
+    if expected is not None:
+        bound = _blind_bound(bound, _expected_basis(bound, expected))
+    bound = bound.with_share(share)
+    problem = make_problem(bound)
+    assert isinstance(problem, BinaryTargets)  # asked for two classes only
+    multipliers = problem.relaxed_multipliers(p)
+    # A row costs 1 − 2p − P·λ, with P = T R⁻¹R⁻ᵀT'F̃/Σw its column of the map to α̃.
+    inverse = bound.kernel.basis.to_raw @ bound.kernel.R_inverse
+    return inverse @ inverse.T @ multipliers / (2 * total_weight)
+
+
+def _expected_basis(bound: Bound, expected: np.ndarray) -> np.ndarray:
+    """Return E[q | X] from E[F̃ | X]; refuse one that is no better than the mean anywhere.
+
+    High degrees have tails that a learner overfits, so one column that it knows is enough.
+    """
+    q = expected @ bound.kernel.basis.to_raw @ bound.kernel.R_inverse
+    if (_explained_shares(bound, q) <= 0).all():
+        raise _too_blind(bound)
+    return q
+
+
+def _explained_shares(bound: Bound, expected: np.ndarray) -> np.ndarray:
     """Return R² of m(X) for each orthonormal column: what X says of the attribute.
 
     Parameters
@@ -78,51 +160,32 @@ def explained_shares(bound: Bound, expected: np.ndarray) -> np.ndarray:
     return 1 - (share * (q - expected) ** 2).sum(axis=0) / (share * q**2).sum(axis=0)
 
 
-def blind_bound(bound: Bound, expected: np.ndarray) -> Bound:
+def _blind_bound(bound: Bound, expected: np.ndarray) -> Bound:
     """Return a constraint in which the kernel is replaced by m(X), shape (n, k)."""
     blind = copy.copy(bound)
-    blind.design = BlindDesign(bound.design, expected)
+    blind.design = _BlindDesign(bound.design, expected)
     return blind
 
 
-def least_blind_correction(bound: Bound, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return the β of least ‖Mβ‖ with p + Mβ allowed.
-
-    Parameters
-    ----------
-    bound : Bound
-        The constraint on the rows.
-    p : ndarray of shape (n,)
-        Predictions.
-    expected : ndarray of shape (n, k)
-        M, one row m(X) a row.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-
-    Raises
-    ------
-    InfeasibleProjectionError
-        If X says too little of the attribute to correct for it.
-    """
+def _least_correction(bound: Bound, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return the β of :func:`blind_correction`; refuse one beyond its price."""
     design = bound.design
     v = bound.allowed.rows @ design.standardized(p)
     share = np.broadcast_to(np.reshape(design.shares(slice(None)), (-1, 1)), (len(p), 1))
     moved = np.column_stack([design.standardized(column) for column in expected.T])
     factor = np.asarray(np.linalg.qr(expected * np.sqrt(share), mode="r"))
     if np.linalg.cond(factor) > _MAX_CONDITION:
-        raise too_blind(bound)
+        raise _too_blind(bound)
     rows = np.linalg.solve(factor.T, (bound.allowed.rows @ moved).T).T
     allowed = AllowedProduct((bound.allowed,))
     move, _ = nearest_in_product(rows, allowed, v)
     aware, _ = nearest_in_product(bound.allowed.rows @ bound.kernel.R_inverse, allowed, v)
     if np.linalg.norm(move) > _MAX_PRICE * np.linalg.norm(aware):
-        raise too_blind(bound)
+        raise _too_blind(bound)
     return np.linalg.solve(factor, move)
 
 
-def too_blind(bound: Bound) -> InfeasibleProjectionError:
+def _too_blind(bound: Bound) -> InfeasibleProjectionError:
     facts: dict[str, Any] = describe([bound])
     return InfeasibleProjectionError(
         "sensitive_at_predict=False: the other columns of X say too little of the attribute to "

@@ -27,7 +27,7 @@ from ..exceptions import IllConditionedKernelWarning
 from ..kernels import AttributeEncoder, is_categorical
 from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
-from ._blind import blind_bound, explained_shares, least_blind_correction, too_blind
+from ._blind import blind_correction, score_shift
 from ._bound import Bound, describe
 from ._bounded import BoundedSquaredLoss
 from ._build import NAMED_CONSTRAINTS, build_constraint, build_constraints
@@ -516,20 +516,7 @@ class Projection:
         ndarray of shape (k,)
         """
         (own,) = self._constraints
-        if own.violation(p[self._rows]) == 0.0:
-            return np.zeros(expected.shape[1])
-        self._check_expected(own, expected)
-        return least_blind_correction(own, p[self._rows], expected[self._rows])
-
-    def _check_expected(self, own: Bound, expected: np.ndarray) -> np.ndarray:
-        """Return E[q | X] from E[F̃ | X]; refuse one that is no better than the mean anywhere.
-
-        High degrees have tails that a learner overfits, so one column that it knows is enough.
-        """
-        q = expected[self._rows] @ own.kernel.basis.to_raw @ own.kernel.R_inverse
-        if (explained_shares(own, q) <= 0).all():
-            raise too_blind(own)
-        return q
+        return blind_correction(own, p[self._rows], expected[self._rows])
 
     def score_shift(self, p: np.ndarray, expected: np.ndarray | None, share: float) -> np.ndarray:
         """Return β such that 1 where p + F̃β > ½ solves the relaxation, for two classes.
@@ -548,17 +535,15 @@ class Projection:
         ndarray of shape (k,)
         """
         (own,) = self._constraints
-        if own.violation((p[self._rows] > 0.5) * 1.0) == 0.0:
-            return np.zeros(own.kernel.n_columns)
-        if expected is not None:
-            own = blind_bound(own, self._check_expected(own, expected))
-        own = own.with_share(share)
-        problem = self._classes([own])
-        assert isinstance(problem, BinaryTargets)  # asked for two classes only
-        multipliers = problem.relaxed_multipliers(p[self._rows])
-        # A row costs 1 − 2p − P·λ, with P = T R⁻¹R⁻ᵀT'F̃/Σw its column of the map to α̃.
-        inverse = own.kernel.basis.to_raw @ own.kernel.R_inverse
-        return inverse @ inverse.T @ multipliers / (2 * self._weight.sum())
+        expected = None if expected is None else expected[self._rows]
+        return score_shift(
+            own,
+            p[self._rows],
+            expected,
+            share,
+            make_problem=lambda bound: self._classes([bound]),
+            total_weight=self._weight.sum(),
+        )
 
     def joint_span(self) -> JointSpan:
         """Return all that the constraints see of targets, on the rows that count."""
