@@ -24,7 +24,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._cross_fit import View, align_columns, make_view
+from ._cross_fit import CrossFitted, View, align_columns, make_view
 from ._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from ._validation import (
     HasMethods,
@@ -185,7 +185,7 @@ class _Projected(MetaEstimator):
             if self.sensitive_at_predict:
                 columns = self.kernel_.transform(attribute)
             else:
-                columns = self._expect_kernel(X, y, attribute, keywords)
+                columns = self._expect_kernel(X, y, attribute, keywords, view)
             learned = Learned(projection, p, columns, self._labels(y), weight)
             if self._is_corrected_later:
                 self._learned = learned
@@ -239,12 +239,21 @@ class _Projected(MetaEstimator):
         return MultiOutputRegressor(trees.set_fit_request(sample_weight=True))
 
     def _expect_kernel(
-        self, X: Any, y: np.ndarray, attribute: np.ndarray, keywords: dict[str, dict[str, Any]]
+        self,
+        X: Any,
+        y: np.ndarray,
+        attribute: np.ndarray,
+        keywords: dict[str, dict[str, Any]],
+        learner_view: View,
     ) -> np.ndarray:
         """Fit m(X) and return it for rows that its learner has not seen, shape (n, k)."""
+        # By position: at prediction X may come without the names it had in `fit`.
+        named = self.sensitive_columns is not None
+        self._hidden = column_positions(X, self.sensitive_columns) if named else []
         X = self._blind_X(X)
         columns = self.kernel_.transform(attribute)
-        cv = _BLIND_CV if isinstance(self.cv, str) else self.cv
+        # A splitter may shuffle anew, and an iterator has ended: the learner's own folds.
+        cv = learner_view.folds if isinstance(learner_view, CrossFitted) else _BLIND_CV
         view = self._view(cv, X, y, keywords, "attribute_estimator")
         estimator = clone(self._make_attribute_estimator())
         self.attribute_estimator_ = estimator.fit(X, columns, **keywords["attribute_estimator"])
@@ -252,9 +261,7 @@ class _Projected(MetaEstimator):
 
     def _blind_X(self, X: Any) -> Any:
         """Return X without the attribute, whether or not the inner estimator sees it."""
-        if self.sensitive_columns is None:
-            return X
-        return drop_columns(X, column_positions(X, self.sensitive_columns))
+        return drop_columns(X, self._hidden) if self._hidden else X
 
     def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return what is added to the scores of new rows, shape (n,)."""

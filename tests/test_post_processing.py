@@ -11,7 +11,7 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
@@ -96,6 +96,36 @@ def test_a_blind_correction_needs_no_attribute(data):
     assert_array_equal(model.predict(X), model.predict(moved))
     with pytest.raises(ValueError, match="sensitive_at_predict=False makes a correction"):
         model.predict(X, sensitive_features=X[:, 0])
+
+
+def test_a_blind_correction_finds_its_columns_in_an_array_by_position(data):
+    X, t, _, _ = data
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = ProjectedRegressor(
+        sensitive_columns="a", sensitive_at_predict=False, drop_sensitive=True
+    ).fit(frame, t)
+    with pytest.warns(UserWarning, match="feature names"):
+        predictions = model.predict(X)
+    assert_array_equal(predictions, model.predict(frame))
+
+
+def test_a_blind_correction_is_found_on_the_folds_of_the_learner(data):
+    X, t, _, _ = data
+    options = {"sensitive_columns": 0, "sensitive_at_predict": False}
+    folds = list(KFold(3).split(X))
+    expected = ProjectedRegressor(cv=folds, **options).fit(X, t)
+    from_iterator = ProjectedRegressor(cv=iter(folds), **options).fit(X, t)
+    assert_array_equal(from_iterator.correction_, expected.correction_)
+
+    class Counted(KFold):
+        n_calls = 0
+
+        def split(self, *args, **kwargs):
+            Counted.n_calls += 1
+            return super().split(*args, **kwargs)
+
+    ProjectedRegressor(cv=Counted(3, shuffle=True), **options).fit(X, t)
+    assert Counted.n_calls == 1  # it would shuffle anew
 
 
 def test_a_blind_correction_of_what_nothing_tells_is_refused(data):
