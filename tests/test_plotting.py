@@ -230,6 +230,24 @@ def test_responses_of_a_classifier_belong_to_the_second_class(data, method, labe
     assert_allclose(display.coefficients[1], gedi_coefficients(response, **attribute))
 
 
+@pytest.mark.parametrize("cls", OF_PREDICTIONS)
+@pytest.mark.parametrize("door", ["sensitive_features", "sensitive_columns"])
+def test_an_estimator_that_asks_for_the_attribute_is_given_it(data, cls, door):
+    X, y = data
+    given = {door: X["age"] if door == "sensitive_features" else "age"}
+    regressor = ProjectedRegressor().fit(X, y, sensitive_features=X["age"])
+    display = cls.from_estimator(regressor, X, y, **given)
+    expected = cls.from_predictions(
+        y, regressor.predict(X, sensitive_features=X["age"]), sensitive_features=X["age"]
+    )
+    for name in ("coefficients", "curve"):
+        if hasattr(expected, name):
+            assert_allclose(getattr(display, name), getattr(expected, name))
+    labels = np.where(y > y.median(), "yes", "no")
+    classifier = ProjectedClassifier().fit(X, labels, sensitive_features=X["age"])
+    cls.from_estimator(classifier, X, labels, response_method="predict_proba", **given)
+
+
 def test_probabilities_of_three_classes_are_refused(data):
     X, y = data
     labels = pd.qcut(y, 3, labels=False)
