@@ -316,6 +316,16 @@ def test_first_labels_are_those_of_post_processing(classes):
     assert (model.targets_ != projected.targets_).mean() < 2e-3
 
 
+def test_the_warning_tells_what_is_missing():
+    # Of few rows the labels stay as they are, a row or so away from the constraint.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=200) > 0).astype(int)
+    model = dual(LogisticRegression(), threshold=0.3, max_iter=4)
+    with pytest.warns(ConvergenceWarning, match=r"moved by .* deviations of y, .* 0\.0\d+ deviations away"):
+        model.fit(X, y)
+
+
 def test_what_the_dual_cannot_do_is_named(classes, data):
     X, y, attribute = classes
     with pytest.raises(ValueError, match="LinearSVC gives labels"):

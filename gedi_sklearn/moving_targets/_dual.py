@@ -98,7 +98,7 @@ class DualSteps:
         self.max_iter = max_iter
         self.fallback = fallback
         self.keeps_best = True  # until the search converges
-        self._best: tuple[float, LearnerFit] | None = None
+        self._best: tuple[Miss, LearnerFit] | None = None
         self._is_searching = True
         self._idle = self._n_searched = 0
 
@@ -127,8 +127,8 @@ class DualSteps:
         if miss.within(self.tol):
             self.keeps_best = False
             return None
-        if self._best is None or miss.residual < _PROGRESS * self._best[0]:
-            self._best, self._idle = (miss.residual, fit), 0
+        if self._best is None or miss.residual < _PROGRESS * self._best[0].residual:
+            self._best, self._idle = (miss, fit), 0
         else:
             self._idle += 1
         if self._idle == _PATIENCE:
@@ -141,9 +141,11 @@ class DualSteps:
         if not self.keeps_best:
             return
         assert self._best is not None  # a fit was judged
+        miss = self._best[0]
         warnings.warn(
             f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
-            f"would still have moved by {self._best[0]:.2g} deviations of y (tol={self.tol:g}). "
+            f"would still have moved by {miss.residual:.2g} deviations of y, with predictions "
+            f"{miss.distance:.2g} deviations away from the constraint (tol={self.tol:g}). "
             f"{self.fallback.n_steps} iteration(s) of moving targets followed. The fit "
             f"of iteration {kept.iteration} is kept, the best by violation ({kept.rank[0]:.3g}) "
             "and loss of its predictions. Raise `tol` or `max_iter`, or use "
