@@ -322,7 +322,7 @@ def test_the_warning_tells_what_is_missing():
     X = rng.normal(size=(200, 3))
     y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=200) > 0).astype(int)
     model = dual(LogisticRegression(), threshold=0.3, max_iter=4)
-    with pytest.warns(ConvergenceWarning, match=r"moved by .* deviations of y, .* 0\.0\d+ deviations away"):
+    with pytest.warns(ConvergenceWarning, match=r"moved by .* predictions 0\.0\d+ deviations away"):
         model.fit(X, y)
 
 
