@@ -98,7 +98,7 @@ def _panel(axes: Any, task: Task, constraint: str, pooled: Sequence[Mapping[str,
     axes.set_xlabel(f"{task.indicator_name} of the pooled validation folds")
     axes.set_ylabel(f"{task.score_name}, mean of the validation folds")
     axes.set_title(f"{task}, {constraint}")
-    axes.legend(loc="lower right", fontsize=7)
+    axes.legend(loc="best", fontsize=7)
     axes.text(
         1.01,
         1.0,
