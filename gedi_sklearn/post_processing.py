@@ -12,6 +12,7 @@ m(X) = E[F̃ | X], which a second learner predicts.
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,6 +39,7 @@ from ._validation import (
     drop_columns,
 )
 from .constraints import Constraint
+from .exceptions import RankDeficientKernelError
 from .projection import Projection
 from .projection._projection import PROJECTION_CONSTRAINTS
 
@@ -56,8 +58,8 @@ class Learned(NamedTuple):
 
     Attributes
     ----------
-    projection : Projection
-        The constraint on the rows.
+    projection : Projection or None
+        The constraint on the rows; None for a constant attribute.
     scores : ndarray of shape (n,)
         Predictions by models that have not seen the rows.
     columns : ndarray of shape (n, k)
@@ -68,7 +70,7 @@ class Learned(NamedTuple):
         Weights of the rows.
     """
 
-    projection: Projection
+    projection: Projection | None
     scores: np.ndarray
     columns: np.ndarray
     labels: np.ndarray
@@ -168,21 +170,12 @@ class _Projected(MetaEstimator):
         estimator = view.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(view(self.estimator_, self._labels(y)), inner)
-        with Projection(
-            y,
-            sensitive_features=attribute,
-            constraint=self.constraint,
-            kernel=self.kernel,
-            degree=self.degree,
-            threshold=self.threshold,
-            relative=self.relative,
-            slack=self.slack,
-            loss=self._loss,
-            sample_weight=sample_weight,
-            solver="highs",
-        ) as projection:
-            self.kernel_ = projection.kernel_
-            if self.sensitive_at_predict:
+        projection = self._make_projection(y, attribute, sample_weight)
+        with projection or nullcontext():
+            self.kernel_: Any = None if projection is None else projection.kernel_
+            if self.kernel_ is None:
+                columns = np.empty((len(y), 0))
+            elif self.sensitive_at_predict:
                 columns = self.kernel_.transform(attribute)
             else:
                 columns = self._expect_kernel(X, y, attribute, keywords, view)
@@ -193,12 +186,45 @@ class _Projected(MetaEstimator):
                 self._correct(learned)
         return self
 
+    def _make_projection(
+        self, y: np.ndarray, attribute: np.ndarray, sample_weight: Any
+    ) -> Projection | None:
+        """Return the projection; None for a constant attribute, which cannot influence anything."""
+        try:
+            return Projection(
+                y,
+                sensitive_features=attribute,
+                constraint=self.constraint,
+                kernel=self.kernel,
+                degree=self.degree,
+                threshold=self.threshold,
+                relative=self.relative,
+                slack=self.slack,
+                loss=self._loss,
+                sample_weight=sample_weight,
+                solver="highs",
+            )
+        except RankDeficientKernelError as error:
+            if error.rank > 0:
+                raise
+            warnings.warn(
+                "sensitive_features is constant, so there is nothing to correct: the predictions "
+                "are those of the inner estimator.",
+                UserWarning,
+                stacklevel=4,
+            )
+            return None
+
     def _correct(self, learned: Learned) -> None:
         """Find the correction at the threshold of the projection."""
         projection, p, columns, labels, weight = learned
-        self.constraint_ = projection.constraint_
-        self.threshold_, self.reference_ = projection.threshold_, projection.reference_
-        self.correction_ = self._find_correction(projection, p, columns)
+        if projection is None:
+            self.constraint_, self.threshold_, self.reference_ = None, np.inf, np.nan
+            self.correction_ = np.empty(0)
+        else:
+            self.constraint_ = projection.constraint_
+            self.threshold_, self.reference_ = projection.threshold_, projection.reference_
+            self.correction_ = self._find_correction(projection, p, columns)
         self.targets_ = self._decide(p + columns @ self.correction_)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
@@ -207,7 +233,9 @@ class _Projected(MetaEstimator):
     def _correct_at(self, threshold: Any) -> None:
         """Correct at another threshold what `fit` has learned; to the last bit as a refit does."""
         learned = self._learned
-        self._correct(learned._replace(projection=learned.projection.at(threshold)))
+        if learned.projection is not None:
+            learned = learned._replace(projection=learned.projection.at(threshold))
+        self._correct(learned)
 
     def _view(
         self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
@@ -263,7 +291,7 @@ class _Projected(MetaEstimator):
         """Return X without the attribute, whether or not the inner estimator sees it."""
         return drop_columns(X, self._hidden) if self._hidden else X
 
-    def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray:
+    def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray | float:
         """Return what is added to the scores of new rows, shape (n,)."""
         if not self.sensitive_at_predict:
             if sensitive_features is not None:
@@ -272,11 +300,15 @@ class _Projected(MetaEstimator):
                     "correction that does not use it. Leave it out, or set "
                     "sensitive_at_predict=True."
                 )
+            if self.kernel_ is None:
+                return 0.0
             expected = self.attribute_estimator_.predict(self._blind_X(X))
             return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.correction_
         values = check_sensitive(
             sensitive_features, X=X, sensitive_columns=self.sensitive_columns, kind="mixed"
         )
+        if self.kernel_ is None:
+            return 0.0
         return self.kernel_.transform(values) @ self.correction_
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
@@ -338,8 +370,8 @@ class ProjectedRegressor(RegressorMixin, _Projected):
     ----------
     estimator_, attribute_estimator_ : estimator
         The fitted learners; the second with `sensitive_at_predict=False` only.
-    kernel_ : FittedKernel
-        The kernel with the training rows' moments.
+    kernel_ : FittedKernel or None
+        The kernel with the training rows' moments; None for a constant attribute.
     constraint_, threshold_, reference_
         The constraint with its absolute threshold, that threshold, and what it is a share of.
     correction_ : ndarray of shape (k,)

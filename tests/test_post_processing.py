@@ -268,3 +268,17 @@ def test_errors_name_what_to_do(data, model, message):
         model.fit(X, y, sensitive_features=X[:, 0])
     with pytest.raises(ValueError, match="Only binary"):
         ProjectedClassifier().fit(X, np.arange(400) % 3, sensitive_features=X[:, 0])
+
+
+@pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+@pytest.mark.parametrize("sensitive_at_predict", [True, False])
+def test_a_constant_attribute_leaves_the_plain_learner(data, kind, sensitive_at_predict):
+    X, t, y, _ = data
+    target = t if kind is ProjectedRegressor else y
+    X = np.c_[np.ones(400), X[:, 1:]]
+    model = kind(sensitive_columns=0, sensitive_at_predict=sensitive_at_predict)
+    with pytest.warns(UserWarning, match="constant, so there is nothing to correct"):
+        model.fit(X, target)
+    assert_array_equal(model.predict(X), model.estimator_.predict(X))
+    assert model.kernel_ is None
+    assert model.threshold_ == np.inf
