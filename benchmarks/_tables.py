@@ -161,10 +161,15 @@ def readme_table(rows: Sequence[Row]) -> str:
 
 def insert_in_readme(readme: str, table: str) -> str:
     """Replace what stands between the README's markers."""
-    before, begin, rest = readme.partition(README_BEGIN)
-    _, end, after = rest.partition(README_END)
-    if not (begin and end):
-        raise ValueError(f"the README lacks the lines {README_BEGIN!r} and {README_END!r}")
+    return insert_between(readme, README_BEGIN, README_END, table, page="the README")
+
+
+def insert_between(text: str, begin: str, end: str, table: str, *, page: str) -> str:
+    """Replace what stands between two marker lines of a page."""
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{page} lacks the lines {begin!r} and {end!r}")
     return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 
 

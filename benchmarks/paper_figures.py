@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._figure_numbers import NUMBERS, Row, Settings, Tables, steps_down
+from benchmarks._tables import insert_between, markdown
 from benchmarks._units import SOLVERS
 
 HERE = Path(__file__).parent
@@ -116,11 +117,7 @@ def fill_page(page: str, output: Path) -> str:
     """Replace the tables between the page's markers by those of the CSV files."""
     for name, table in page_tables(output).items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, found, rest = page.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not (found and closed):
-            raise ValueError(f"docs/{PAGE.name} lacks the lines {begin!r} and {end!r}")
-        page = f"{before}{begin}\n\n{table}\n\n{end}{after}"
+        page = insert_between(page, begin, end, table, page=f"docs/{PAGE.name}")
     return page
 
 
@@ -132,11 +129,11 @@ def page_tables(output: Path) -> dict[str, str]:
     bins = list(dict.fromkeys(row["bins"] for row in bars))
     key = ["task", "constraint", "order"]
     return {
-        "figure 1": _markdown(
+        "figure 1": markdown(
             ["indicator", *(f"({panel}) {name}" for panel, name in series)],
             _pivot(limits, ["indicator"], ["panel", "series"], "value", ".2f"),
         ),
-        "figure 2": _markdown(
+        "figure 2": markdown(
             ["projected to 0", "GeDI-V1", "GeDI-V2", "GeDI-V3", "mean square moved", "left"],
             [
                 [
@@ -148,7 +145,7 @@ def page_tables(output: Path) -> dict[str, str]:
                 for row in example
             ],
         ),
-        "figure 3": _markdown(
+        "figure 3": markdown(
             [*key, "GeDI-V1", *("DIDI" if b == "groups" else f"DIDI-{b}" for b in bins)],
             _pivot(
                 [row | {"v1": f"{float(row['gedi_v1_percent']):.0f}"} for row in bars],
@@ -158,14 +155,14 @@ def page_tables(output: Path) -> dict[str, str]:
                 ".0f",
             ),
         ),
-        "figure 3 steps": _markdown(
+        "figure 3 steps": markdown(
             ["task", "constraint", "steps to the next order", "DIDI smaller"],
             [
                 [row["task"], row["constraint"], str(row["steps"]), str(row["smaller"])]
                 for row in steps_down(bars)
             ],
         ),
-        "figure 4": _markdown(
+        "figure 4": markdown(
             ["task", "rows", "tests", "left out", "Pearson", "Spearman"],
             [
                 [
@@ -179,7 +176,7 @@ def page_tables(output: Path) -> dict[str, str]:
                 for row in correlations
             ],
         ),
-        "figure 4 independent": _markdown(
+        "figure 4 independent": markdown(
             ["task", *dict.fromkeys(row["part"] for row in independent)],
             _pivot(independent, ["task"], ["part"], "hgr_percent", ".0f"),
         ),
@@ -196,11 +193,6 @@ def _pivot(
         line = cells.setdefault(tuple(row[i] for i in index), {})
         line[tuple(row[c] for c in columns)] = f"{float(row[value]):{digits}}"
     return [[*key, *(line.get(name, "") for name in names)] for key, line in cells.items()]
-
-
-def _markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    rows = [header, ["---"] * len(header), *body]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 
 from benchmarks._storage import append_row, read_rows
-from benchmarks._tables import markdown
+from benchmarks._tables import insert_between, markdown
 from benchmarks._units import PACKAGES, versions
 from benchmarks._unseen_rows import Row, paper_rows, rows_of
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
@@ -68,7 +68,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         draw(lines, options.output)
         page = PAGE.read_text(encoding="utf-8")
         for task in TASKS:
-            page = insert(page, str(task), table(task, lines))
+            begin, end = BEGIN.format(task), END.format(task)
+            page = insert_between(page, begin, end, table(task, lines), page=f"docs/{PAGE.name}")
         PAGE.write_text(page, encoding="utf-8")
     print(f"Results: {path}")
 
@@ -243,16 +244,6 @@ def table(task: Task, lines: Sequence[Mapping[str, str]]) -> str:
         "seconds",
     ]
     return markdown(header, body)
-
-
-def insert(page: str, name: str, text: str) -> str:
-    """Replace what stands between the markers of a task in the page."""
-    begin, end = BEGIN.format(name), END.format(name)
-    before, found, rest = page.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise ValueError(f"{PAGE.name} lacks the lines {begin!r} and {end!r}")
-    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
 
 
 if __name__ == "__main__":
