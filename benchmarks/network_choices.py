@@ -8,7 +8,6 @@ import argparse
 import csv
 import statistics
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from gedi_sklearn.metrics import gedi
 
 try:
     import torch
+
+    from benchmarks._network import build_network, train_epoch
 except ImportError as error:
     raise ImportError(
         "benchmarks.network_choices needs torch: pip install -e '.[benchmarks,torch]'."
@@ -82,16 +83,15 @@ def _train(
     X = torch.as_tensor(data.X, dtype=torch.float32)
     y = torch.as_tensor(data.y, dtype=torch.float32)
     loss = torch.nn.MSELoss() if task.is_regression else torch.nn.BCELoss()
+    X_train, y_train = X[train], y[train]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = _network(X.shape[1], LAYERS[task.is_regression], weights)
+        network = build_network(
+            X.shape[1], LAYERS[task.is_regression], output="sigmoid", initial_weights=weights
+        )
         optimizer = torch.optim.Adam(network.parameters(), fused=True)
-        rows = torch.as_tensor(train)
         for epoch in range(1, EPOCHS[-1] + 1):
-            for batch in rows[torch.randperm(len(rows))].split(128):
-                optimizer.zero_grad()
-                loss(network(X[batch]).squeeze(1), y[batch]).backward()
-                optimizer.step()
+            train_epoch(network, optimizer, loss, X_train, y_train, batch_size=128)
             if epoch in EPOCHS:
                 yield _measure(task, data, network, X, {"train": train, "val": val})
 
@@ -114,17 +114,6 @@ def _measure(
             relative=1,
         )
     return measured
-
-
-def _network(n_features: int, hidden: Sequence[int], weights: str) -> Any:
-    layers: list[Any] = []
-    for size, next_size in pairwise((n_features, *hidden, 1)):
-        linear = torch.nn.Linear(size, next_size)
-        if weights == "Glorot":
-            torch.nn.init.xavier_uniform_(linear.weight)
-            torch.nn.init.zeros_(linear.bias)
-        layers += [linear, torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1], torch.nn.Sigmoid())
 
 
 if __name__ == "__main__":
