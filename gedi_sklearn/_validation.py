@@ -7,6 +7,7 @@ object is never looked at. Nothing is dropped, cast from text, or filled in.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ __all__ = [
     "_safe_indexing",
     "check_attribute",
     "check_classes",
+    "check_column",
     "check_group_codes",
     "check_numbers",
     "check_random_state",
@@ -80,6 +82,9 @@ def _as_array(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is None; pass one value for each row.")
     if sp.issparse(values):
         raise ValueError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
+    if isinstance(values, np.ma.MaskedArray):
+        # `numpy.asarray` would bring back what lies below the mask.
+        _refuse_count(int(np.ma.count_masked(values)), values.size, name)
     if any(hasattr(values, known) for known in ("dtype", "columns", "to_numpy", "__array__")):
         array = np.asarray(values)
     else:
@@ -109,8 +114,11 @@ def _infer_type(array: np.ndarray) -> np.ndarray:
 
 
 def _require_sized(values: Any, name: str) -> None:
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
-        raise ValueError(f"{name} must hold one value for each row, got {values!r}.")
+    # Of a dictionary the keys would be taken, and a set has an order of its own.
+    unordered = isinstance(values, (str, bytes, Mapping, Set))
+    if unordered or not hasattr(values, "__len__"):
+        shown = type(values).__name__ if unordered and len(values) > 5 else repr(values)
+        raise ValueError(f"{name} must hold one value for each row, in their order; got {shown}.")
 
 
 def _refuse_missing(array: np.ndarray, name: str) -> None:
@@ -123,9 +131,13 @@ def _refuse_missing(array: np.ndarray, name: str) -> None:
         missing = sum(_is_missing(value) for value in array.flat)
     else:
         missing = 0
+    _refuse_count(missing, array.size, name)
+
+
+def _refuse_count(missing: int, size: int, name: str) -> None:
     if missing:
         raise ValueError(
-            f"{name} contains NaN: {missing} of {array.size} values are missing (NaN, None or "
+            f"{name} contains NaN: {missing} of {size} values are missing (NaN, None or "
             "NA). Drop or impute those rows first; a missing value is neither a number nor a "
             "group."
         )
@@ -184,6 +196,14 @@ def check_labels(values: Any, name: str) -> np.ndarray:
     return array
 
 
+def check_column(y: Any, name: str) -> np.ndarray:
+    """Return targets of any type, shape (n,); a column vector with scikit-learn's warning.
+
+    Unlike `column_or_1d` alone it keeps missing entries visible.
+    """
+    return column_or_1d(_as_array(y, name), warn=True)
+
+
 def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes of labels, shape (K,), and every row's as an integer, shape (n,).
 
@@ -192,7 +212,7 @@ def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If the labels are none, or the rows of positive weight have a single class.
     """
-    labels = check_labels(column_or_1d(y, warn=True), "y")
+    labels = check_labels(check_column(y, "y"), "y")
     if labels.dtype.kind == "f":
         check_numbers(labels, "y")  # infinity is no label
     check_classification_targets(labels)
@@ -410,7 +430,7 @@ def select_columns(X: Any, columns: Any, name: str = "sensitive_columns") -> Any
     if sp.issparse(X):
         positions = column_positions(X, columns, name)
         return X.tocsc()[:, positions].toarray()
-    if not hasattr(X, "columns"):
+    if not hasattr(X, "columns") and not isinstance(X, np.ma.MaskedArray):
         X = check_array(X, dtype=None, ensure_all_finite=False)
     return _safe_indexing(X, column_positions(X, columns, name), axis=1)
 

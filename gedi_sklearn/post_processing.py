@@ -22,7 +22,6 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._cross_fit import CrossFitted, View, align_columns, make_view
@@ -32,6 +31,7 @@ from ._validation import (
     StrOptions,
     _fit_context,
     check_classes,
+    check_column,
     check_numbers,
     check_sample_weight,
     check_sensitive,
@@ -405,7 +405,7 @@ class ProjectedRegressor(RegressorMixin, _Projected):
         return LinearRegression()
 
     def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
-        return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1)
+        return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
         return y

@@ -9,6 +9,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import cross_validate
@@ -274,6 +275,14 @@ def check_weight_scale_does_not_matter(estimator):
         for w in (weight, 10 * weight)
     ]
     assert_allclose(*values, rtol=1e-12)
+
+
+def check_missing_targets_are_refused(estimator):
+    X, y = make_data(estimator, n=20)
+    # A list of text would turn nan into the class "nan", and an array would lose the mask.
+    for missing in ([np.nan, *y[1:]], [None, *y[1:]], np.ma.masked_array(y, np.arange(20) < 1)):
+        with pytest.raises(ValueError, match="y contains NaN: 1 of 20"):
+            clone(estimator).fit(X, missing)
 
 
 HOUSE_CHECKS = [

@@ -80,6 +80,7 @@ def test_rows_are_matched_by_position_not_by_index():
         pd.Series([25, 31, None, 44]),
         pd.Series([25, 31, None, 44], dtype="Int64"),
         pl.Series([25, 31, None, 44]),
+        np.ma.masked_equal([25, 31, -1, 44], -1),
     ],
     ids=lambda value: type(value).__module__.split(".")[0],
 )
@@ -105,6 +106,14 @@ def test_missing_number_is_refused(indicator, age):
 def test_missing_group_is_refused_and_no_group(group):
     with pytest.raises(ValueError, match=r"sensitive_features contains NaN: 1 of 4"):
         didi([0, 1, 0, 1], sensitive_features=group)
+
+
+@pytest.mark.parametrize("values", [dict.fromkeys([1, 2, 3, 4]), {1, 2, 3, 4}, {"age": [1, 2]}])
+def test_what_has_no_order_of_rows_is_refused(values):
+    with pytest.raises(ValueError, match="sensitive_features must hold one value for each row"):
+        gedi([0, 1, 0, 1], sensitive_features=values)
+    with pytest.raises(ValueError, match="y_true must hold one value for each row"):
+        didi(values, sensitive_features=[1, 2, 1, 2])
 
 
 @pytest.mark.parametrize("indicator", [gedi, didi, binned_didi])

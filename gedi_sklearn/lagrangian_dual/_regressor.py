@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import column_or_1d
 
-from .._validation import check_numbers
+from .._validation import check_column, check_numbers
 from ._base import BaseLagrangianDual
 
 
@@ -121,7 +120,7 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         self._require_targets(y)
-        return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1)
+        return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not asked for.

@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import column_or_1d, indexable
+from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
@@ -23,6 +23,7 @@ from .._validation import (
     StrOptions,
     _safe_indexing,
     check_classes,
+    check_column,
     check_numbers,
     check_sample_weight,
     check_sensitive,
@@ -289,7 +290,7 @@ def _check_targets(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the targets, numbers or labels, and the classes of labels."""
     if not is_classifier(estimator):
-        return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1), None
+        return check_numbers(check_column(y, "y"), "y", n_columns=1), None
     classes, codes = check_classes(y, sample_weight)
     return classes[codes], classes
 

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._cross_fit import View, align_columns
-from .._validation import StrOptions, check_classes, check_labels
+from .._validation import StrOptions, check_classes, check_column, check_labels
 from ._base import BaseMovingTargets
 from ._dual import ClassSearch, Search
 from ._learner import ClassifierLearner, Learner
@@ -234,7 +233,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         return codes
 
     def _check_more_targets(self, y: Any) -> np.ndarray:
-        labels = check_labels(column_or_1d(y, warn=True), "y_val")
+        labels = check_labels(check_column(y, "y_val"), "y_val")
         unknown = np.setdiff1d(labels, self.classes_)
         if unknown.size:
             raise ValueError(

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
-from sklearn.utils import column_or_1d
 
 from .._cross_fit import View
-from .._validation import StrOptions, check_numbers
+from .._validation import StrOptions, check_column, check_numbers
 from ._base import BaseMovingTargets
 from ._dual import RealSearch, Search
 from ._learner import Learner
@@ -200,10 +199,10 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         self._require_targets(y)
-        return check_numbers(column_or_1d(y, warn=True), "y", n_columns=1)
+        return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def _check_more_targets(self, y: Any) -> np.ndarray:
-        return check_numbers(column_or_1d(y, warn=True), "y_val", n_columns=1)
+        return check_numbers(check_column(y, "y_val"), "y_val", n_columns=1)
 
     def _resolve_loss(self) -> str:
         if self.method == "dual" and self.loss == "absolute_error":
