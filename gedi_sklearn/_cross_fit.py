@@ -7,7 +7,6 @@ are of the kind that new rows get.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from ._validation import _check_method_params, _safe_indexing
+from .exceptions import warn_caller
 
 __all__ = ["CrossFitted", "InSample", "OutOfBag", "View", "align_columns", "make_view"]
 
@@ -130,7 +130,7 @@ class OutOfBag:
     def _warn_once(self, message: str) -> None:
         """Warn in the first of the fits that share these rows."""
         if not self._has_warned:
-            warnings.warn(message, UserWarning, stacklevel=6)
+            warn_caller(message)
         self._has_warned = True
 
 

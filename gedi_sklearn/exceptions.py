@@ -6,6 +6,9 @@ keeps working, and every one survives pickling, since joblib sends them between 
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
     "AttributeScaleWarning",
     "IllConditionedKernelWarning",
@@ -15,6 +18,25 @@ __all__ = [
     "SolverLicenceError",
     "SolverLimitError",
 ]
+
+# Frames of these packages lie between the warning and the line that the user can change.
+_SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib"}
+
+
+def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, however many decorators, searches or folds are above it.
+
+    A fixed stack level would point at scikit-learn's decorators; and since Python shows equal
+    warnings of one line once, a second fit somewhere else would stay silent.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _package(frame.f_globals) in _SKIPPED_PACKAGES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(namespace: dict[str, object]) -> str:
+    return str(namespace.get("__name__", "")).partition(".")[0]
 
 
 class RankDeficientKernelError(ValueError):

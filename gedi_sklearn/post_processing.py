@@ -11,7 +11,6 @@ m(X) = E[F̃ | X], which a second learner predicts.
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -39,7 +38,7 @@ from ._validation import (
     drop_columns,
 )
 from .constraints import Constraint
-from .exceptions import RankDeficientKernelError
+from .exceptions import RankDeficientKernelError, warn_caller
 from .projection import Projection
 from .projection._projection import PROJECTION_CONSTRAINTS
 
@@ -207,11 +206,9 @@ class _Projected(MetaEstimator):
         except RankDeficientKernelError as error:
             if error.rank > 0:
                 raise
-            warnings.warn(
+            warn_caller(
                 "sensitive_features is constant, so there is nothing to correct: the predictions "
                 "are those of the inner estimator.",
-                UserWarning,
-                stacklevel=4,
             )
             return None
 
@@ -526,13 +523,11 @@ n_features_in_, feature_names_in_
             if violation <= best[0]:
                 best = (violation, beta)
         if best[0] > 0.0:
-            warnings.warn(
+            warn_caller(
                 f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
                 "fit: scores tie, or (sensitive_at_predict=False) the other columns of X say too "
                 "little of the attribute. Use a learner with finer scores, or another "
                 "`attribute_estimator`.",
-                UserWarning,
-                stacklevel=3,
             )
         return best[1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dtrtri
 
 from .._validation import check_numbers, check_sensitive
-from ..exceptions import IllConditionedKernelWarning
+from ..exceptions import IllConditionedKernelWarning, warn_caller
 from ._basis import Basis
 from ._categories import AttributeEncoder, GroupEncoder
 from ._moments import row_blocks
@@ -265,5 +264,5 @@ class KernelDesign:
         negligible = 1e-12 * deviation / self.fitted.scale[0]
         if error > max(_CONVERSION_TOLERANCE * size, negligible):
             relative = error / size if size else np.inf
-            warnings.warn(IllConditionedKernelWarning.from_error(relative), stacklevel=4)
+            warn_caller(IllConditionedKernelWarning.from_error(relative))
         return alpha

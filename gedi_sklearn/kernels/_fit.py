@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import check_numbers
-from ..exceptions import AttributeScaleWarning, RankDeficientKernelError
+from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
 from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
 from ._design import FittedKernel, KernelDesign
@@ -166,9 +165,7 @@ def warn_attribute_scale(design: KernelDesign) -> None:
     numeric = ~encoder.is_indicator if isinstance(encoder, AttributeEncoder) else slice(None)
     for mean, scale in zip(basis.mean[numeric], basis.scale[numeric], strict=True):  # type: ignore[attr-defined]
         if not 0.3 <= scale <= 3 or abs(mean) > 3 * scale:
-            warnings.warn(
-                AttributeScaleWarning.from_moments(mean, scale, kernel.degree), stacklevel=3
-            )
+            warn_caller(AttributeScaleWarning.from_moments(mean, scale, kernel.degree))
             return
 
 

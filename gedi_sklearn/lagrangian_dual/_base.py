@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from numbers import Integral, Real
 from types import ModuleType
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from .._validation import (
     check_sample_weight,
 )
 from ..constraints import Constraint
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import RankDeficientKernelError, warn_caller
 from ..projection._bound import Bound
 from ..projection._build import NAMED_CONSTRAINTS, build_constraint
 from ..projection._projection import PROJECTION_CONSTRAINTS
@@ -221,11 +220,9 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         except RankDeficientKernelError as error:
             if error.rank > 0:
                 raise
-        warnings.warn(
+        warn_caller(
             "sensitive_features is constant, so there is nothing to constrain: the network is "
             "trained on its loss alone.",
-            UserWarning,
-            stacklevel=3,
         )
         return None
 

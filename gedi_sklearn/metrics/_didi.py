@@ -18,7 +18,7 @@ from .._validation import (
     is_text,
     validate_params,
 )
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import RankDeficientKernelError, warn_caller
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
 
 __all__ = ["bin_codes", "binned_didi", "didi", "quantile_bin_edges", "target_kind"]
@@ -275,11 +275,9 @@ def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.nd
             "fall into one. Use more bins, other edges, or `gedi`, which needs none."
         )
     if used < asked:
-        warnings.warn(
+        warn_caller(
             f"{asked} bins were asked for, {used} are used: sensitive_features has too few "
             "distinct values, so that edges coincide or a bin is empty.",
-            UserWarning,
-            stacklevel=4,
         )
     return codes
 

@@ -2,13 +2,13 @@ r"""Hirschfeld–Gebelein–Rényi correlation: the strongest dependence of any 
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from .._validation import Interval, StrOptions, check_random_state, validate_params
+from ..exceptions import warn_caller
 from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
 from ._inputs import TARGET_CONSTRAINTS, check_sample, ratio, undefined
 
@@ -214,12 +214,10 @@ def _bumps(values: np.ndarray, grid: np.ndarray, bandwidth: float) -> np.ndarray
 def _warn_outside(x: np.ndarray, y: np.ndarray) -> None:
     outside = float(((np.abs(x) > _HALF_WIDTH) | (np.abs(y) > _HALF_WIDTH)).mean())
     if outside > _OUTSIDE_TOLERANCE:
-        warnings.warn(
+        warn_caller(
             f"{outside:.1%} of the rows lie outside the grid of ±{_HALF_WIDTH} standard "
             "deviations of sensitive_features and targets: what happens there is invisible to "
             "this indicator. Use method='kernel', or gedi.",
-            UserWarning,
-            stacklevel=6,
         )
 
 

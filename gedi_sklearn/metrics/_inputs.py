@@ -6,7 +6,6 @@ labels become numbers by one rule.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -22,7 +21,7 @@ from .._validation import (
     check_sample_weight,
     is_text,
 )
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import RankDeficientKernelError, warn_caller
 
 __all__ = [
     "TARGET_CONSTRAINTS",
@@ -215,7 +214,7 @@ def _label_or_score(predicted: np.ndarray, labels: np.ndarray, pos_label: Any) -
 
 def undefined(reason: str) -> float:
     """Return NaN, with the warning that says why the indicator has no value."""
-    warnings.warn(f"{reason} The indicator is NaN.", UndefinedMetricWarning, stacklevel=4)
+    warn_caller(f"{reason} The indicator is NaN.", UndefinedMetricWarning)
     return float("nan")
 
 

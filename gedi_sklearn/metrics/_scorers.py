@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
@@ -23,7 +22,7 @@ from .._validation import (
     select_columns,
     validate_params,
 )
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import RankDeficientKernelError, warn_caller
 from ._didi import binned_didi, didi
 from ._gedi import KERNEL_CONSTRAINTS, gedi
 from ._hgr import hgr
@@ -132,7 +131,7 @@ def _unweighted_score(
     try:
         return indicator(y_true, y_pred, sensitive_features=sensitive_features, **options)
     except RankDeficientKernelError as error:
-        warnings.warn(f"{error} The score is NaN.", UndefinedMetricWarning, stacklevel=2)
+        warn_caller(f"{error} The score is NaN.", UndefinedMetricWarning)
         return float("nan")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
+
+from ..exceptions import warn_caller
 
 __all__ = ["best_under_constraint"]
 
@@ -105,11 +106,9 @@ class best_under_constraint:
             order = np.lexsort((disparity, -score))
             return int(next(i for i in order if within[i]))
         fairest = int(np.argmin(np.where(known, disparity, np.inf)))
-        warnings.warn(
+        warn_caller(
             f"no candidate has {self.disparity!r} within at_most={self.at_most}: the fairest one, "
             f"at {disparity[fairest]:.4g}, is taken. Widen the search, or raise `at_most`.",
-            UserWarning,
-            stacklevel=2,
         )
         return fairest
 

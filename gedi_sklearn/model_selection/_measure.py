@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from .._validation import check_attribute, check_group_codes, select_columns
 from ..constraints import DidiConstraint
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import RankDeficientKernelError, warn_caller
 from ..metrics import didi, gedi, gedi_interval, gedi_null
 from ..metrics._inputs import check_sample
 from ..metrics._linear import LinearIndicator
@@ -59,7 +58,7 @@ class Measure(ABC):
             return self.value(rows, predictions)
         except RankDeficientKernelError as error:
             message = f"{error} The indicator of these {len(rows)} rows is NaN."
-            warnings.warn(message, UndefinedMetricWarning, stacklevel=2)
+            warn_caller(message, UndefinedMetricWarning)
             return float("nan")
 
     @abstractmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ from .._validation import (
     validate_params,
 )
 from ..constraints import check_numbers_or_inf
+from ..exceptions import warn_caller
 from ._answers import PooledAnswers
 from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
@@ -363,11 +363,10 @@ def _report_failures(table: list[list[FoldValues]], steps: list[Any]) -> None:
             f"error: {first}"
         )
     where = [step for step, listed in zip(steps, errors, strict=True) if listed]
-    warnings.warn(
+    warn_caller(
         f"{n_failed} of {n_fits} fits failed, at the thresholds {where}, whose pooled values are "
         f"NaN. The first error: {first}",
         FitFailedWarning,
-        stacklevel=4,
     )
 
 

@@ -16,13 +16,13 @@ multipliers; what the predictions add to the coordinates of these labels is made
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..exceptions import warn_caller
 from ..projection._several import JointSpan, nearest_in_product
 from ._learner import LearnerFit
 from ._master import Master
@@ -142,7 +142,7 @@ class DualSteps:
             return
         assert self._best is not None  # a fit was judged
         miss = self._best[0]
-        warnings.warn(
+        warn_caller(
             f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
             f"would still have moved by {miss.residual:.2g} deviations of y, with predictions "
             f"{miss.distance:.2g} deviations away from the constraint (tol={self.tol:g}). "
@@ -151,7 +151,6 @@ class DualSteps:
             "and loss of its predictions. Raise `tol` or `max_iter`, or use "
             "method='moving_targets'.",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 

@@ -13,6 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from .._cross_fit import InSample, View, align_columns
 from .._validation import check_numbers
+from ..exceptions import warn_caller
 
 # Predictions that differ by less than this share of the range of y are one value and rounding.
 _ONE_VALUE = 1e-9
@@ -44,23 +45,19 @@ class LearnerFit(NamedTuple):
         counted = slice(None) if weight is None else weight > 0
         spread = np.ptp(y[counted])
         if np.ptp(self.predictions[counted]) <= _ONE_VALUE * spread and spread > 0:
-            warnings.warn(
+            warn_caller(
                 f"the fitted {type(self.estimator).__name__} predicts one value for every "
                 "training row: the model has collapsed. A constant satisfies any constraint. "
                 "Raise `threshold`, give the inner estimator features beside the attribute, or "
                 "use select='best'.",
-                UserWarning,
-                stacklevel=3,
             )
         elif self.predictions.dtype.kind == "i":
             lost = np.setdiff1d(y[counted], self.predictions[counted])
             if lost.size:
-                warnings.warn(
+                warn_caller(
                     f"the fitted {type(self.estimator).__name__} predicts class(es) "
                     f"{lost.tolist()} (of the encoded classes) for no training row, though y "
                     "holds them. Raise `threshold`, or use select='best'.",
-                    UserWarning,
-                    stacklevel=3,
                 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import RankDeficientKernelError, warn_caller
 from ..projection import Projection
 from ..projection._several import JointSpan
 
@@ -55,11 +55,9 @@ class Master:
             if error.rank > 0:
                 raise
             self._projection = None
-            warnings.warn(
+            warn_caller(
                 "sensitive_features is constant, so there is nothing to constrain: the inner "
                 "estimator is fitted once, on the original targets.",
-                UserWarning,
-                stacklevel=3,
             )
         self._seconds = perf_counter() - start
 
@@ -195,11 +193,10 @@ class Master:
     def warn_early_stops(self) -> None:
         """Warn once for all projections that a limit stopped."""
         if self._stopped:
-            warnings.warn(
+            warn_caller(
                 f"{len(self._stopped)} projection(s) stopped at a limit before the gap was "
                 f"closed ({', '.join(sorted(set(self._stopped)))}); their targets satisfy the "
                 "constraint but may be further from y than necessary, see history_['gap']. Raise "
                 "`time_limit` (or the limit in `solver_params`) or `gap`.",
                 ConvergenceWarning,
-                stacklevel=3,
             )

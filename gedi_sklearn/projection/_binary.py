@@ -12,7 +12,6 @@ the whole; the core grows until that is good enough.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +21,7 @@ import numpy as np
 
 from .._validation import check_group_codes
 from ..constraints import AllowedSet
-from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
+from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError, warn_caller
 from ._bound import VIOLATION_TOLERANCE, AllowedProduct, Bound
 from ._groups import Groups, costs, mix_ranges, row_effects, row_scale
 from ._highs import solve_continuous
@@ -270,12 +269,10 @@ class BinaryTargets:
         """Warn where only the rule that each class keeps a row stands against a constant."""
         for value in (0, 1):
             if (z == value).sum() == 1 < (self.y == value).sum():
-                warnings.warn(
+                warn_caller(
                     f"the projection leaves a single row in class {value} (of the encoded "
                     "classes): the nearest targets that satisfy the constraint are nearly "
                     "constant. Raise `threshold`, or `target_weight`.",
-                    UserWarning,
-                    stacklevel=4,
                 )
 
     def _break_ties(self, weighted: np.ndarray, total: float) -> tuple[np.ndarray, float]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..exceptions import SolverError, SolverLicenceError
+from ..exceptions import SolverError, SolverLicenceError, warn_caller
 from ._model import LeastDistance, LinearModel, Outcome
 
 __all__ = ["PARAMETERS", "GurobiSession", "licence_is_configured"]
@@ -272,10 +271,8 @@ def _notify_restricted_licence(model: Any) -> None:
     if "restricted" not in _notices_given:
         _notices_given.add("restricted")
         ends = f"{expires[:4]}-{expires[4:6]}-{expires[6:8]}" if len(expires) == 8 else "unknown"
-        warnings.warn(
+        warn_caller(
             "Gurobi runs on the size-limited licence that comes with pip: for non-production use "
             f"only, end date {ends}. For production configure your own licence, or use "
             "solver='highs'.",
-            UserWarning,
-            stacklevel=2,
         )

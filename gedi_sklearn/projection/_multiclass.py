@@ -16,7 +16,6 @@ the core costs at least the smallest doubt there.
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validation import check_group_codes
-from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
+from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError, warn_caller
 from ._binary import as_integers, with_interior
 from ._bound import VIOLATION_TOLERANCE, AllowedProduct
 from ._classwise import ClasswiseBound
@@ -211,12 +210,10 @@ class MultiClassTargets:
         """Warn where only the rule that each class keeps a row stands against losing it."""
         left = np.bincount(z, minlength=self.n_classes)
         for c in np.flatnonzero((left == 1) & (np.bincount(self.y) > 1)):
-            warnings.warn(
+            warn_caller(
                 f"the projection leaves a single row in class {c} (of the encoded classes): the "
                 "nearest targets that satisfy the constraint hardly use it. Raise `threshold`, "
                 "or `target_weight`.",
-                UserWarning,
-                stacklevel=4,
             )
 
     def _group(self, cost: np.ndarray) -> _Groups:

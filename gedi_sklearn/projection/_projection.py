@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -23,7 +22,7 @@ from .._validation import (
     validate_params,
 )
 from ..constraints import Constraint, DidiConstraint
-from ..exceptions import IllConditionedKernelWarning
+from ..exceptions import IllConditionedKernelWarning, warn_caller
 from ..kernels import AttributeEncoder, is_categorical
 from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
@@ -480,7 +479,7 @@ class Projection:
         targets[self._rows] = solution.z
         violation = self._violation(solution.z)
         if violation > 0:
-            warnings.warn(IllConditionedKernelWarning.from_violation(violation), stacklevel=2)
+            warn_caller(IllConditionedKernelWarning.from_violation(violation))
         if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
             self._warn_early_stop(solution.status, solution.gap)
         return ProjectionResult(
@@ -590,12 +589,11 @@ class Projection:
         return labels
 
     def _warn_early_stop(self, status: str, gap: float) -> None:
-        warnings.warn(
+        warn_caller(
             f"the projection stopped with status {status!r} at a gap of {gap:.2g} (asked: "
             f"{self.gap:.2g}). Its targets satisfy the constraint. Raise `time_limit`, or the "
             "limits in `solver_params`, for nearer ones.",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from ..exceptions import SolverLicenceError
+from ..exceptions import SolverLicenceError, warn_caller
 from . import _gurobi, _highs
 from ._model import LeastDistance, LinearModel, Outcome, SolverSession
 
@@ -90,7 +89,7 @@ class AutoSession:
         try:
             return self._current.solve_linear(model, gap=gap, start=start, time_limit=time_limit)
         except SolverLicenceError as error:
-            warnings.warn(f"solver='auto' goes on with HiGHS: {error}", UserWarning, stacklevel=2)
+            warn_caller(f"solver='auto' goes on with HiGHS: {error}")
             self._current.close()
             self._current = self._highs
             return self._highs.solve_linear(model, gap=gap, start=start, time_limit=time_limit)

@@ -1,0 +1,54 @@
+"""A warning points at the user's line: there it is read, and there Python shows it once."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_validate
+
+import gedi_sklearn
+from gedi_sklearn import MovingTargetsRegressor, ProjectedRegressor, project_targets
+from gedi_sklearn.metrics import binned_didi, didi, gedi, hgr, make_gedi_scorer
+
+CONSTANT = np.ones(12)
+SKEWED = np.r_[np.zeros(8), 1, 2, 3, 4]
+Y = np.linspace(0, 1, 12) ** 2
+X = np.c_[CONSTANT, Y]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: gedi(Y, sensitive_features=CONSTANT),
+        lambda: gedi(CONSTANT, Y, sensitive_features=Y, relative=True),
+        lambda: didi(Y, sensitive_features=CONSTANT),
+        lambda: didi(CONSTANT, Y, sensitive_features=Y > 0.5, relative=True, task="regression"),
+        lambda: binned_didi(Y, sensitive_features=SKEWED, bins=5),
+        lambda: hgr(Y, sensitive_features=CONSTANT),
+        lambda: hgr(np.eye(40)[0], sensitive_features=np.arange(40)),
+        lambda: gedi(Y, sensitive_features=Y + 1e3, degree=2),
+        lambda: project_targets(Y, sensitive_features=Y + 1e3, degree=2),
+        lambda: MovingTargetsRegressor(max_iter=1).fit(X, Y, sensitive_features=CONSTANT),
+        lambda: MovingTargetsRegressor(max_iter=1).fit(X[:, :1], Y, sensitive_features=Y),
+        lambda: ProjectedRegressor(cv=2).fit(X, Y, sensitive_features=CONSTANT),
+        lambda: cross_validate(
+            MovingTargetsRegressor(max_iter=1, sensitive_columns=0),
+            *(X, Y),
+            scoring=make_gedi_scorer(sensitive_columns=0, degree=2),
+            cv=2,
+        ),
+    ],
+)
+def test_warnings_point_at_the_callers_line(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert caught
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_every_warning_goes_through_one_function():
+    root = Path(gedi_sklearn.__file__).parent
+    direct = [path for path in root.rglob("*.py") if "warnings.warn(" in path.read_text("utf-8")]
+    assert direct == [root / "exceptions.py"]
