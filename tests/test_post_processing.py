@@ -1,5 +1,7 @@
 """Projected estimators: one fit, and the projection as a function of x."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -282,3 +284,13 @@ def test_a_constant_attribute_leaves_the_plain_learner(data, kind, sensitive_at_
     assert_array_equal(model.predict(X), model.estimator_.predict(X))
     assert model.kernel_ is None
     assert model.threshold_ == np.inf
+
+
+@pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+def test_pickles_survive_a_move_of_the_module(data, kind):
+    X, t, y, _ = data
+    model = kind(sensitive_columns=0, threshold=0.5)
+    model.fit(X, t if kind is ProjectedRegressor else y)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    # What a pickle from before the move names.
+    assert pickle.loads(f"cgedi_sklearn.post_processing\n{kind.__name__}\n.".encode()) is kind

@@ -1,13 +1,4 @@
-r"""Post-processing: any learner, fitted once, and the exact projection as a function of x.
-
-For real targets the nearest predictions that satisfy a constraint are p + F̃β, so a new row is
-corrected by F̃(x)·β. For two classes the projection at its multipliers λ assigns row i to class 1
-where 1 − 2p_i − P_i·λ < 0: a threshold on the score that depends on x. Both are found on
-predictions for rows that the learner has not seen, as new rows will be.
-
-A *blind* correction does not need the attribute of a new row: it is a function of
-m(X) = E[F̃ | X], which a second learner predicts.
-"""
+"""What both projected estimators share: one fit, predictions for unseen rows, one projection."""
 
 from __future__ import annotations
 
@@ -17,37 +8,27 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._cross_fit import CrossFitted, View, align_columns, make_view
-from ._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
-from ._validation import (
+from .._cross_fit import CrossFitted, View, make_view
+from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
+from .._validation import (
     HasMethods,
     StrOptions,
     _fit_context,
-    check_classes,
-    check_column,
-    check_numbers,
     check_sample_weight,
     check_sensitive,
     column_positions,
     drop_columns,
 )
-from .constraints import Constraint
-from .exceptions import RankDeficientKernelError, warn_caller
-from .projection import Projection
-from .projection._projection import PROJECTION_CONSTRAINTS
+from ..constraints import Constraint
+from ..exceptions import RankDeficientKernelError, warn_caller
+from ..projection import Projection
+from ..projection._projection import PROJECTION_CONSTRAINTS
 
-__all__ = ["ProjectedClassifier", "ProjectedRegressor"]
-
-# A threshold on scores meets a constraint up to ties, and a blind one as far as m(X) is right:
-# where it misses, the largest share of the threshold at which it does not is looked for, in so
-# many bisections.
-_BISECTIONS = 7
 # The folds of m(X) where those of the learner are named by a word: it has no out-of-bag rows.
 _BLIND_CV = 5
 
@@ -76,7 +57,7 @@ class Learned(NamedTuple):
     weight: np.ndarray | None
 
 
-class _Projected(MetaEstimator):
+class Projected(MetaEstimator):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
 
     # Set on an object by who corrects it later, with `_correct_at`, once or for many thresholds:
@@ -137,7 +118,7 @@ class _Projected(MetaEstimator):
         sensitive_features: Any = None,
         sample_weight: Any = None,
         **fit_params: Any,
-    ) -> _Projected:
+    ) -> Projected:
         """Fit the inner estimator once, and the correction of its predictions.
 
         Parameters
@@ -331,220 +312,3 @@ class _Projected(MetaEstimator):
         y_pred : ndarray of shape (n,)
         """
         return self._decide(self._corrected(X, sensitive_features))
-
-
-class ProjectedRegressor(RegressorMixin, _Projected):
-    r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
-
-    One fit of the learner; β is that of the exact projection of its cross-fitted predictions.
-
-    Parameters
-    ----------
-    estimator : regressor, default=None
-        The learner; never changed. None is `LinearRegression()`. A fitted one stays as it is
-        inside :class:`sklearn.frozen.FrozenEstimator`.
-    constraint : {"coarse", "fine"} or constraint object, default="coarse"
-        What is bounded, as in :class:`MovingTargetsRegressor`.
-    kernel, degree, threshold, relative, slack
-        As in :class:`MovingTargetsRegressor`.
-    cv : {"train", "oob"}, int or splitter, default=5
-        Which predictions the correction is found on: those of clones on the other folds, out of
-        bag, or of the fit itself.
-    sensitive_columns : int, str or list of these, default=None
-        Column(s) of X that hold the attribute, in `fit` and `predict`.
-    drop_sensitive : bool, default=False
-        Whether the learner sees X without these columns.
-    sensitive_at_predict : bool, default=True
-        Whether the attribute of a new row is known. False corrects by m(X)·β, with
-        m(X) = E[F̃ | X] from `attribute_estimator`.
-    attribute_estimator : regressor, default=None
-        Learns m(X), several outputs at once, from X without `sensitive_columns`. None is histogram
-        gradient boosting, one model an output.
-    n_jobs : int, default=None
-        Processes for the folds.
-
-    Attributes
-    ----------
-    estimator_, attribute_estimator_ : estimator
-        The fitted learners; the second with `sensitive_at_predict=False` only.
-    kernel_ : FittedKernel or None
-        The kernel with the training rows' moments; None for a constant attribute.
-    constraint_, threshold_, reference_
-        The constraint with its absolute threshold, that threshold, and what it is a share of.
-    correction_ : ndarray of shape (k,)
-        β.
-    targets_ : ndarray of shape (n,)
-        The corrected predictions for the training rows; they satisfy the constraint.
-    n_features_in_, feature_names_in_
-        Of X, dropped columns included.
-
-    See Also
-    --------
-    MovingTargetsRegressor : Fits the learner on projected targets instead.
-    ProjectedClassifier : The same for two classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gedi_sklearn import ProjectedRegressor
-    >>> from gedi_sklearn.metrics import gedi
-    >>> rng = np.random.default_rng(0)
-    >>> age, skill = rng.uniform(20, 60, 300), rng.normal(size=300)
-    >>> X, pay = np.c_[age, skill], age + 10 * skill + rng.normal(size=300)
-    >>> model = ProjectedRegressor(sensitive_columns=0, threshold=0.2).fit(X, pay)
-    >>> round(gedi(pay, model.predict(X), sensitive_features=age, relative=True), 2)
-    0.2
-    """
-
-    _loss = "squared_error"
-
-    def _default_estimator(self) -> Any:
-        return LinearRegression()
-
-    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
-        return check_numbers(check_column(y, "y"), "y", n_columns=1)
-
-    def _labels(self, y: np.ndarray) -> np.ndarray:
-        return y
-
-    def _scores(self, estimator: Any, X: Any) -> np.ndarray:
-        name = f"the predictions of {type(estimator).__name__}"
-        return check_numbers(estimator.predict(X), name, n_columns=1)
-
-    def _decide(self, scores: np.ndarray) -> np.ndarray:
-        return scores
-
-    def _find_correction(
-        self, projection: Projection, p: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
-        if not self.sensitive_at_predict:
-            return projection.blind_correction(p, columns)
-        # Weight 0: nearest to the predictions, wherever the targets are.
-        return projection.solve(p, 0.0).correction
-
-
-class ProjectedClassifier(ClassifierMixin, _Projected):
-    r"""Classification with a threshold on the score that depends on the attribute.
-
-    One fit of the learner; a row is of class 1 where :math:`p(x) + \tilde F(x) \cdot \beta > 1/2`,
-    β from the multipliers of the projection of cross-fitted probabilities on the constraint.
-
-    Parameters
-    ----------
-    estimator : classifier, default=None
-        The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. A fitted
-        one stays as it is inside :class:`sklearn.frozen.FrozenEstimator`.
-    constraint, kernel, degree, threshold, relative, slack
-        As in :class:`MovingTargetsClassifier`.
-    cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
-        As in :class:`ProjectedRegressor`.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (2,)
-        The labels.
-    targets_ : ndarray of shape (n,)
-        The corrected labels of the training rows, by models that have not seen them.
-    estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
-n_features_in_, feature_names_in_
-        As in :class:`ProjectedRegressor`.
-
-    See Also
-    --------
-    MovingTargetsClassifier : Fits the learner on projected targets instead.
-    ProjectedRegressor : The same for real targets.
-
-    Notes
-    -----
-    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows of equal score and
-    attribute are decided alike, so that many ties can leave a part of the threshold unused.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gedi_sklearn import ProjectedClassifier
-    >>> from gedi_sklearn.metrics import gedi
-    >>> rng = np.random.default_rng(0)
-    >>> age, skill = rng.uniform(20, 60, 400), rng.normal(size=400)
-    >>> X, hired = np.c_[age, skill], (age + 15 * skill + 5 * rng.normal(size=400) > 40).astype(int)
-    >>> model = ProjectedClassifier(sensitive_columns=0, threshold=0.2).fit(X, hired)
-    >>> gedi(hired, model.targets_, sensitive_features=age, relative=True) <= 0.2
-    True
-    """
-
-    _loss = "hamming"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def _default_estimator(self) -> Any:
-        return LogisticRegression()
-
-    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self.classes_, codes = check_classes(y, sample_weight)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass."
-            )
-        return codes
-
-    def _labels(self, y: np.ndarray) -> np.ndarray:
-        return self.classes_[y]
-
-    def _scores(self, estimator: Any, X: Any) -> np.ndarray:
-        if not hasattr(estimator, "predict_proba"):
-            raise ValueError(
-                f"ProjectedClassifier needs probabilities, but {type(estimator).__name__} has no "
-                "predict_proba. Wrap it in sklearn.calibration.CalibratedClassifierCV."
-            )
-        proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        return align_columns(proba, estimator.classes_, self.classes_)[:, 1]
-
-    def _decide(self, scores: np.ndarray) -> np.ndarray:
-        return self.classes_[(scores > 0.5).astype(int)]
-
-    def _find_correction(
-        self, projection: Projection, p: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
-        expected = None if self.sensitive_at_predict else columns
-
-        def attempt(share: float) -> tuple[float, np.ndarray]:
-            beta = projection.score_shift(p, expected, share)
-            return projection.violation((p + columns @ beta > 0.5).astype(int)), beta
-
-        best = attempt(1.0)
-        low, high = 0.0, 1.0
-        for _ in range(_BISECTIONS if best[0] > 0.0 else 0):
-            share = (low + high) / 2
-            violation, beta = attempt(share)
-            low, high = (share, high) if violation == 0.0 else (low, share)
-            if violation <= best[0]:
-                best = (violation, beta)
-        if best[0] > 0.0:
-            warn_caller(
-                f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
-                "fit: scores tie, or (sensitive_at_predict=False) the other columns of X say too "
-                "little of the attribute. Use a learner with finer scores, or another "
-                "`attribute_estimator`.",
-            )
-        return best[1]
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the corrected scores as probabilities; `predict` is the larger one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With the columns of the X in `fit`.
-        sensitive_features : array-like of shape (n,) or (n, m), default=None
-            As in `predict`.
-
-        Returns
-        -------
-        proba : ndarray of shape (n, 2)
-            Columns in the order of `classes_`.
-        """
-        p = np.clip(self._corrected(X, sensitive_features), 0.0, 1.0)
-        return np.column_stack([1 - p, p])

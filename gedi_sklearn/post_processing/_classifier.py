@@ -1,0 +1,147 @@
+"""Two classes: a threshold on the score that depends on the attribute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+from .._cross_fit import align_columns
+from .._validation import check_classes
+from ..exceptions import warn_caller
+from ..projection import Projection
+from ._base import Projected
+
+# A threshold on scores meets a constraint up to ties, and a blind one as far as m(X) is right:
+# where it misses, the largest share of the threshold at which it does not is looked for, in so
+# many bisections.
+_BISECTIONS = 7
+
+
+class ProjectedClassifier(ClassifierMixin, Projected):
+    r"""Classification with a threshold on the score that depends on the attribute.
+
+    One fit of the learner; a row is of class 1 where :math:`p(x) + \tilde F(x) \cdot \beta > 1/2`,
+    β from the multipliers of the projection of cross-fitted probabilities on the constraint.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. A fitted
+        one stays as it is inside :class:`sklearn.frozen.FrozenEstimator`.
+    constraint, kernel, degree, threshold, relative, slack
+        As in :class:`MovingTargetsClassifier`.
+    cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
+        As in :class:`ProjectedRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels.
+    targets_ : ndarray of shape (n,)
+        The corrected labels of the training rows, by models that have not seen them.
+    estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
+n_features_in_, feature_names_in_
+        As in :class:`ProjectedRegressor`.
+
+    See Also
+    --------
+    MovingTargetsClassifier : Fits the learner on projected targets instead.
+    ProjectedRegressor : The same for real targets.
+
+    Notes
+    -----
+    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows of equal score and
+    attribute are decided alike, so that many ties can leave a part of the threshold unused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedClassifier
+    >>> from gedi_sklearn.metrics import gedi
+    >>> rng = np.random.default_rng(0)
+    >>> age, skill = rng.uniform(20, 60, 400), rng.normal(size=400)
+    >>> X, hired = np.c_[age, skill], (age + 15 * skill + 5 * rng.normal(size=400) > 40).astype(int)
+    >>> model = ProjectedClassifier(sensitive_columns=0, threshold=0.2).fit(X, hired)
+    >>> gedi(hired, model.targets_, sensitive_features=age, relative=True) <= 0.2
+    True
+    """
+
+    _loss = "hamming"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _default_estimator(self) -> Any:
+        return LogisticRegression()
+
+    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
+        self.classes_, codes = check_classes(y, sample_weight)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass."
+            )
+        return codes
+
+    def _labels(self, y: np.ndarray) -> np.ndarray:
+        return self.classes_[y]
+
+    def _scores(self, estimator: Any, X: Any) -> np.ndarray:
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"ProjectedClassifier needs probabilities, but {type(estimator).__name__} has no "
+                "predict_proba. Wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+        proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        return align_columns(proba, estimator.classes_, self.classes_)[:, 1]
+
+    def _decide(self, scores: np.ndarray) -> np.ndarray:
+        return self.classes_[(scores > 0.5).astype(int)]
+
+    def _find_correction(
+        self, projection: Projection, p: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        expected = None if self.sensitive_at_predict else columns
+
+        def attempt(share: float) -> tuple[float, np.ndarray]:
+            beta = projection.score_shift(p, expected, share)
+            return projection.violation((p + columns @ beta > 0.5).astype(int)), beta
+
+        best = attempt(1.0)
+        low, high = 0.0, 1.0
+        for _ in range(_BISECTIONS if best[0] > 0.0 else 0):
+            share = (low + high) / 2
+            violation, beta = attempt(share)
+            low, high = (share, high) if violation == 0.0 else (low, share)
+            if violation <= best[0]:
+                best = (violation, beta)
+        if best[0] > 0.0:
+            warn_caller(
+                f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
+                "fit: scores tie, or (sensitive_at_predict=False) the other columns of X say too "
+                "little of the attribute. Use a learner with finer scores, or another "
+                "`attribute_estimator`.",
+            )
+        return best[1]
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the corrected scores as probabilities; `predict` is the larger one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            As in `predict`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, 2)
+            Columns in the order of `classes_`.
+        """
+        p = np.clip(self._corrected(X, sensitive_features), 0.0, 1.0)
+        return np.column_stack([1 - p, p])
