@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import (
+    MetadataRequest,
     MetadataRouter,
     MethodMapping,
     get_routing_for_object,
@@ -143,6 +144,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         """Tell whether `cv` is an object with metadata of its own; text has a `split`, too."""
         return hasattr(self.cv, "split") and not isinstance(self.cv, str)
 
+    def _own_request(self) -> MetadataRequest:
+        """Return what this object's own methods ask for, a copy."""
+        return super().get_metadata_routing()
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which metadata goes where: `fit` asks for its own, the rest is the inner one's.
 
@@ -153,7 +158,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
             what the inner estimator's `fit` requests is passed on to it, and what the `split` of
             a splitter in `cv` requests (groups) to that.
         """
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self._own_request())
         for name, child in self._fitted_children().items():
             mapping = MethodMapping().add(caller="fit", callee="fit")
             router.add(**{name: child}, method_mapping=mapping)

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     "exceptions",
     "_validation",
+    "_answers",
     "datasets",
     "kernels",
     "metrics",

@@ -7,7 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from gedi_sklearn import (
     FineConstraint,
@@ -246,6 +249,30 @@ def test_an_estimator_that_asks_for_the_attribute_is_given_it(data, cls, door):
     labels = np.where(y > y.median(), "yes", "no")
     classifier = ProjectedClassifier().fit(X, labels, sensitive_features=X["age"])
     cls.from_estimator(classifier, X, labels, response_method="predict_proba", **given)
+
+
+@pytest.mark.parametrize("cls", OF_PREDICTIONS)
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_pipeline_hands_the_attribute_on_to_its_last_step(data, cls, routing):
+    X, y = data
+    with config_context(enable_metadata_routing=routing):
+        pipe = make_pipeline(
+            StandardScaler(), Pipeline([("sc", StandardScaler()), ("fair", ProjectedClassifier())])
+        )
+        name = "sensitive_features" if routing else "pipeline__fair__sensitive_features"
+        pipe.fit(X, y > y.median(), **{name: X["age"]})
+        proba = pipe.predict_proba(X, sensitive_features=X["age"])[:, 1]
+        expected = cls.from_predictions(y > y.median(), proba, sensitive_features=X["age"])
+        for given in ({"sensitive_features": X["age"]}, {"sensitive_columns": "age"}):
+            display = cls.from_estimator(
+                pipe, X, y > y.median(), response_method="predict_proba", **given
+            )
+            for drawn in ("coefficients", "curve"):
+                if hasattr(expected, drawn):
+                    assert_allclose(getattr(display, drawn), getattr(expected, drawn))
+        # One that finds its attribute in X is not given it.
+        pipe = make_pipeline(StandardScaler(), ProjectedRegressor(sensitive_columns=0)).fit(X, y)
+        cls.from_estimator(pipe, X, y, sensitive_columns="age")
 
 
 def test_probabilities_of_three_classes_are_refused(data):

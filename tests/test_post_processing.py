@@ -239,8 +239,10 @@ def test_both_doors_give_the_same(data):
     by_value = ProjectedRegressor().fit(frame, t, sensitive_features=frame["a"])
     expected = by_column.predict(frame)
     assert_allclose(by_value.predict(frame, sensitive_features=frame["a"]), expected)
-    with pytest.raises(ValueError, match="exactly one of sensitive_features"):
+    with pytest.raises(ValueError, match="need the attribute of these rows"):
         by_value.predict(frame)
+    with pytest.raises(ValueError, match="exactly one of sensitive_features"):
+        by_column.predict(frame, sensitive_features=frame["a"])
 
 
 def test_in_a_search_and_with_routing(data):

@@ -269,7 +269,7 @@ def test_with_metadata_routing(data):
     expected = tradeoff_curve(ProjectedRegressor(), X, t, **options)
     with config_context(enable_metadata_routing=True):
         learner = LinearRegression().set_fit_request(sample_weight=True)
-        fair = ProjectedRegressor(learner).set_predict_request(sensitive_features=True)
+        fair = ProjectedRegressor(learner)
         assert_same_curve(tradeoff_curve(fair, X, t, **options), expected)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         pipeline = make_pipeline(scaler, fair)

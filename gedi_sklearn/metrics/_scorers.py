@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.metadata_routing import get_routing_for_object
 
+from .._answers import Answers, requests_attribute
 from .._validation import (
     HasMethods,
     Interval,
@@ -90,7 +92,8 @@ class _DisparityScorer(_BaseScorer):
         method = _check_response_method(estimator, self._response_method).__name__
         options = dict(self._kwargs)
         pos_label = options["pos_label"] if is_classifier(estimator) else None
-        y_pred = method_caller(estimator, method, X, pos_label=pos_label)
+        answers = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
+        y_pred = method_caller(answers, method, X, pos_label=pos_label)
         if options.get("task") == "auto":
             options["task"] = _task_of(estimator, method)
         if is_classifier(estimator) and method != "predict":
@@ -99,6 +102,20 @@ class _DisparityScorer(_BaseScorer):
             y_true = (check_labels(y_true, "y_true") == positive).astype(np.float64)
             options["pos_label"] = None
         return self._sign * self._score_func(y_true, y_pred, **options, **kwargs)
+
+    def _with_attribute(self, estimator: Any, method: str, X: Any, values: Any) -> Any:
+        """Return what answers for an estimator whose predictions ask for the attribute.
+
+        Scikit-learn routes metadata to scorers and not through them. What is handed on is what
+        was routed under the attribute's own name, as it was to `fit`: under another name, or from
+        a column, another attribute may be measured than the estimator knows.
+        """
+        if values is None or self._sensitive_columns is not None:
+            return estimator
+        request = get_routing_for_object(self).score.requests.get("sensitive_features")
+        if isinstance(request, str) or not requests_attribute(estimator, method):
+            return estimator
+        return Answers(estimator, X, {"sensitive_features": values})
 
 
 def _score(

@@ -15,6 +15,7 @@ from typing import Any
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
+from .._answers import asks_for_attribute
 from .._meta_estimator import ColumnsMixin
 from ..constraints import Constraint
 
@@ -67,9 +68,8 @@ class ConstrainedPart:
     @property
     def fit_takes_attribute(self) -> bool:
         """Whether `fit` has to be given the attribute: it knows no column that holds it."""
-        return (
-            self._is_without_column and "sensitive_features" in signature(self.part.fit).parameters
-        )
+        named = getattr(self.part, "sensitive_columns", None) is not None
+        return not named and "sensitive_features" in signature(self.part.fit).parameters
 
     @property
     def predict_takes_attribute(self) -> bool:
@@ -80,10 +80,7 @@ class ConstrainedPart:
         ValueError
             If a wrapper's `predict` would not hand it on.
         """
-        takes = "sensitive_features" in signature(self.part.predict).parameters
-        if not (self._is_without_column and takes):
-            return False
-        if not getattr(self.part, "sensitive_at_predict", True):
+        if not asks_for_attribute(self.part):
             return False
         for wrapper in self.wrappers:
             if not isinstance(wrapper, Pipeline):
@@ -93,10 +90,6 @@ class ConstrainedPart:
                     "or set sensitive_at_predict=False."
                 )
         return True
-
-    @property
-    def _is_without_column(self) -> bool:
-        return getattr(self.part, "sensitive_columns", None) is None
 
     def keyword(self, name: str) -> str:
         """Return what a keyword of the part's `fit` is called in the `fit` of the whole."""

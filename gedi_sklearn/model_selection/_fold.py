@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._answers import Answers, Given
 from .._validation import _check_method_params, _safe_indexing
-from ._answers import Answers, Given
 from ._constrained_part import ConstrainedPart
 from ._measure import Measure
 

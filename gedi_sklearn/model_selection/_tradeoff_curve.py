@@ -30,10 +30,10 @@ from .._validation import (
 )
 from ..constraints import check_numbers_or_inf
 from ..exceptions import warn_caller
-from ._answers import PooledAnswers
 from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
 from ._measure import make_measure
+from ._pooled_answers import PooledAnswers
 
 __all__ = ["TradeoffCurve", "tradeoff_curve"]
 

@@ -289,7 +289,8 @@ class DependenceDisplay:
         Parameters
         ----------
         estimator : estimator
-            A fitted regressor or classifier.
+            A fitted regressor or classifier. One whose predictions ask for the attribute, alone
+            or at the end of a pipeline, is given it.
         X : array-like of shape (n, p)
             Features.
         y : array-like of shape (n,)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._meta_estimator import ColumnsMixin
+from .._answers import Answers, takes_attribute
 from .._validation import (
     StrOptions,
     _get_response_values,
@@ -20,8 +20,6 @@ from .._validation import (
 from ..kernels import KernelDesign
 from ..metrics._gedi import KERNEL_CONSTRAINTS, checked_kernel, fit_design
 from ..metrics._inputs import TARGET_CONSTRAINTS, Sample, check_sample
-from ..model_selection._answers import Answers
-from ..model_selection._constrained_part import ConstrainedPart
 
 __all__ = [
     "ESTIMATOR_CONSTRAINTS",
@@ -75,15 +73,14 @@ def estimator_sample(
     """Return the keywords of `from_predictions` that an estimator and its data stand for.
 
     As in a scorer, probabilities and decision values belong to `pos_label`, by default to
-    ``classes_[1]``, and the targets are then the indicator of that class. An estimator of this
-    library whose `predict` asks for the attribute is given it.
+    ``classes_[1]``, and the targets are then the indicator of that class. An estimator whose
+    `predict` asks for the attribute, alone or at the end of a pipeline, is given it.
     """
     check_sensitive(sensitive_features, X=X, sensitive_columns=sensitive_columns, kind="mixed")
     if sensitive_columns is not None:
         sensitive_features = select_columns(X, sensitive_columns)
     answers = estimator
-    of_library = isinstance(estimator, ColumnsMixin)
-    if of_library and ConstrainedPart("", "", estimator, ()).predict_takes_attribute:
+    if takes_attribute(estimator, response_method):
         answers = Answers(estimator, X, {"sensitive_features": sensitive_features})
     y_pred, positive = _get_response_values(
         answers, X, response_method=response_method, pos_label=pos_label

@@ -11,8 +11,10 @@ from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .._answers import asks_for_attribute
 from .._cross_fit import CrossFitted, View, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from .._validation import (
@@ -59,6 +61,11 @@ class Learned(NamedTuple):
 
 class Projected(MetaEstimator):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
+
+    # Asked for by default, as in `fit`, so that a pipeline's predict(X, sensitive_features=s) and a
+    # search need no set_predict_request; `get_metadata_routing` says which objects do not ask.
+    __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
+    __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
     # Set on an object by who corrects it later, with `_correct_at`, once or for many thresholds:
     # `fit` then keeps what it has learned. Elsewhere nothing with a row of the data stays.
@@ -228,6 +235,24 @@ class Projected(MetaEstimator):
             n_jobs=self.n_jobs,
         )
 
+    def _own_request(self) -> MetadataRequest:
+        """Return what this object's methods ask for.
+
+        Predictions ask for the attribute where they need it, under the name that it has in `fit`
+        unless they were given a name of their own: one estimator knows one attribute.
+        """
+        request = super()._own_request()
+        name = request.fit.requests.get("sensitive_features")
+        for method in ("predict", "predict_proba", "score"):
+            asked = getattr(request, method)
+            if asked.requests.get("sensitive_features") is None:
+                continue
+            if not asks_for_attribute(self):
+                asked.add_request(param="sensitive_features", alias=False)
+            elif asked.requests["sensitive_features"] is True and isinstance(name, str):
+                asked.add_request(param="sensitive_features", alias=name)
+        return request
+
     def _fitted_children(self) -> dict[str, Any]:
         children = super()._fitted_children()
         if not self.sensitive_at_predict:
@@ -282,6 +307,13 @@ class Projected(MetaEstimator):
                 return 0.0
             expected = self.attribute_estimator_.predict(self._blind_X(X))
             return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.correction_
+        if sensitive_features is None and self.sensitive_columns is None:
+            raise ValueError(
+                f"the predictions of {type(self).__name__} need the attribute of these rows, "
+                "sensitive_features=, which is None. Searches and scorers of scikit-learn do not "
+                "hand it on to them: there, name its column of X in the estimator, "
+                "sensitive_columns=, or set sensitive_at_predict=False."
+            )
         values = check_sensitive(
             sensitive_features, X=X, sensitive_columns=self.sensitive_columns, kind="mixed"
         )
@@ -312,3 +344,10 @@ class Projected(MetaEstimator):
         y_pred : ndarray of shape (n,)
         """
         return self._decide(self._corrected(X, sensitive_features))
+
+    def _predict_for_score(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        # Who routes the attribute to `fit` has it for scored rows, too; a blind estimator needs it
+        # in `fit` alone. Scikit-learn 1.6 reads the class's request, not the object's.
+        return self.predict(
+            X, sensitive_features=sensitive_features if self.sensitive_at_predict else None
+        )

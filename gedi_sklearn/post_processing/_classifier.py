@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
 
 from .._cross_fit import align_columns
 from .._validation import check_classes
@@ -68,6 +69,9 @@ n_features_in_, feature_names_in_
     >>> gedi(hired, model.targets_, sensitive_features=age, relative=True) <= 0.2
     True
     """
+
+    # As `predict` does.
+    __metadata_request__predict_proba = {"sensitive_features": True}  # noqa: RUF012
 
     _loss = "hamming"
 
@@ -145,3 +149,26 @@ n_features_in_, feature_names_in_
         """
         p = np.clip(self._corrected(X, sensitive_features), 0.0, 1.0)
         return np.column_stack([1 - p, p])
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return the accuracy of `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+        y : array-like of shape (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            As in `predict`; not used with `sensitive_at_predict=False`.
+
+        Returns
+        -------
+        score : float
+        """
+        y_pred = self._predict_for_score(X, sensitive_features)
+        return float(accuracy_score(y, y_pred, sample_weight=sample_weight))

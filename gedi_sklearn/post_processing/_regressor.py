@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
 
 from .._validation import check_column, check_numbers
 from ..projection import Projection
@@ -101,3 +102,26 @@ class ProjectedRegressor(RegressorMixin, Projected):
             return projection.blind_correction(p, columns)
         # Weight 0: nearest to the predictions, wherever the targets are.
         return projection.solve(p, 0.0).correction
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return R² of `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+        y : array-like of shape (n,)
+            True targets.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            As in `predict`; not used with `sensitive_at_predict=False`.
+
+        Returns
+        -------
+        score : float
+        """
+        y_pred = self._predict_for_score(X, sensitive_features)
+        return float(r2_score(y, y_pred, sample_weight=sample_weight))
