@@ -139,6 +139,7 @@ def fairness_report(
     >>> all(v > q for v, q in zip(table["value"], table["null_q95"]))
     True
     """
+    degrees, bins = _check_integers(degrees, "degrees", 1), _check_integers(bins, "bins", 2)
     sample = check_sample(
         y_true,
         y_pred,
@@ -163,26 +164,35 @@ def fairness_report(
     return pd.DataFrame(table)
 
 
+def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
+    """Return a list of integers: what is none is an error, and never rounded."""
+    listed = np.asarray(values).ravel().tolist()
+    for value in listed:
+        if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+            raise ValueError(f"{name} must hold integers of at least {smallest}, got {value!r}.")
+    return listed
+
+
 def _linear_indicators(
-    sample: Sample, degrees: Any, standardize: bool, bins: Any, task: str
+    sample: Sample, degrees: list[int], standardize: bool, bins: list[int], task: str
 ) -> Iterator[tuple[str, Any, LinearIndicator]]:
     """Yield name, parameter and indicator of every row but HGR's."""
     n_columns = 0
     for degree in degrees:
-        kernel = PolynomialKernel(int(degree), standardize=standardize)
+        kernel = PolynomialKernel(degree, standardize=standardize)
         try:
             design = fit_kernel(kernel, sample.values, weight=sample.weight)
         except RankDeficientKernelError as error:
             if error.rank == 0:
                 raise
-            # Too few distinct values: this and all higher degrees say nothing new.
-            break
+            # Too few distinct values: this degree says nothing new.
+            continue
         if design.fitted.n_columns == n_columns:
             # Levels have no powers.
-            break
+            continue
         n_columns = design.fitted.n_columns
         for name, norm in (("gedi", "l1"), ("gedi_sd", "sd")):
-            yield name, int(degree), LinearIndicator.of_kernel(design, norm)
+            yield name, degree, LinearIndicator.of_kernel(design, norm)
     if task == "auto":
         task = "classification" if target_kind(sample.y_true) == "binary" else "regression"
     factor = 2.0 if task == "classification" else 1.0
@@ -191,7 +201,7 @@ def _linear_indicators(
         yield "didi", len(groups), LinearIndicator.of_groups(codes, sample.weight, factor)
         return
     for asked in bins:
-        codes = bin_codes(sample.values[:, 0], int(asked), sample.weight)
+        codes = bin_codes(sample.values[:, 0], asked, sample.weight)
         indicator = LinearIndicator.of_groups(codes, sample.weight, factor)
         yield "binned_didi", len(np.unique(codes)), indicator
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import SplineTransformer
 
@@ -207,3 +208,42 @@ def test_undefined_cases_raise():
         gedi_null([1, 1, 1, 1], y, sensitive_features=[1, 2, 3, 4], relative=True)
     with pytest.raises(ValueError, match="method"):
         gedi_interval(y, sensitive_features=[1, 2, 3, 4], method="normal")
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_interval_on_few_rows_scales_with_the_targets(norm, degree):
+    for seed in range(10):
+        x, y = sample(seed, n=degree + 3)
+        options = {"sensitive_features": x, "kernel": PolynomialKernel(degree), "norm": norm}
+        expected = gedi_interval(x + y, **options)
+        for unit in (1e-12, 1e12):
+            scaled = gedi_interval(unit * (x + y), **options)
+            np.testing.assert_allclose(np.divide(scaled, unit), expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+@pytest.mark.parametrize("method", ["ellipsoid", "simulation"])
+def test_without_degrees_of_freedom_the_interval_is_undefined(norm, method):
+    with pytest.warns(UndefinedMetricWarning, match="3 rows leave no degree of freedom"):
+        interval = gedi_interval(
+            [1.0, 2.0, 0.5], sensitive_features=[0, 1, 3], degree=2, norm=norm, method=method
+        )
+    assert np.isnan(interval).all()
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+def test_targets_in_the_span_have_an_interval_of_width_0(norm):
+    x = np.linspace(-1, 1, 30)
+    options = {"sensitive_features": x, "norm": norm}
+    np.testing.assert_allclose(gedi_interval(2 * x, **options), gedi(2 * x, **options), rtol=1e-9)
+
+
+def test_resamples_without_a_rare_group_are_counted_out():
+    x, y = np.zeros((2, 60))
+    x[:2], y[:3] = 1.0, 1.0
+    with pytest.warns(UserWarning, match=r"method='bootstrap': \d+ of 999 resamples"):
+        low, high = gedi_interval(y, sensitive_features=x, method="bootstrap")
+    assert 0.9 < low < high <= 1.0 + 1e-9
+    with pytest.raises(ValueError, match="1 of 1 resamples do not determine"):
+        gedi_interval(y[:4], sensitive_features=[0, 0, 0, 1], method="bootstrap", n_resamples=1)

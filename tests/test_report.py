@@ -115,3 +115,25 @@ def test_a_constant_attribute_is_an_error(data):
     _, y, _ = data
     with pytest.raises(RankDeficientKernelError):
         fairness_report(y, sensitive_features=np.ones(300))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"degrees": [0]}, "degrees must hold integers of at least 1, got 0"),
+        ({"degrees": [1, 1.5]}, "degrees must hold integers of at least 1, got 1.0"),
+        ({"degrees": ["2"]}, "degrees must hold integers of at least 1, got '2'"),
+        ({"bins": [2.5]}, "bins must hold integers of at least 2, got 2.5"),
+        ({"bins": [1]}, "bins must hold integers of at least 2, got 1"),
+    ],
+)
+def test_degrees_and_bins_are_never_rounded_or_left_out(data, options, message):
+    x, y, p = data
+    with pytest.raises(ValueError, match=message):
+        fairness_report(y, p, sensitive_features=x, **options)
+
+
+def test_degrees_come_in_any_order(data):
+    x, y, _ = data
+    table = fairness_report(y, sensitive_features=np.round(x / 20), degrees=[5, 2, 1], bins=[2])
+    assert list(table["parameter"][table["indicator"] == "gedi"]) == [2, 1]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._validation import Interval, StrOptions, check_random_state, validate_params
+from ..exceptions import warn_caller
 from ._gedi import KERNEL_CONSTRAINTS, checked_covariates, checked_kernel, fit_design
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample
 from ._linear import LinearIndicator
@@ -26,6 +27,8 @@ __all__ = [
 
 # Numbers that a batch of permuted or resampled targets may hold.
 _BATCH = 4_000_000
+# Smallest eigenvalue of the moments of a resample, which are near the unit matrix, that is not 0.
+_SINGULAR = 1e-9
 
 _INFERENCE_CONSTRAINTS: dict = {
     **TARGET_CONSTRAINTS,
@@ -311,7 +314,9 @@ sample_weight
     Returns
     -------
     ConfidenceInterval
-        A named tuple of ``low`` and ``high``.
+        A named tuple of ``low`` and ``high``. NaN, with
+        :class:`sklearn.exceptions.UndefinedMetricWarning`, where the rows are no more than the
+        coefficients and the constant.
 
     See Also
     --------
@@ -354,7 +359,7 @@ sample_weight
     if method == "simulation":
         resampled = indicator.simulate(z, n_resamples, rng)
     else:
-        resampled = np.concatenate(list(_bootstrap(indicator, z, n_resamples, rng)))
+        resampled = _defined(np.concatenate(list(_bootstrap(indicator, z, n_resamples, rng))))
     tail = (1 - confidence_level) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail]) / unit
     return ConfidenceInterval(float(low), float(high))
@@ -366,7 +371,8 @@ def _bootstrap(
     """Yield the indicator of rows drawn with replacement, batch by batch.
 
     A resample is a vector of counts; its coordinates solve the counted normal equations of the
-    orthonormal columns, which are well conditioned.
+    orthonormal columns, which are well conditioned unless the resample lacks what tells the
+    columns apart, e.g. a level: then it is NaN.
     """
     design = indicator.design
     Q, z = design.orthonormal, design.residual(z)
@@ -381,8 +387,26 @@ def _bootstrap(
         rows = rng.randint(n, size=(size, n)) + n * np.arange(size)[:, None]
         counts = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
         moments = (counts @ products / n).reshape(size, k + 1, k + 2)
-        solution = np.linalg.solve(moments[:, :, :-1], moments[:, :, -1:])[:, 1:, 0]
+        solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
+        solution = np.full((size, k), np.nan)
+        known = moments[solved]
+        solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
         yield indicator.value(solution)
+
+
+def _defined(resampled: np.ndarray) -> np.ndarray:
+    """Return the values of the resamples that have one, with a warning where some have none."""
+    defined = resampled[~np.isnan(resampled)]
+    lost = len(resampled) - len(defined)
+    reason = (
+        f"method='bootstrap': {lost} of {len(resampled)} resamples do not determine the "
+        "coefficients, e.g. since a rare value of sensitive_features is not among their rows"
+    )
+    if not len(defined):
+        raise ValueError(f"{reason}. Use method='ellipsoid', a lower degree, or more rows.")
+    if lost:
+        warn_caller(f"{reason}; the interval is that of the others. method='ellipsoid' has none.")
+    return defined
 
 
 def _prepare(

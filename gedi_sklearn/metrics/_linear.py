@@ -15,13 +15,17 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import gammaln
 from scipy.stats import f as f_distribution
+from sklearn.exceptions import UndefinedMetricWarning
 
+from ..exceptions import warn_caller
 from ..kernels import KernelDesign, fit_kernel
 
 __all__ = ["LinearIndicator"]
 
 # Up to this many terms the 2^g sign patterns of an L1 norm are enumerated.
 _MAX_PATTERNS = 12
+# Standard errors below this share of the targets' deviation are rounding.
+_ROUNDING = 1e-12
 
 
 class LinearIndicator:
@@ -111,9 +115,27 @@ class LinearIndicator:
         return np.quantile(self.value(draws), levels)
 
     def simulate(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return values for normal coordinates around the estimated ones."""
+        """Return values for normal coordinates around the estimated ones; NaN as below."""
+        if not self._has_errors():
+            return np.full(n_draws, np.nan)
         center = self.design.coordinates(z)
         return self.value(center + _normal_draws(self.robust_covariance(z, center), n_draws, rng))
+
+    @property
+    def n_free(self) -> int:
+        """Degrees of freedom that the coefficients, covariates and constant leave."""
+        return self.design.n_rows - self.design.n_covariates - self.design.fitted.n_columns - 1
+
+    def _has_errors(self) -> bool:
+        """Tell whether standard errors are defined: else all residuals are 0, whatever the rows."""
+        if self.n_free > 0:
+            return True
+        warn_caller(
+            f"{self.design.n_rows} rows leave no degree of freedom beside "
+            f"{self.design.fitted.n_columns} coefficient(s): the confidence interval is NaN.",
+            UndefinedMetricWarning,
+        )
+        return False
 
     def robust_covariance(self, z: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
         """Return the HC3 covariance of c, valid under unequal variances of the residuals."""
@@ -129,15 +151,26 @@ class LinearIndicator:
 
         The ellipsoid holds the true c with the given confidence, so the range holds the true
         value with at least that: 0 is its lower end exactly where independence is not rejected.
+        NaN where no degree of freedom is left.
         """
+        if not self._has_errors():
+            return float("nan"), float("nan")
+        # In deviations of the targets, in which the solvers' tolerances mean the same everywhere.
+        residual = self.design.residual(z)
+        unit = self.design.deviation(residual)
+        if unit == 0:
+            return 0.0, 0.0
+        z = (residual - self.design.mean(residual)) / unit
         center = self.design.coordinates(z)
         covariance = self.robust_covariance(z, center)
         k = len(center)
-        free = max(self.design.n_rows - self.design.n_covariates - k - 1, 1)
-        radius = float(np.sqrt(k * f_distribution.ppf(confidence_level, k, free)))
+        radius = float(np.sqrt(k * f_distribution.ppf(confidence_level, k, self.n_free)))
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
-        return _smallest(self, center, root), _largest(self, center, root)
+        if np.linalg.norm(root) <= _ROUNDING:  # the targets are a function in the kernel's span
+            exact = float(self.value(center)) * unit
+            return exact, exact
+        return _smallest(self, center, root) * unit, _largest(self, center, root) * unit
 
 
 def _normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
@@ -191,7 +224,7 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
         high *= 2
     low = high
     while excess(low) < 0 and low > 1e-300:
-        low /= 4
+        high, low = low, low / 4
     multiplier = brentq(excess, low, high, xtol=1e-300, rtol=1e-12) if excess(low) > 0 else 0.0
     return float(np.linalg.norm(along * multiplier / (axes**2 + multiplier)))
 
