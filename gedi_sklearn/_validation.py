@@ -56,6 +56,7 @@ __all__ = [
     "_safe_indexing",
     "check_attribute",
     "check_classes",
+    "check_classification_targets",
     "check_column",
     "check_group_codes",
     "check_numbers",
@@ -193,6 +194,8 @@ def check_labels(values: Any, name: str) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
     _refuse_missing(array, name)
+    if array.dtype.kind == "O" and len({isinstance(label, str) for label in array}) > 1:
+        raise ValueError(f"{name} mixes text with other labels; use labels of one type.")
     return array
 
 

@@ -97,6 +97,17 @@ class Constraint(BaseEstimator):
         ValueError
             With the parameter's name, what it must be and what it is.
         """
+        if self.name != FineConstraint.name and isinstance(self.threshold, (list, np.ndarray)):
+            raise ValueError(
+                f"constraint={self.name!r} bounds a sum, so threshold must be one number, got "
+                f"{self.threshold!r}. An array, one bound for each coefficient, needs "
+                "constraint='fine'."
+            )
+        if hasattr(getattr(self, "kernel", None), "__array__"):
+            raise ValueError(
+                f"kernel is a {type(self.kernel).__name__}: precomputed columns serve indicators "
+                "only, a constraint needs a transformer or a callable of the attribute."
+            )
         self._validate_params()
         threshold = self.absolute_threshold(1.0)
         entries = np.atleast_1d(threshold)

@@ -53,11 +53,22 @@ class RankDeficientKernelError(ValueError):
     @classmethod
     def from_rank(cls, rank: int, n_columns: int, n_distinct: int) -> RankDeficientKernelError:
         """Build the error for a kernel of ``n_columns`` columns of which ``rank`` are free."""
+        if n_distinct <= n_columns:
+            reason = (
+                f"the attribute takes {n_distinct} distinct value(s). A polynomial kernel needs "
+                "more distinct values than its degree: lower `degree`, or pass a kernel whose "
+                "columns are independent."
+            )
+        else:
+            reason = (
+                f"on the {n_distinct} distinct values of the attribute, columns are constant or "
+                "sums of others. Leave one out of columns that add up to 1 "
+                "(include_bias=False, drop='first'); of a polynomial, lower `degree`: rounding "
+                "cannot tell high powers apart."
+            )
         error = cls(
             f"the kernel of sensitive_features has {n_columns} column(s) but only {rank} of them "
-            f"are linearly independent (besides the constant): the attribute takes {n_distinct} "
-            "distinct value(s). A polynomial kernel needs more distinct values than its degree: "
-            "lower `degree`, or pass a kernel whose columns are independent."
+            f"are linearly independent (besides the constant): {reason}"
         )
         error.rank = rank
         return error

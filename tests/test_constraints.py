@@ -301,3 +301,19 @@ def test_the_given_object_is_left_alone(kind):
         assert projection.constraint_ is not constraint
     assert (repr(constraint), constraint.kernel) == before
     assert not hasattr(constraint.kernel, "n_features_in_")
+
+
+def test_errors_name_the_parameter_of_what_was_called():
+    x = np.linspace(-1, 1, 9)
+    for constraint in ("coarse", CoarseConstraint(threshold=[0.1]), "didi"):
+        threshold = {"threshold": [0.1]} if isinstance(constraint, str) else {}
+        with pytest.raises(ValueError, match=r"threshold must be one number.*constraint='fine'"):
+            project_targets(x, sensitive_features=x, constraint=constraint, **threshold)
+    with pytest.raises(ValueError, match="'gap' parameter of project_targets"):
+        project_targets(x, sensitive_features=x, gap=-1.0)
+    with pytest.raises(ValueError, match="'gap' parameter of Projection must"):
+        Projection(x, sensitive_features=x, gap=-1.0)
+    with pytest.raises(ValueError, match="mixes text with other labels"):
+        project_targets([1, "a", 1, "a"], sensitive_features=[1, 2, 3, 4])
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        project_targets(x, sensitive_features=x, loss="hamming")

@@ -246,4 +246,10 @@ def test_resamples_without_a_rare_group_are_counted_out():
         low, high = gedi_interval(y, sensitive_features=x, method="bootstrap")
     assert 0.9 < low < high <= 1.0 + 1e-9
     with pytest.raises(ValueError, match="1 of 1 resamples do not determine"):
-        gedi_interval(y[:4], sensitive_features=[0, 0, 0, 1], method="bootstrap", n_resamples=1)
+        gedi_interval(
+            y[:4],
+            sensitive_features=[0, 0, 0, 1],
+            method="bootstrap",
+            n_resamples=1,
+            random_state=9,
+        )

@@ -205,7 +205,7 @@ def test_dependent_columns_of_other_kernels_raise():
     x = RNG.normal(size=(30, 1))
     with pytest.raises(RankDeficientKernelError):
         fit_kernel(lambda v: np.c_[v, 2 * v + 1], x)
-    with pytest.raises(RankDeficientKernelError):
+    with pytest.raises(RankDeficientKernelError, match="include_bias=False"):
         fit_kernel(PolynomialFeatures(2), x)  # holds the constant
     with pytest.raises(RankDeficientKernelError):
         fit_kernel("polynomial", np.c_[x, -x])

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.preprocessing import OneHotEncoder
 
-from gedi_sklearn import FourierKernel, PolynomialKernel
+from gedi_sklearn import CoarseConstraint, FourierKernel, PolynomialKernel, project_targets
 from gedi_sklearn.exceptions import RankDeficientKernelError
 from gedi_sklearn.metrics import didi, gedi, gedi_coefficients
 
@@ -222,3 +222,15 @@ def test_categories_elsewhere():
     weighted = gedi(y, sensitive_features=group, sample_weight=[1, 2, 1, 0, 1])
     repeated = gedi([1, 2, 2, 0, 1.5], sensitive_features=["a", "b", "b", "a", "b"])
     assert weighted == pytest.approx(repeated)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_are_precomputed_kernels_of_the_indicators_only(frame):
+    x = np.linspace(-1, 1, 30)
+    y, columns = x + x**2, np.c_[x, x**2]
+    kernel = frame(dict(zip("ab", columns.T, strict=True)))
+    assert gedi(y, sensitive_features=x, kernel=kernel) == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="kernel"):
+        project_targets(y, sensitive_features=x, kernel=kernel)
+    with pytest.raises(ValueError, match="precomputed columns serve indicators only"):
+        project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=kernel))

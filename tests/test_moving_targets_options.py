@@ -164,6 +164,27 @@ def test_collapse_is_named(data):
         )
 
 
+def test_a_lost_class_is_named_by_its_label(data):
+    X, _, y, attribute = data
+    labels = np.where(y, "yes", "no")
+    labels[::50] = "few"
+    with pytest.warns(UserWarning, match=r"LogisticRegression predicts class\(es\) \['few'\] for"):
+        MovingTargetsClassifier(max_iter=1, threshold=2.0).fit(
+            X, labels, sensitive_features=attribute
+        )
+
+
+def test_a_regressor_is_no_classifier(data):
+    X, _, y, attribute = data
+    # Its predictions between 0 and 1 must not be taken for the class 1.
+    with pytest.raises(
+        ValueError, match=r"RandomForestRegressor predicted 0.*must be a classifier"
+    ):
+        MovingTargetsClassifier(RandomForestRegressor(10, random_state=0)).fit(
+            X, y, sensitive_features=attribute
+        )
+
+
 # --- held-out data ----------------------------------------------------------------------------
 
 
@@ -189,6 +210,18 @@ def test_held_out_rows_are_watched(data):
             history["validation_gedi"][-1],
             gedi(predictions, sensitive_features=X[test, 0], **options),
         )
+
+
+def test_too_few_held_out_rows_are_named(data):
+    X, t, _, _ = data
+    with pytest.raises(ValueError, match="the validation rows are too few or too alike"):
+        MovingTargetsRegressor(sensitive_columns=0).fit(X, t, X_val=X[:1], y_val=t[:1])
+
+
+def test_covariates_that_determine_the_attribute_are_named(data):
+    X, t, _, _ = data
+    with pytest.warns(UserWarning, match="sensitive_features is constant, given conditional_on"):
+        MovingTargetsRegressor(sensitive_columns=0, conditional_on=[0]).fit(X, t)
 
 
 def test_held_out_indicator_is_in_the_units_of_training(data):

@@ -257,10 +257,16 @@ def test_in_a_search_and_with_routing(data):
         assert len(model.predict(X, sensitive_features=X[:, 0])) == 400
 
 
+class Unsure(LogisticRegression):
+    def predict_proba(self, X):
+        return np.full((len(X), 2), np.nan)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (ProjectedClassifier(LinearSVC()), "has no predict_proba"),
+        (ProjectedClassifier(LinearSVC()), "LinearSVC has no predict_proba"),
+        (ProjectedClassifier(Unsure()), "probabilities of Unsure contains NaN"),
         (ProjectedClassifier(cv="oob"), "out-of-bag predictions"),
         (ProjectedClassifier(drop_sensitive=True), "drop_sensitive=True removes"),
     ],

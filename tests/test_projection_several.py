@@ -128,6 +128,19 @@ def test_groups_are_rows_that_agree_in_all_attributes(data):
     )
 
 
+def test_groups_are_told_apart_by_value_and_not_by_label(data):
+    _, y, _ = data
+    rows = np.arange(len(y)) % 2
+    # Both rows would be joined to "a & b & c".
+    pair = np.where(rows[:, None], ["a & b", "c"], ["a", "b & c"])
+    first = project_targets(y, sensitive_features=pair, constraint="didi")
+    second = project_targets(y, sensitive_features=rows, constraint="didi")
+    assert_allclose(first.targets, second.targets, atol=1e-12)
+    negative_zero = np.where(np.arange(len(y)) % 4 == 0, -0.0, rows * 1.0)
+    third = project_targets(y, sensitive_features=negative_zero, constraint="didi")
+    assert_allclose(third.targets, second.targets, atol=1e-12)
+
+
 def test_multipliers_and_correction_of_the_didi(data):
     frame, y, _ = data
     with Projection(y, sensitive_features=frame["team"], constraint="didi") as projection:

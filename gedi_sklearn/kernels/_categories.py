@@ -92,27 +92,33 @@ class GroupEncoder:
     """
 
     def __init__(self, values: np.ndarray) -> None:
-        self.groups: list[str] = sorted(set(_group_labels(values)))
+        # By their values, since two groups may be joined to one label.
+        self._keys = sorted(set(_group_keys(values)), key=lambda key: (_label(key), key))
+        self.groups: list[str] = [_label(key) for key in self._keys]
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """Return the number of each row's group, shape (n, 1); an unknown group is an error."""
-        labels = _group_labels(values)
-        unknown = sorted(set(labels) - set(self.groups))
+        keys = _group_keys(values)
+        unknown = sorted(_label(key) for key in set(keys) - set(self._keys))
         if unknown:
             raise ValueError(f"sensitive_features holds groups not seen before: {unknown[:5]}.")
-        number = {label: float(position) for position, label in enumerate(self.groups)}
-        return np.asarray([[number[label]] for label in labels])
+        number = {key: float(position) for position, key in enumerate(self._keys)}
+        return np.asarray([[number[key]] for key in keys])
 
 
-def _group_labels(values: np.ndarray) -> list[str]:
-    """Return one label a row; a number has the same label whatever its type."""
+def _group_keys(values: np.ndarray) -> list[tuple[str, ...]]:
+    """Return one key a row; a number has the same key whatever its type, and −0 is 0."""
     columns = [
         [str(value) for value in column]
         if is_categorical(column)
-        else [repr(value) for value in column.astype(np.float64).tolist()]
+        else [repr(value) for value in (column.astype(np.float64) + 0.0).tolist()]
         for column in values.T
     ]
-    return [" & ".join(row) for row in zip(*columns, strict=True)]
+    return list(zip(*columns, strict=True))
+
+
+def _label(key: tuple[str, ...]) -> str:
+    return " & ".join(key)
 
 
 def is_categorical(column: np.ndarray) -> bool:

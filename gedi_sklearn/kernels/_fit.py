@@ -144,12 +144,13 @@ def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
             f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
             "carries its own. Leave `degree` at 1."
         )
+    # Before "transform", which frames and series have as well.
+    if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
+        return check_numbers(kernel, "kernel")
     if hasattr(kernel, "transform"):
         return clone(kernel)
     if callable(kernel):
         return kernel
-    if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
-        return check_numbers(kernel, "kernel")
     raise ValueError(
         "kernel must be 'polynomial', 'fourier', a transformer, a callable or a matrix; got "
         f"{kernel!r}."

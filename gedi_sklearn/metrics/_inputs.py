@@ -160,8 +160,6 @@ def typed_labels(values: Any, name: str) -> np.ndarray:
     """Return labels as an array whose type says what they are: text, numbers or booleans."""
     labels = check_labels(values, name)
     if labels.dtype.kind == "O":
-        if is_text(labels) and not all(isinstance(label, str) for label in labels):
-            raise ValueError(f"{name} mixes text with other labels; use labels of one type.")
         labels = np.asarray(labels.tolist())
     return check_numbers(labels, name, n_columns=1) if labels.dtype.kind == "f" else labels
 

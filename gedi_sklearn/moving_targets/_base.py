@@ -21,6 +21,7 @@ from .._validation import (
     check_sample_weight,
     select_columns,
 )
+from ..exceptions import RankDeficientKernelError
 from ..projection._projection import PROJECTION_CONSTRAINTS
 from ._dual import DEFAULT_TOL, DualSteps, Search
 from ._history import History
@@ -226,7 +227,7 @@ class BaseMovingTargets(MetaEstimator):
         kept = best if steps.keeps_best or self.select == "best" else last
         master.warn_early_stops()
         steps.warn(kept)
-        kept.fit.warn_collapse(y, weight)
+        kept.fit.warn_collapse(y, weight, learner.decode)
         self._set_fitted(learner, master, kept, history)
         return self
 
@@ -309,7 +310,10 @@ class BaseMovingTargets(MetaEstimator):
         y = self._check_more_targets(y)
         check_consistent_length(X, y)
         attribute = self._check_attribute(X, sensitive_features, len(y))
-        gedi = master.gedi_on(attribute, self._covariates(X))
+        try:
+            gedi = master.gedi_on(attribute, self._covariates(X))
+        except RankDeficientKernelError as error:
+            raise ValueError(f"the validation rows are too few or too alike: {error}") from error
         return ValidationData(learner, self._inner_X(X), y, gedi)
 
     def _covariates(self, X: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -40,8 +41,10 @@ class LearnerFit(NamedTuple):
     scores: np.ndarray
     seconds: float
 
-    def warn_collapse(self, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Warn where the predictions are one value, and the targets y were not."""
+    def warn_collapse(
+        self, y: np.ndarray, weight: np.ndarray | None, decode: Callable[[np.ndarray], np.ndarray]
+    ) -> None:
+        """Warn where the predictions are one value, or lack a class, and the targets y do not."""
         counted = slice(None) if weight is None else weight > 0
         spread = np.ptp(y[counted])
         if np.ptp(self.predictions[counted]) <= _ONE_VALUE * spread and spread > 0:
@@ -56,8 +59,8 @@ class LearnerFit(NamedTuple):
             if lost.size:
                 warn_caller(
                     f"the fitted {type(self.estimator).__name__} predicts class(es) "
-                    f"{lost.tolist()} (of the encoded classes) for no training row, though y "
-                    "holds them. Raise `threshold`, or use select='best'.",
+                    f"{decode(lost).tolist()} for no training row, though y holds them. Raise "
+                    "`threshold`, or use select='best'."
                 )
 
 
@@ -149,7 +152,7 @@ class Learner:
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predictions for X as the projection is to see them."""
-        name = f"the predictions of {type(estimator).__name__}"
+        name = f"the predictions of {type(self.estimator).__name__}"
         return check_numbers(estimator.predict(X), name, n_columns=1)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
@@ -199,7 +202,14 @@ class ClassifierLearner(Learner):
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predicted class, 0…K − 1."""
-        return np.searchsorted(self.classes, np.asarray(estimator.predict(X)).ravel())
+        labels = np.asarray(estimator.predict(X)).ravel()
+        unknown = labels[~np.isin(labels, self.classes)]
+        if unknown.size:
+            raise ValueError(
+                f"{type(self.estimator).__name__} predicted {unknown[0]!s}, which is none of the "
+                f"classes of y, {self.classes.tolist()}. The inner estimator must be a classifier."
+            )
+        return np.searchsorted(self.classes, labels)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
         """Return the probabilities, of the second of two classes or of all, or the predictions.

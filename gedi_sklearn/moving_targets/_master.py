@@ -55,9 +55,10 @@ class Master:
             if error.rank > 0:
                 raise
             self._projection = None
+            given = "" if options.get("conditional_on") is None else ", given conditional_on"
             warn_caller(
-                "sensitive_features is constant, so there is nothing to constrain: the inner "
-                "estimator is fitted once, on the original targets.",
+                f"sensitive_features is constant{given}, so there is nothing to constrain: the "
+                "inner estimator is fitted once, on the original targets."
             )
         self._seconds = perf_counter() - start
 

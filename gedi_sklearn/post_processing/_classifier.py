@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
 from .._cross_fit import align_columns
-from .._validation import check_classes
+from .._validation import check_classes, check_numbers
 from ..exceptions import warn_caller
 from ..projection import Projection
 from ._base import Projected
@@ -96,11 +96,14 @@ n_features_in_, feature_names_in_
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
         if not hasattr(estimator, "predict_proba"):
+            # Not the estimator at hand, which may hold the predictions of several folds.
+            inner = type(self._inner_estimator()).__name__
             raise ValueError(
-                f"ProjectedClassifier needs probabilities, but {type(estimator).__name__} has no "
-                "predict_proba. Wrap it in sklearn.calibration.CalibratedClassifierCV."
+                f"ProjectedClassifier needs probabilities, but {inner} has no predict_proba. Wrap "
+                "it in sklearn.calibration.CalibratedClassifierCV."
             )
-        proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        name = f"the probabilities of {type(self._inner_estimator()).__name__}"
+        proba = check_numbers(estimator.predict_proba(X), name)
         return align_columns(proba, estimator.classes_, self.classes_)[:, 1]
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:

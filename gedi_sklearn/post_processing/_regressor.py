@@ -89,7 +89,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         return y
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
-        name = f"the predictions of {type(estimator).__name__}"
+        name = f"the predictions of {type(self._inner_estimator()).__name__}"
         return check_numbers(estimator.predict(X), name, n_columns=1)
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:

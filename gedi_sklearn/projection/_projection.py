@@ -62,6 +62,19 @@ PROJECTION_CONSTRAINTS: dict[str, list[Any]] = {
 _FIXED_SEED = 0
 
 
+def _named_in_errors(name: str) -> Callable[[Callable], Callable]:
+    """Return the decorator that gives a function the name that errors of its parameters say.
+
+    Callers that check no parameters themselves can put their own in its place.
+    """
+
+    def rename(function: Callable) -> Callable:
+        function.__qualname__ = name
+        return function
+
+    return rename
+
+
 class Projection:
     r"""Repeated projection of targets on one constraint.
 
@@ -159,6 +172,7 @@ class Projection:
         },
         prefer_skip_nested_validation=True,
     )
+    @_named_in_errors("Projection")
     def __init__(
         self,
         y: Any,

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from .._validation import check_labels, check_numbers, check_same_length, is_text
+from .._validation import (
+    check_classification_targets,
+    check_labels,
+    check_numbers,
+    check_same_length,
+    is_text,
+)
 
 __all__ = ["CLASS_LOSSES", "Targets", "check_bounds"]
 
@@ -49,6 +55,8 @@ class Targets:
             return
         labels = check_labels(y, "y")
         self.classes = np.unique(labels)
+        if len(self.classes) > 2:
+            check_classification_targets(labels)  # real values are no classes; two may be
         if len(self.classes) < 2:
             raise ValueError(
                 f"loss={loss!r} needs y with at least two classes, got {self.classes.tolist()}."
