@@ -13,13 +13,18 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
+from ._folds import make_folds
 from ._validation import _check_method_params, _safe_indexing
 from .exceptions import warn_caller
 
 __all__ = ["CrossFitted", "InSample", "OutOfBag", "View", "align_columns", "make_view"]
+
+_GROUPS_HINT = (
+    "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or the groups beside y, "
+    "fit(X, y, groups=groups), with sklearn.set_config(enable_metadata_routing=True)."
+)
 
 
 class View(Protocol):
@@ -186,14 +191,21 @@ class CrossFitted:
         (self.X,) = indexable(X)
         self.fit_params = fit_params
         self.n_jobs = n_jobs
-        splitter = check_cv(cv, y, classifier=is_classifier)
-        self.folds = list(splitter.split(self.X, y, **split_params))
-        tested = np.sort(np.concatenate([test for _, test in self.folds]))
-        if not np.array_equal(tested, np.arange(len(y))):
+        folds = make_folds(
+            cv,
+            self.X,
+            y,
+            is_classifier=is_classifier,
+            split_params=split_params,
+            groups_hint=_GROUPS_HINT,
+        )
+        if (folds.n_tests != 1).any():
             raise ValueError(
-                f"cv={cv!r} does not put every row into exactly one test fold, so a row would have "
-                "no prediction or several. Use an integer, KFold or StratifiedKFold."
+                f"cv: {folds.origin} do not put every row into exactly one test part, so a row "
+                f"would have no prediction or several: {folds.uneven_rows()}. Use an integer, "
+                "KFold, StratifiedKFold, or splits whose test parts hold every row once."
             )
+        self.folds = folds.splits
 
     def prepare(self, estimator: Any) -> Any:
         """Return the estimator as it is."""

@@ -14,14 +14,21 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
+    LeaveOneGroupOut,
     ShuffleSplit,
+    StratifiedGroupKFold,
     StratifiedKFold,
     TimeSeriesSplit,
     cross_val_predict,
 )
 from sklearn.tree import DecisionTreeRegressor
 
-from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor, ProjectedRegressor
+from gedi_sklearn import (
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    ProjectedClassifier,
+    ProjectedRegressor,
+)
 from gedi_sklearn.metrics import gedi
 
 pd = pytest.importorskip("pandas")
@@ -139,8 +146,17 @@ def test_a_class_that_a_fold_lacks_has_probability_zero(data):
     ("estimator", "cv", "message"),
     [
         (LinearRegression(), "oob", "needs an inner estimator with out-of-bag predictions"),
-        (LinearRegression(), TimeSeriesSplit(3), "into exactly one test fold"),
-        (LinearRegression(), ShuffleSplit(3, random_state=0), "into exactly one test fold"),
+        (
+            LinearRegression(),
+            TimeSeriesSplit(3),
+            r"cv: the 3 split\(s\) of TimeSeriesSplit do not.*: of 120 rows, 30 in no test part\.",
+        ),
+        (
+            LinearRegression(),
+            ShuffleSplit(3, random_state=0),
+            r"of 120 rows, \d+ in no test part and \d+ in several\. Use an integer, KFold",
+        ),
+        (LinearRegression(), KFold(121), "n_splits=121"),
     ],
     ids=str,
 )
@@ -148,6 +164,44 @@ def test_views_that_cannot_be(data, estimator, cv, message):
     X, t, _, _, _ = data
     with pytest.raises(ValueError, match=message):
         MovingTargetsRegressor(estimator, cv=cv).fit(X, t, sensitive_features=X[:, 0])
+
+
+def positions(*tests):
+    """Return splits with the given test parts of 120 rows."""
+    return [(np.setdiff1d(np.arange(120), test), np.asarray(test)) for test in tests]
+
+
+FIRST, SECOND = range(60), range(60, 120)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (positions(FIRST), r"the 1 split\(s\) given do not .* of 120 rows, 60 in no test part\."),
+        (positions(FIRST, range(50, 120)), "of 120 rows, 10 in several"),
+        (positions(FIRST, [60, 60, 61]), "58 in no test part and 1 in several"),
+        (positions(FIRST, range(60, 121)), "positions from 0 to 119, one for each row; got 60 to"),
+        (positions(FIRST, range(-60, 0)), "got -60 to -1"),
+        (iter(positions(FIRST, np.arange(60, 120) * 1.0)), "integers; got float64"),
+        ([(np.arange(120) < 60, np.arange(120) >= 60)], r"got bool. Of a mask these are np\.flat"),
+        ([], "cv holds no splits"),
+        ([1, 2], r"cv must be .* pairs \(train, test\) of positions of rows; got a list of"),
+        ([(FIRST, SECOND, FIRST)], "got a list of something else"),
+    ],
+)
+def test_splits_that_do_not_partition_the_rows(data, cv, message):
+    X, t, _, _, _ = data
+    with pytest.raises(ValueError, match=message) as raised:
+        ProjectedRegressor(cv=cv, sensitive_columns=0).fit(X, t)
+    assert len(str(raised.value)) < 350  # and no arrays
+
+
+def test_splits_may_be_lists_and_of_any_order(data):
+    X, t, _, _, _ = data
+    lists = [(list(SECOND), list(FIRST)), (list(FIRST), list(SECOND))]
+    arrays = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
+    fits = [ProjectedRegressor(cv=cv, sensitive_columns=0).fit(X, t) for cv in (lists, arrays)]
+    assert_array_equal(fits[0].targets_, fits[1].targets_)
 
 
 def test_a_fold_of_one_class_is_named(data):
@@ -163,7 +217,32 @@ def test_groups_are_routed_to_the_splitter(data, kind):
     groups = np.arange(120) // 10
     folds = list(GroupKFold(3).split(X, t, groups))
     with config_context(enable_metadata_routing=True):
-        splitter = GroupKFold(3).set_split_request(groups=True)
+        with pytest.raises(ValueError, match="cv: GroupKFold splits by groups"):
+            kind(cv=GroupKFold(3), sensitive_columns=0).fit(X, t)
+        splitter = GroupKFold(3)
         model = kind(cv=splitter, sensitive_columns=0).fit(X, t, groups=groups)
     expected = kind(cv=folds, sensitive_columns=0).fit(X, t)
     assert_array_equal(model.targets_, expected.targets_)
+
+
+@pytest.mark.parametrize("splitter", [GroupKFold(3), StratifiedGroupKFold(3), LeaveOneGroupOut()])
+def test_a_splitter_without_its_groups_says_how_to_hand_them_on(data, splitter):
+    X, _, y, _, _ = data
+    model = ProjectedClassifier(cv=splitter, sensitive_columns=0)
+    groups = np.arange(120) % 6
+    name = type(splitter).__name__
+    for params in ({}, {"groups": groups}):
+        with pytest.raises(ValueError, match=f"cv: {name} .*groups.*enable_metadata_routing=True"):
+            model.fit(X, y, **params)
+    # What the message says works.
+    model.set_params(cv=list(splitter.split(X, y, groups))).fit(X, y)
+
+
+def test_a_splitter_may_find_its_groups_itself(data):
+    X, t, _, _, _ = data
+
+    class ByProxy(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            return super().split(X, y, X[:, 1] > 0)
+
+    assert len(ProjectedRegressor(cv=ByProxy(2), sensitive_columns=0).fit(X, t).targets_) == 120

@@ -27,6 +27,7 @@ LAYERS = (
     "constraints",
     "projection",
     "_meta_estimator",
+    "_folds",
     "_cross_fit",
     "moving_targets",
     "post_processing",

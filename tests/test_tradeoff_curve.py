@@ -332,7 +332,8 @@ def test_rows_that_no_fold_tests_are_left_out(data):
         [model.fit(X[train], t[train]).predict(X[test]) for train, test in splitter.split(X)]
     )
     assert curve.score == r2_score(t[tested], p)
-    with pytest.raises(ValueError, match="some rows into several test folds"):
+    several = r"cv: the 5 split\(s\) of ShuffleSplit put some rows .* \d+ in several\. Use"
+    with pytest.raises(ValueError, match=several):
         tradeoff_curve(model, X, t, thresholds=[0.3], cv=ShuffleSplit(5, random_state=0))
 
 
@@ -340,6 +341,8 @@ def test_groups_and_iterables_of_folds(data):
     X, t, _, _ = data
     groups = np.arange(len(t)) % 7
     curve = tradeoff_curve(FAIR, X, t, thresholds=PATH, cv=GroupKFold(3), groups=groups)
+    with pytest.raises(ValueError, match=r"cv: GroupKFold splits by groups.* Pass them, groups="):
+        tradeoff_curve(FAIR, X, t, thresholds=PATH, cv=GroupKFold(3))
     splits = GroupKFold(3).split(X, t, groups)
     assert_same_curve(curve, tradeoff_curve(FAIR, X, t, thresholds=PATH, cv=splits))
 

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
+from .._folds import Folds, make_folds
 from .._meta_estimator import COLUMN_CONSTRAINTS
 from .._validation import (
     HasMethods,
@@ -153,7 +153,7 @@ def tradeoff_curve(
     thresholds : sequence of float or of array-like of shape (k,)
         The path, in any order.
     cv : int, splitter or iterable of splits, default=5
-        The folds, the same for all thresholds. No row may be in several test folds.
+        The folds, the same for all thresholds. No row may be in several test parts.
     sensitive_features : array-like of shape (n,) or (n, m), default=None
         The protected attribute(s): measured, and handed to `fit`, and to `predict` where that
         asks for it, unless the estimator finds them in `sensitive_columns` of its own.
@@ -237,15 +237,22 @@ def tradeoff_curve(
     default = "accuracy" if is_classifier(estimator) else "r2"
     scorer = check_scoring(estimator, scoring=default if scoring is None else scoring)
     data = Data(X, y, weight, *_keywords(part, values, weight, params), scorer, measure)
-    folds = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
-    rows, order = _check_folds(folds, cv)
+    folds = make_folds(
+        cv,
+        X,
+        y,
+        is_classifier=is_classifier(estimator),
+        split_params={"groups": groups},
+        groups_hint="Pass them, groups=.",
+    )
+    rows, order = _tested_rows(folds)
     # A kernel or a label that does not fit raises before the fits.
     measure.value(rows, y[rows])
 
     paths = [steps] if part.is_reusable else [[step] for step in steps]
     results = Parallel(n_jobs=n_jobs)(
         delayed(run_fold)(clone(estimator), part, data, train, test, path, error_score)
-        for train, test in folds
+        for train, test in folds.splits
         for path in paths
     )
     # The folds of the first threshold, of the second, ...
@@ -338,16 +345,15 @@ def _keywords(
     return keywords, {"sensitive_features": values} if part.predict_takes_attribute else {}
 
 
-def _check_folds(folds: list[Any], cv: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows in test folds, in order, and where each is among these folds' rows."""
-    tested = np.concatenate([test for _, test in folds])
-    rows, order = np.unique(tested, return_index=True)
-    if len(rows) < len(tested):
+def _tested_rows(folds: Folds) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows in test parts, in order, and where each is among these parts' rows."""
+    if (folds.n_tests > 1).any():
         raise ValueError(
-            f"cv={cv!r} puts some rows into several test folds, so they would have several "
-            "pooled predictions. Use an integer, KFold, StratifiedKFold or GroupKFold."
+            f"cv: {folds.origin} put some rows into several test parts, so they would have several "
+            f"pooled predictions: {folds.uneven_rows()}. Use an integer, KFold, StratifiedKFold or "
+            "GroupKFold, or splits whose test parts hold no row twice."
         )
-    return rows, order
+    return np.unique(np.concatenate([test for _, test in folds.splits]), return_index=True)
 
 
 def _report_failures(table: list[list[FoldValues]], steps: list[Any]) -> None:
