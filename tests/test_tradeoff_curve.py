@@ -1,6 +1,7 @@
 """Trade-off curves: score and indicator on rows that a model has not seen, for many thresholds."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -42,7 +43,14 @@ from gedi_sklearn import (
     Projection,
 )
 from gedi_sklearn.exceptions import RankDeficientKernelError
-from gedi_sklearn.metrics import didi, gedi, gedi_interval, gedi_null, make_gedi_scorer
+from gedi_sklearn.metrics import (
+    didi,
+    gedi,
+    gedi_interval,
+    gedi_null,
+    make_gedi_scorer,
+    make_hgr_scorer,
+)
 from gedi_sklearn.model_selection import tradeoff_curve
 from gedi_sklearn.report import fairness_report
 
@@ -504,6 +512,68 @@ def test_more_than_two_classes_need_the_one_that_is_measured(data):
     curve = tradeoff_curve(model, X, y, thresholds=[0.5], pos_label=2, cv=2)
     p = cross_val_predict(model.set_params(threshold=0.5), X, y, cv=2)
     assert curve.gedi == gedi(y, p, pos_label=2, sensitive_features=X[:, 0], relative=True)
+
+
+class Unfittable(BaseEstimator, RegressorMixin):
+    """Raises in `fit`: what is refused before has not come here."""
+
+    def fit(self, X, y, sample_weight=None):
+        raise AssertionError("fitted")
+
+
+def spread(y_true, y_pred):
+    return np.std(y_true - y_pred)
+
+
+def by_spread(estimator, X, y):
+    return -spread(y, estimator.predict(X))
+
+
+class OfSpread:
+    """A scorer that is an object."""
+
+    def __call__(self, estimator, X, y):
+        return by_spread(estimator, X, y)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize(
+    ("scoring", "shown"),
+    [
+        ("neg_max_error", "'neg_max_error'"),
+        (make_scorer(spread), r"make_scorer\(spread"),
+        (by_spread, "by_spread"),
+        (lambda estimator, X, y: 0.0, "<lambda>"),
+        (partial(by_spread), "functools.partial"),
+        (OfSpread(), "OfSpread"),
+        (make_hgr_scorer(sensitive_columns=0), "make_hgr_scorer"),
+    ],
+)
+def test_scoring_without_weights_is_refused_before_any_fit(data, scoring, shown, routing):
+    X, t, _, w = data
+    with config_context(enable_metadata_routing=routing):
+        learner = Unfittable().set_fit_request(sample_weight=True) if routing else Unfittable()
+        model = ProjectedRegressor(learner, sensitive_columns=0)
+        with pytest.raises(ValueError, match=f"sample_weight was given, but scoring=.*{shown}"):
+            tradeoff_curve(model, X, t, thresholds=[0.5], scoring=scoring, sample_weight=w)
+        with pytest.raises(AssertionError, match="fitted"):
+            tradeoff_curve(model, X, t, thresholds=[0.5], scoring=scoring, error_score="raise")
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "neg_mean_absolute_error",
+        make_scorer(lambda y_true, y_pred, **keywords: len(keywords["sample_weight"])),
+        lambda estimator, X, y, **keywords: len(keywords["sample_weight"]),
+        lambda estimator, X, y, sample_weight=None: len(sample_weight),
+        make_gedi_scorer(sensitive_columns=0),
+    ],
+)
+def test_scoring_with_weights_is_given_them(data, scoring):
+    X, t, _, w = data
+    curve = tradeoff_curve(FAIR, X, t, thresholds=[0.5], cv=2, scoring=scoring, sample_weight=w)
+    assert np.isfinite(curve.score).all()
 
 
 def test_scoring_must_ask_about_the_rows_it_was_given(data):

@@ -63,9 +63,10 @@ class _DisparityScorer(_BaseScorer):
     ) -> None:
         self._indicator = indicator
         self._sensitive_columns = sensitive_columns
-        weighted = "sample_weight" in signature(indicator).parameters
+        # Not seen from the signature of the function below, which takes any keyword.
+        self.takes_weight = "sample_weight" in signature(indicator).parameters
         super().__init__(
-            score_func=partial(_score if weighted else _unweighted_score, indicator),
+            score_func=partial(_score if self.takes_weight else _unweighted_score, indicator),
             sign=-1,
             kwargs=options,
             response_method=response_method,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
@@ -34,6 +34,7 @@ from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
 from ._measure import make_measure
 from ._pooled_answers import PooledAnswers
+from ._scoring import check_scorer
 
 __all__ = ["TradeoffCurve", "tradeoff_curve"]
 
@@ -163,7 +164,8 @@ def tradeoff_curve(
     param_name : str, default=None
         Parameter that is set to the thresholds. None takes the only one of this library's.
     scoring : str, callable or None, default=None
-        A scorer. None is R² or accuracy, the `score` of this library's estimators.
+        A scorer; it has to take `sample_weight` where that is given. None is R² or accuracy, the
+        `score` of this library's estimators.
     kernel, degree, relative : default=None
         Of the indicator; see :func:`gedi_sklearn.metrics.gedi`. None takes the estimator's; of
         ``constraint="didi"`` that is :func:`gedi_sklearn.metrics.didi`. What the estimator's
@@ -191,7 +193,8 @@ def tradeoff_curve(
     Raises
     ------
     ValueError
-        If a threshold or parameter is malformed, or all fits fail.
+        If a threshold or parameter is malformed, if `scoring` takes no weights and there are some,
+        or if all fits fail.
 
     Warns
     -----
@@ -234,8 +237,7 @@ def tradeoff_curve(
     values = _check_attribute(part, X, sensitive_features, sensitive_columns, len(y))
     options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}
     measure = make_measure(part, X, y, values, weight, classes, **options)
-    default = "accuracy" if is_classifier(estimator) else "r2"
-    scorer = check_scoring(estimator, scoring=default if scoring is None else scoring)
+    scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
     data = Data(X, y, weight, *_keywords(part, values, weight, params), scorer, measure)
     folds = make_folds(
         cv,

@@ -1,0 +1,64 @@
+"""The scorer of a curve, and whether it takes weights: known before any fit."""
+
+from __future__ import annotations
+
+from inspect import Parameter, signature
+from typing import Any
+
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+
+__all__ = ["check_scorer"]
+
+
+def check_scorer(estimator: Any, scoring: Any, *, is_weighted: bool) -> Any:
+    """Return the scorer that `scoring` means.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is scored; unfitted.
+    scoring : str, callable or None
+        None is accuracy or R².
+    is_weighted : bool
+        Whether it will be called with `sample_weight`.
+
+    Returns
+    -------
+    scorer : callable
+
+    Raises
+    ------
+    ValueError
+        If it does not take the weights that it will be given.
+    """
+    if scoring is None:
+        scoring = "accuracy" if is_classifier(estimator) else "r2"
+    scorer = check_scoring(estimator, scoring=scoring)
+    if is_weighted and not _takes_weight(scorer):
+        shown = repr(scoring) if isinstance(scoring, str) else _name(scoring)
+        raise ValueError(
+            f"sample_weight was given, but scoring={shown} takes no `sample_weight`, so the scores "
+            "would be without it. Leave sample_weight out, or use a scorer that takes weights: "
+            "scoring(estimator, X, y, sample_weight=None), or make_scorer of such a function."
+        )
+    return scorer
+
+
+def _takes_weight(scorer: Any) -> bool:
+    """Tell whether a scorer can be called with `sample_weight`; True where it cannot be known."""
+    known = getattr(scorer, "takes_weight", None)
+    if known is not None:
+        return known
+    # A scorer of scikit-learn hands its keywords to the function that it was made of.
+    called = getattr(scorer, "_score_func", scorer)
+    try:
+        parameters = signature(called).parameters
+    except ValueError:  # compiled, without a signature
+        return True
+    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    return takes_any or "sample_weight" in parameters
+
+
+def _name(scoring: Any) -> str:
+    return getattr(scoring, "__name__", None) or repr(scoring)
