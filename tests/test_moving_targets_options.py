@@ -219,6 +219,25 @@ def test_too_few_held_out_rows_are_named(data):
         MovingTargetsRegressor(sensitive_columns=0).fit(X, t, X_val=X[:1], y_val=t[:1])
 
 
+def test_held_out_groups_are_measured_beside_covariates(data):
+    X, t, _, attribute = data
+    groups = np.where(attribute > 0, "old", "young")
+    values = [
+        MovingTargetsRegressor(max_iter=1, conditional_on=[1])
+        .fit(
+            X,
+            t,
+            sensitive_features=labels,
+            X_val=X[:60],
+            y_val=t[:60],
+            sensitive_features_val=labels[:60],
+        )
+        .history_["validation_gedi"]
+        for labels in (groups, (groups == "young") * 1.0)
+    ]
+    assert_allclose(*values)
+
+
 def test_covariates_that_determine_the_attribute_are_named(data):
     X, t, _, _ = data
     with pytest.warns(UserWarning, match="sensitive_features is constant, given conditional_on"):

@@ -302,3 +302,23 @@ def test_pickles_survive_a_move_of_the_module(data, kind):
     assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     # What a pickle from before the move names.
     assert pickle.loads(f"cgedi_sklearn.post_processing\n{kind.__name__}\n.".encode()) is kind
+
+
+def test_the_attribute_at_prediction_is_that_of_the_rows(data):
+    X, t, _, _ = data
+    pair = np.c_[X[:, 0], X[:, 0] > 0]
+    model = ProjectedRegressor(sensitive_at_predict=True)
+    model.fit(X, t, sensitive_features=X[:, 0])
+    # One value, or another column, would be broadcast.
+    for values in (X[:1, 0], X[:-1, 0]):
+        with pytest.raises(ValueError, match=r"sensitive_features has .* rows where 400 were"):
+            model.predict(X, sensitive_features=values)
+    with pytest.raises(ValueError, match=r"has 2 column.*the kernel was fitted on 1"):
+        model.predict(X, sensitive_features=pair)
+    model.fit(X, t, sensitive_features=pair)
+    with pytest.raises(ValueError, match=r"has 1 column.*the kernel was fitted on 2"):
+        model.predict(X, sensitive_features=X[:, 0])
+    texts = np.where(pair > 0, "high", "low")
+    model.fit(X, t, sensitive_features=texts[:, :1])
+    with pytest.raises(ValueError, match=r"has 2 column.*the kernel was fitted on 1"):
+        model.predict(X, sensitive_features=texts)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from scipy.linalg import qr
 
 from ..exceptions import RankDeficientKernelError
-from ._design import FittedKernel, KernelDesign
+from ._design import KernelDesign
 from ._factorization import RANK_TOLERANCE
 
 __all__ = ["ConditionalDesign"]
@@ -32,7 +34,8 @@ class ConditionalDesign(KernelDesign):
     """
 
     def __init__(self, design: KernelDesign, covariates: np.ndarray) -> None:
-        fitted = FittedKernel(design.fitted.kernel, design.fitted.basis, design.fitted.names)
+        fitted = copy.copy(design.fitted)
+        fitted.center_ = np.zeros(fitted.n_columns)  # the columns are residuals
         super().__init__(fitted, design.values, design.weight)
         self.covariates = covariates
         self._root = np.sqrt(np.broadcast_to(self.shares(slice(None)), self.n_rows))

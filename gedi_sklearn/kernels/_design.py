@@ -38,6 +38,8 @@ class FittedKernel:
         Evaluates the standardised columns and knows the change of basis.
     names : list of str
         One name a column.
+    n_attributes : int
+        Number of attributes (for a precomputed matrix: of its columns).
     encoder : AttributeEncoder or GroupEncoder, default=None
         Turns categorical attributes into numbers.
 
@@ -57,12 +59,14 @@ class FittedKernel:
         kernel: Any,
         basis: Basis,
         names: list[str],
+        n_attributes: int,
         encoder: AttributeEncoder | GroupEncoder | None = None,
     ) -> None:
         self.kernel = kernel
         self.encoder = encoder
         self.basis = basis
         self.names = names
+        self.n_attributes = n_attributes
         self.n_columns = len(names)
         self.center_ = np.zeros(self.n_columns)
         self.R_ = np.eye(self.n_columns)
@@ -104,6 +108,13 @@ class FittedKernel:
             values = check_numbers(values, "sensitive_features")
         else:
             values = check_sensitive(values, kind="mixed")
+        if values.shape[1] != self.n_attributes:
+            # By broadcasting, other numbers of columns would give other values and no error.
+            raise ValueError(
+                f"sensitive_features has {values.shape[1]} column(s), but the kernel was fitted on "
+                f"{self.n_attributes}."
+            )
+        if self.encoder is not None:
             values = self.encoder.transform(values)
         return (self.basis.evaluate(values) - self.center_) @ self.basis.from_raw
 

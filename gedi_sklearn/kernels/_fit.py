@@ -58,7 +58,7 @@ def fit_kernel(
     """
     weight = None if weight is None else weight / weight.sum()
     kernel = resolve_kernel(kernel, degree)
-    encoder = None
+    encoder, n_attributes = None, values.shape[1]
     if values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, FourierKernel)):
         encoder = AttributeEncoder(values, names)
         kernel = _categorical_kernel(kernel, encoder)
@@ -70,6 +70,7 @@ def fit_kernel(
     else:
         if isinstance(kernel, np.ndarray):
             kernel, values = None, check_numbers(kernel, "kernel")
+            n_attributes = values.shape[1]
         elif hasattr(kernel, "fit"):
             accepts = has_fit_parameter(kernel, "sample_weight")
             kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
@@ -77,7 +78,8 @@ def fit_kernel(
         columns = columns_of(values)
         basis = ColumnBasis(columns_of, columns, weight)
         labels = column_names(kernel, columns.shape[1], names)
-    fitted = FittedKernel(kernel, basis, [str(label) for label in labels], encoder)
+    labels = [str(label) for label in labels]
+    fitted = FittedKernel(kernel, basis, labels, n_attributes, encoder)
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design
@@ -108,7 +110,7 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
         raise RankDeficientKernelError.from_rank(0, 0, 1)
     kernel = OneHotEncoder(drop="first", sparse_output=False)
     design = fit_kernel(kernel, encoder.transform(values), weight=weight)
-    design.fitted.encoder = encoder
+    design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     design.fitted.names = encoder.groups[1:]
     return design
 

@@ -21,6 +21,7 @@ from .._validation import (
     HasMethods,
     StrOptions,
     _fit_context,
+    _num_samples,
     check_sample_weight,
     check_sensitive,
     column_positions,
@@ -315,7 +316,11 @@ class Projected(MetaEstimator):
                 "sensitive_columns=, or set sensitive_at_predict=False."
             )
         values = check_sensitive(
-            sensitive_features, X=X, sensitive_columns=self.sensitive_columns, kind="mixed"
+            sensitive_features,
+            X=X,
+            sensitive_columns=self.sensitive_columns,
+            n_samples=_num_samples(X),
+            kind="mixed",
         )
         if self.kernel_ is None:
             return 0.0
