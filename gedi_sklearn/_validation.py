@@ -54,6 +54,7 @@ __all__ = [
     "_num_features",
     "_num_samples",
     "_safe_indexing",
+    "check_all_weighted",
     "check_attribute",
     "check_classes",
     "check_classification_targets",
@@ -228,7 +229,18 @@ def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
             f"Classifier can't train when only one class is present: {where} has only "
             f"{classes[present].tolist()}."
         )
+    check_all_weighted(classes, codes[weight > 0] if weight is not None else codes)
     return classes, codes
+
+
+def check_all_weighted(classes: np.ndarray, codes: np.ndarray) -> None:
+    """Raise where a class, of codes 0…K − 1, is not among those of the rows that count."""
+    absent = np.setdiff1d(np.arange(len(classes)), codes)
+    if absent.size:
+        raise ValueError(
+            f"class(es) {classes[absent].tolist()} of y are found in rows of zero sample_weight "
+            "only, which do not count. Leave these rows out."
+        )
 
 
 def check_values(values: Any, name: str) -> np.ndarray:

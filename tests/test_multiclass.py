@@ -276,3 +276,19 @@ def test_options_of_the_estimator(options):
     ).fit(X, y)
     assert (model.history_["violation"][1:] == 0).all()
     assert len(cross_val_predict(model, X, y, cv=3)) == 150
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_class_without_weight_is_named(n_classes):
+    x = np.linspace(-1, 1, 30)
+    y = np.array(["a", "b", "c"])[np.arange(30) % n_classes]
+    weight = (y != "b") * 1.0
+    # Rows of weight 0 are absent, and so is the class: nothing could be placed in it.
+    for call in (
+        lambda: project_targets(y, sensitive_features=x, sample_weight=weight),
+        lambda: MovingTargetsClassifier().fit(
+            x[:, None], y, sensitive_features=x, sample_weight=weight
+        ),
+    ):
+        with pytest.raises(ValueError, match=r"\['b'\] of y are found|only one class is present"):
+            call()

@@ -15,6 +15,7 @@ from .._validation import (
     HasMethods,
     Interval,
     StrOptions,
+    check_all_weighted,
     check_attribute,
     check_random_state,
     check_sample_weight,
@@ -211,6 +212,8 @@ class Projection:
         weight = check_sample_weight(sample_weight, n)
         self._rows = slice(None) if weight is None else weight > 0
         self._weight = np.broadcast_to(1.0, n) if weight is None else weight[self._rows]
+        if self._targets.classes is not None:
+            check_all_weighted(self._targets.classes, self._targets.y[self._rows])
         self._is_list = isinstance(constraint, (list, tuple))
         attributes = self._split(values)
         built = (
