@@ -278,7 +278,9 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
             "Encode labels as numbers first; text is never parsed."
         )
     if array.dtype.kind != "f" or array.dtype.itemsize != 8:
-        array = array.astype(np.float64)
+        given, array = array, array.astype(np.float64)
+        if given.dtype.kind in "iu":
+            _refuse_lost_integers(given, array, name)
     _refuse_missing(array, name)
     if not _all_finite(array):
         raise ValueError(f"{name} contains infinity; every value must be finite.")
@@ -289,6 +291,16 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
             )
         return array.reshape(-1)
     return array.reshape(array.shape[0], -1)
+
+
+def _refuse_lost_integers(given: np.ndarray, array: np.ndarray, name: str) -> None:
+    """Raise where integers that differ have become one float: they would seem constant."""
+    exact = 2.0**53
+    if np.abs(array).max() > exact and len(np.unique(given)) > len(np.unique(array)):
+        raise ValueError(
+            f"{name} holds integers above 2**53 that differ by less than floats can tell, such as "
+            f"{given.flat[0]}. Subtract an origin first."
+        )
 
 
 def check_same_length(n_samples: int, **arrays: np.ndarray | None) -> None:

@@ -49,6 +49,15 @@ def test_small_integers_do_not_overflow():
     )
 
 
+def test_integers_that_floats_cannot_tell_apart_are_refused():
+    with pytest.raises(ValueError, match=r"sensitive_features holds integers above 2\*\*53"):
+        gedi(TARGET, sensitive_features=2**60 + np.array(AGE))
+    nanoseconds = 10**18 + np.array(AGE) * 10**9
+    assert gedi(TARGET, sensitive_features=nanoseconds) * 1e9 == pytest.approx(
+        gedi(TARGET, sensitive_features=AGE)
+    )
+
+
 def test_booleans_are_numbers():
     y = np.array(TARGET, dtype=bool)
     assert gedi(y, sensitive_features=AGE) == gedi(TARGET, sensitive_features=AGE)
