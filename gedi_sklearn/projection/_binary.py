@@ -2,34 +2,30 @@ r"""Binary targets: a loss that is linear in z ∈ {0, 1}, solved over groups of
 
 Rows with the same kernel row, weight and cost are interchangeable, so a solution is a count of
 ones in each group. The linear relaxation over the groups gives multipliers λ, a lower bound, and
-for every group the reduced cost r = c − A'λ of a row. Where the groups are many, all but those
-with the smallest |r| are fixed where the relaxation has them, and the rest, the *core*, is an
-integer model. A solution that differs from the relaxation in a fixed group costs at least the
-smallest |r| among these more than the bound, which proves how good the core's solution is for
-the whole; the core grows until that is good enough.
+for every group the reduced cost r = c − A'λ of a row, of which |r| is the doubt. Rounding the
+relaxation is tried first, then cores.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._validation import check_group_codes
-from ..constraints import AllowedSet
-from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError, warn_caller
-from ._bound import VIOLATION_TOLERANCE, AllowedProduct, Bound
+from ..exceptions import InfeasibleProjectionError, SolverError
+from ._allowed_rows import auxiliary_columns, row_ranges
+from ._bound import AllowedProduct, Bound, raw_multipliers
+from ._grouped import INTEGRALITY, Counts, GroupedTargets, Relaxed
 from ._groups import Groups, costs, mix_ranges, row_effects, row_scale
-from ._highs import solve_continuous
-from ._model import LIMITS, LinearModel, Outcome, Solution, SolverSession
+from ._model import LinearModel, Solution
 from ._relaxation import solve_relaxation
-from ._rounding import Rounding
+from ._rounding import rounded
+from ._smallest_slack import smallest_slack
 
-__all__ = ["BinaryTargets", "as_integers", "with_interior"]
+__all__ = ["BinaryTargets"]
 
 # Groups in the integer model: a small one is answered soonest, a larger one holds better solutions.
 # The licence that comes with gurobipy allows 2,000 variables.
@@ -38,38 +34,9 @@ _CORE_SIZES = (250, 600, 1500)
 _NEAREST = 50_000
 # Groups that may take a step when the relaxation is rounded.
 _ROUNDING_POOL = 300
-# Fewer groups than this are solved by an integer model faster than by a search for many steps.
-_SEARCHED_GROUPS = 100
-# Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
-# not whole, the groups of small effects: what is left to round is small then too. Where all that
-# leads nowhere, so many tolerances may be lost.
-_ROUNDING_SHARES = (1.0, 0.85, 0.7)
-_WIDENING = 30
-# Seconds to look for the slack that would have a solution.
-_SLACK_SECONDS = 10.0
-# A count further than this from an integer is not one.
-_INTEGRALITY = 1e-3
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """Ones in every group, with their cost and a bound on it."""
-
-    counts: np.ndarray
-    objective: float
-    bound: float
-    status: str
-    multipliers: np.ndarray
-    n_variables: int
-
-    def or_else(self, earlier: _Counts) -> _Counts:
-        """Return the cheaper of two counts, with the better bound: both bounds hold."""
-        bound = max(self.bound, earlier.bound)
-        cheaper = self if self.objective <= earlier.objective else earlier
-        return replace(cheaper, bound=min(bound, cheaper.objective), status=self.status)
-
-
-class BinaryTargets:
+class BinaryTargets(GroupedTargets[Groups]):
     """Projection of 0/1 targets: what is fixed for one design, constraint and original targets.
 
     Parameters
@@ -80,78 +47,39 @@ class BinaryTargets:
         Original targets, 0 or 1.
     weight : ndarray of shape (n,)
         Sample weights, all positive.
-    loss : {"hamming", "log_loss"}
-        The loss.
-    gap : float
-        Largest (objective − bound) / Σ w|c| to be content with; 0 asks for the optimum.
-    tie_order : ndarray of shape (n,)
-        Which of equal rows flips first.
-    session : SolverSession
-        Solves the integer models.
-    time_limit : float or None
-        Seconds for one projection.
-    description : dict
-        What an error says about the problem.
+    **problem
+        See :class:`GroupedTargets`.
     """
 
     def __init__(
-        self,
-        constraints: Sequence[Bound],
-        y: np.ndarray,
-        weight: np.ndarray,
-        *,
-        loss: str,
-        gap: float,
-        tie_order: np.ndarray,
-        session: SolverSession,
-        time_limit: float | None,
-        description: dict[str, Any],
+        self, constraints: Sequence[Bound], *, y: np.ndarray, weight: np.ndarray, **problem: Any
     ) -> None:
+        super().__init__(
+            AllowedProduct(tuple(own.allowed for own in constraints)),
+            [own.design.keys for own in constraints],
+            y=y,
+            weight=weight,
+            n_classes=2,
+            **problem,
+        )
         self.constraints = constraints
-        self.allowed = AllowedProduct(tuple(with_interior(own.allowed) for own in constraints))
-        self.y = y
-        # Solvers' tolerances are absolute: weights of mean 1, costs of at most 1.
-        self.mean_weight = float(weight.mean())
-        # Equal ones take no memory.
-        equal = weight.min() == weight.max()
-        self.weight = np.broadcast_to(1.0, len(y)) if equal else weight / self.mean_weight
-        self.loss = loss
-        self.gap = gap
-        self.tie_order = tie_order
-        self.session = session
-        self.time_limit = time_limit
-        self.description = description
-        keys = [own.design.keys for own in constraints]
-        code, _ = check_group_codes(np.column_stack([*keys, weight]))
-        self.code = code.astype(np.int32)
         first = np.unique(self.code, return_index=True)[1]
         self.matrix, self.scale = self._rows(first, weight[first] / weight.sum())
         self._last: np.ndarray | None = None
 
     def _rows(self, first: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the matrix of :meth:`_model` for one row of every code, and the scale of v."""
-        r = sum(len(part.rows) for part in self.allowed.parts)
-        balls = [part for part in self.allowed.parts if part.bounds is None]
-        n, n_auxiliary = len(first), 2 * sum(len(part.rows) for part in balls)
-        matrix = np.zeros((r + 1 + len(balls), n + n_auxiliary))
-        for own, (part, rows) in zip(
-            self.constraints, self.allowed.split(np.arange(r)), strict=True
-        ):
-            if len(rows):
-                row_effects(own.design, part, first, share, out=matrix[rows[0] : rows[-1] + 1, :n])
+        """Return the matrix of the models for one row of every code, and the scale of v."""
+        in_v, in_sums = auxiliary_columns(self.allowed)
+        (r, n_auxiliary), n = in_v.shape, len(first)
+        # In place: of a million rows every array counts.
+        matrix = np.zeros((r + 1 + len(in_sums), n + n_auxiliary))
+        for own, (part, rows) in zip(self.constraints, self.allowed.split(matrix[:r]), strict=True):
+            row_effects(own.design, part, first, share, out=rows[:, :n])
         scale = row_scale(matrix[:r, :n])
         matrix[:r, :n] /= scale[:, None]
+        matrix[:r, n:] = in_v / scale[:, None]
         matrix[r, :n] = 1
-        column, ball = n, r + 1
-        for part, rows in self.allowed.split(np.arange(r)):
-            if part.bounds is not None:
-                continue
-            for sign in (-1.0, 1.0):
-                auxiliary = column + np.arange(len(rows))
-                matrix[rows, auxiliary] = sign * (part.radius or 0.0) / scale[rows]
-                matrix[ball, auxiliary] = 1
-                column += len(rows)
-            ball += 1
+        matrix[r + 1 :, n:] = in_sums
         return matrix, scale
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
@@ -180,21 +108,13 @@ class BinaryTargets:
         # The preference among ties is no part of the loss: take the most it adds out again.
         bound = min(found.bound - tie_limit, objective)
         gap = (objective - bound) / total if total else 0.0
-        status = found.status
-        if status in ("optimal", "gap"):
-            status = "optimal" if gap <= 1e-9 else "gap"
-        objective, bound = objective * largest + constant, bound * largest + constant
-        self._warn_collapse(z)
-        return Solution(
-            z=z,
-            objective=objective * self.mean_weight,
-            bound=bound * self.mean_weight,
+        return self._solution(
+            z,
+            found,
+            objective=objective * largest + constant,
+            bound=bound * largest + constant,
             gap=gap,
             multipliers=self._raw(found.multipliers * largest),
-            correction=np.full(sum(own.kernel.n_columns for own in self.constraints), np.nan),
-            status=status,
-            solver=self.session.name,
-            n_variables=found.n_variables,
             n_groups=groups.n,
         )
 
@@ -248,7 +168,7 @@ class BinaryTargets:
 
     def _relax(self, groups: Groups, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the solution of the relaxation, with an offset of v, and its row multipliers."""
-        model = self._model(groups, None, np.zeros(groups.n))
+        model = self._core_model(groups, None, np.zeros(groups.n))
         moved = np.zeros(len(model.lower))
         moved[: len(offset)] = offset / groups.scale
         return solve_relaxation(
@@ -257,23 +177,7 @@ class BinaryTargets:
 
     def _raw(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of v, for weights of mean 1, as those of the coefficients."""
-        parts = self.allowed.split(multipliers * self.mean_weight)
-        return np.concatenate(
-            [
-                own.raw_multipliers(part)
-                for own, (_, part) in zip(self.constraints, parts, strict=True)
-            ]
-        )
-
-    def _warn_collapse(self, z: np.ndarray) -> None:
-        """Warn where only the rule that each class keeps a row stands against a constant."""
-        for value in (0, 1):
-            if (z == value).sum() == 1 < (self.y == value).sum():
-                warn_caller(
-                    f"the projection leaves a single row in class {value} (of the encoded "
-                    "classes): the nearest targets that satisfy the constraint are nearly "
-                    "constant. Raise `threshold`, or `target_weight`.",
-                )
+        return raw_multipliers(self.constraints, multipliers * self.mean_weight)
 
     def _break_ties(self, weighted: np.ndarray, total: float) -> tuple[np.ndarray, float]:
         """Return costs with a small one that draws rows without any to their original target.
@@ -307,11 +211,8 @@ class BinaryTargets:
             matrix = matrix[:, np.r_[code[start], auxiliary]]
         return Groups(order, start, size, sorted_cost[start], matrix, self.scale)
 
-    def _model(
-        self,
-        groups: Groups,
-        core: np.ndarray | None,
-        fixed: np.ndarray,
+    def _core_model(
+        self, groups: Groups, core: np.ndarray | None, fixed: np.ndarray
     ) -> LinearModel:
         r"""Return the integer model of a core (all for None), given the counts of other groups.
 
@@ -327,12 +228,7 @@ class BinaryTargets:
         if core is not None:
             matrix = matrix[:, np.r_[core, groups.n + np.arange(n_auxiliary)]]
             cost, size = cost[core], size[core]
-        shift = groups.v(fixed) / scale
-        lower, upper = -shift, -shift.copy()
-        for part, own in self.allowed.split(np.arange(r)):
-            if part.bounds is not None:
-                lower[own] -= part.bounds / scale[own]
-                upper[own] += part.bounds / scale[own]
+        lower, upper = row_ranges(self.allowed, groups.v(fixed), scale)
         ones, n_balls = fixed.sum(), len(matrix) - r - 1
         return LinearModel(
             np.r_[cost, np.zeros(n_auxiliary)] if n_auxiliary else cost,
@@ -343,61 +239,49 @@ class BinaryTargets:
             len(cost),
         )
 
-    def _solve_groups(self, groups: Groups, tolerance: float) -> _Counts:
+    def _solve_groups(self, groups: Groups, tolerance: float) -> Counts:
         """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
-        deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
-        relaxation = self._model(groups, None, np.zeros(groups.n))
-        solved = solve_relaxation(relaxation)
-        if solved is None:
-            raise self._infeasible(groups)
-        relaxed, row_multipliers = solved[0][: groups.n], solved[1]
-        lower_bound = relaxation.lagrangian_bound(row_multipliers)
-        reduced = relaxation.reduced_cost(row_multipliers)[: groups.n]
-        np.abs(reduced, out=reduced)
-        del relaxation, solved
-        multipliers = row_multipliers[: len(groups.scale)] / groups.scale
-        # Groups that the relaxation splits come first, whatever rounding makes of their r.
-        split = np.flatnonzero(np.abs(relaxed - np.rint(relaxed)) > _INTEGRALITY)
-        by_cost = np.setdiff1d(_smallest(reduced, _NEAREST), split)
-        by_cost = by_cost[np.argsort(reduced[by_cost], kind="stable")]
-        split = split[np.argsort(reduced[split], kind="stable")]
-        nearest = mix_ranges(np.r_[split, by_cost], groups.scaled_effects)
-        best = self._round(
+        deadline = self._deadline()
+        relaxed = self._relaxation(groups)
+        nearest = self._nearest(groups, relaxed)
+        best = self._solve_cores(
             groups,
             relaxed,
-            nearest[:_ROUNDING_POOL],
-            lower_bound,
-            multipliers,
-            reduced,
+            nearest,
+            _core_sizes(groups.n),
             tolerance,
+            deadline,
+            self._round(groups, relaxed, nearest[:_ROUNDING_POOL], tolerance),
         )
-        for core_size in _core_sizes(groups.n):
-            if best is not None and best.objective - best.bound <= tolerance:
-                break
-            core = nearest[:core_size]
-            counts = np.rint(relaxed)
-            counts[core] = 0
-            fixed_cost = float(groups.cost @ counts)
-            model = self._model(groups, core, counts)
-            outcome = self._solve_model(model, tolerance, self._start(groups, best, core), deadline)
-            if outcome.x is not None:
-                counts[core] = as_integers(outcome.x[: len(core)], self.session.name)
-                # A better solution is in the core, or differs from the relaxation outside of it.
-                elsewhere = lower_bound + _least_outside(reduced, core)
-                bound = max(lower_bound, min(outcome.bound + fixed_cost, elsewhere))
-                found = self._accept(
-                    groups, counts, bound, outcome.status, multipliers, len(model.cost)
-                )
-                best = found if best is None else found.or_else(best)
-            if outcome.status in LIMITS:
-                if best is None:
-                    raise SolverLimitError.from_limit(
-                        solver=self.session.name, status=outcome.status, **self.description
-                    )
-                return replace(best, status=outcome.status, n_variables=len(model.cost))
         if best is None:
             raise self._infeasible(groups)
         return best
+
+    def _relaxation(self, groups: Groups) -> Relaxed:
+        """Solve the relaxation over all groups."""
+        model = self._core_model(groups, None, np.zeros(groups.n))
+        solved = solve_relaxation(model)
+        if solved is None:
+            raise self._infeasible(groups)
+        x, multipliers = solved
+        doubt = model.reduced_cost(multipliers)[: groups.n]
+        np.abs(doubt, out=doubt)
+        return Relaxed(
+            x[: groups.n],
+            model.lagrangian_bound(multipliers),
+            doubt,
+            multipliers[: len(groups.scale)] / groups.scale,
+        )
+
+    def _nearest(self, groups: Groups, relaxed: Relaxed) -> np.ndarray:
+        """Return the groups that a core takes first, in that order."""
+        doubt = relaxed.doubt
+        # Groups that the relaxation splits come first, whatever rounding makes of their r.
+        split = np.flatnonzero(np.abs(relaxed.counts - np.rint(relaxed.counts)) > INTEGRALITY)
+        by_cost = np.setdiff1d(_smallest(doubt, _NEAREST), split)
+        by_cost = by_cost[np.argsort(doubt[by_cost], kind="stable")]
+        split = split[np.argsort(doubt[split], kind="stable")]
+        return mix_ranges(np.r_[split, by_cost], groups.scaled_effects)
 
     def _infeasible(self, groups: Groups) -> Exception:
         """Return the error for a problem without a solution, with the slack that would do."""
@@ -406,149 +290,32 @@ class BinaryTargets:
                 self.session.name,
                 f"no solution among the {_CORE_SIZES[-1]:,} groups nearest to the relaxation",
             )
+        model = self._core_model(groups, None, np.zeros(groups.n))
+        units = self.allowed.slack_units() / groups.scale
         return InfeasibleProjectionError.from_problem(
-            **self.description, smallest_slack=self._smallest_slack(groups)
+            **self.description, smallest_slack=smallest_slack(model, units, self.session)
         )
-
-    def _smallest_slack(self, groups: Groups) -> float | None:
-        """Return the least slack with a solution; None where slack plays no part, or is unknown.
-
-        The integer model with the slack as its last variable and as its cost.
-        """
-        units = self.allowed.slack_units()
-        if not units.any():
-            return None
-        model = self._model(groups, None, np.zeros(groups.n))
-        per_slack = np.zeros(len(model.lower))
-        per_slack[: len(units)] = -units / groups.scale
-        upper = np.where(per_slack < 0, 0.0, model.upper)
-        lower = np.where(per_slack < 0, 0.0, model.lower)
-        relaxed = LinearModel(
-            np.r_[np.zeros(len(model.cost)), 1.0],
-            np.vstack(
-                [
-                    np.column_stack([model.matrix, per_slack]),
-                    np.column_stack([model.matrix, -per_slack]),
-                ]
-            ),
-            np.r_[np.full(len(upper), -np.inf), lower],
-            np.r_[upper, np.full(len(lower), np.inf)],
-            np.r_[model.capacity, np.inf],
-            groups.n,
-        )
-        outcome = self.session.solve_linear(
-            relaxed, gap=1e-6, start=None, time_limit=_SLACK_SECONDS
-        )
-        return None if outcome.x is None else float(outcome.x[-1]) * (1 + 1e-6)
 
     def _round(
-        self,
-        groups: Groups,
-        relaxed: np.ndarray,
-        pool: np.ndarray,
-        bound: float,
-        multipliers: np.ndarray,
-        reduced: np.ndarray,
-        tolerance: float,
-    ) -> _Counts | None:
+        self, groups: Groups, relaxed: Relaxed, pool: np.ndarray, tolerance: float
+    ) -> Counts | None:
         """Return the relaxation rounded into the constraint, as near as a few steps lead."""
-        reach = np.abs(groups.effects(pool) * multipliers[:, None]).sum(axis=0)
-        by_reach = np.argsort(np.argsort(reach, kind="stable"), kind="stable")
-        best: _Counts | None = None
-        attempts = [*((share, 1) for share in _ROUNDING_SHARES), (1.0, _WIDENING)]
-        for share, widening in attempts:
-            if widening > 1 and best is not None:
+        best: Counts | None = None
+        core_model = partial(self._core_model, groups)
+        for counts in rounded(relaxed, groups, self.allowed, pool, tolerance, core_model):
+            found = self._accept(
+                groups, counts, relaxed.bound, "gap", relaxed.multipliers, groups.n
+            )
+            best = found if best is None else best.or_else(found)
+            if best.objective - relaxed.bound <= tolerance:
                 break
-            nearby = pool[by_reach < share * len(pool)]
-            base = relaxed if share == 1 else self._relax_pool(groups, relaxed, nearby)
-            if base is None:
-                continue
-            rounding = Rounding(base, groups, self.allowed, nearby)
-            searches = [rounding.by_pairs]
-            if tolerance and groups.n >= _SEARCHED_GROUPS:
-                searches.append(
-                    partial(
-                        rounding.near_optimum,
-                        multipliers,
-                        reduced,
-                        bound + tolerance,
-                        widening * tolerance,
-                    )
-                )
-            for search in searches:
-                counts = search()
-                if counts is not None and 1 <= counts.sum() <= len(self.y) - 1:
-                    found = self._accept(groups, counts, bound, "gap", multipliers, groups.n)
-                    best = found if best is None or found.objective < best.objective else best
-                if best is not None and best.objective - bound <= tolerance:
-                    return best
         return best
 
-    def _relax_pool(
-        self, groups: Groups, relaxed: np.ndarray, pool: np.ndarray
-    ) -> np.ndarray | None:
-        """Return the relaxation with all groups but those of the pool rounded, if there is one."""
-        fixed = np.rint(relaxed)
-        fixed[pool] = 0
-        solved = solve_continuous(self._model(groups, pool, fixed))
-        if solved is None:
-            return None
-        fixed[pool] = solved[0][: len(pool)]
-        return fixed
-
-    def _start(self, groups: Groups, best: _Counts | None, core: np.ndarray) -> np.ndarray | None:
+    def _start(self, groups: Groups, best: Counts | None, core: np.ndarray) -> np.ndarray | None:
         """Return counts for the solver to start from: the best so far, or the last targets."""
         if best is not None:
             return best.counts[core]
         return None if self._last is None else groups.counts(self._last)[core]
-
-    def _accept(
-        self,
-        groups: Groups,
-        counts: np.ndarray,
-        bound: float,
-        status: str,
-        multipliers: np.ndarray,
-        n_variables: int,
-    ) -> _Counts:
-        """Check counts against every constraint, and put a price on them."""
-        self._check(groups, counts)
-        objective = float(groups.cost @ counts)
-        return _Counts(counts, objective, min(bound, objective), status, multipliers, n_variables)
-
-    def _solve_model(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: float | None
-    ) -> Outcome:
-        """Solve one integer model within what is left of the time."""
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.01)
-        return self.session.solve_linear(model, gap=gap, start=start, time_limit=left)
-
-    def _check(self, groups: Groups, counts: np.ndarray) -> None:
-        """Refuse rounded counts that miss the constraint or leave a class empty."""
-        if (counts < 0).any() or (counts > groups.size).any():
-            raise SolverError.from_status(self.session.name, "counts outside of their bounds")
-        violation = self.allowed.violation(groups.v(counts))
-        if violation > VIOLATION_TOLERANCE:
-            raise SolverError.from_violation(self.session.name, violation)
-        if not 1 <= counts.sum() <= len(self.y) - 1:
-            raise SolverError.from_status(self.session.name, "a class without rows")
-
-
-def as_integers(x: np.ndarray, solver: str) -> np.ndarray:
-    """Round a solver's counts, and refuse what is not near an integer."""
-    counts = np.rint(x)
-    worst = float(np.abs(x - counts).max(initial=0.0))
-    if worst > _INTEGRALITY:
-        raise SolverError.from_not_integral(solver, worst)
-    return counts
-
-
-def with_interior(allowed: AllowedSet) -> AllowedSet:
-    """Give the ball of radius 0 the width of the tolerance: integers need an interior."""
-    if allowed.radius != 0:
-        return allowed
-    width = 0.5 * VIOLATION_TOLERANCE * allowed.unit / max(len(allowed.rows), 1)
-    return replace(allowed, radius=None, bounds=np.full(len(allowed.rows), width))
 
 
 def _smallest(values: np.ndarray, count: int) -> np.ndarray:
@@ -556,13 +323,6 @@ def _smallest(values: np.ndarray, count: int) -> np.ndarray:
     if len(values) <= count:
         return np.arange(len(values))
     return np.sort(np.argpartition(values, count)[:count])
-
-
-def _least_outside(values: np.ndarray, core: np.ndarray) -> float:
-    """Return the least value outside of the core, inf where there is none."""
-    outside = np.ones(len(values), dtype=bool)
-    outside[core] = False
-    return float(values.min(initial=np.inf, where=outside))
 
 
 def _core_sizes(n_groups: int) -> list[int]:

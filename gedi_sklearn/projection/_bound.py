@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ..constraints import AllowedSet, Constraint
 from ..kernels import ConditionalDesign, FittedKernel, warn_attribute_scale
 
-__all__ = ["VIOLATION_TOLERANCE", "AllowedProduct", "Bound", "describe"]
+__all__ = ["VIOLATION_TOLERANCE", "AllowedProduct", "Bound", "describe", "raw_multipliers"]
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
 VIOLATION_TOLERANCE = 1e-9
@@ -180,6 +180,15 @@ class AllowedProduct:
                 for part in self.parts
             ]
         )
+
+
+def raw_multipliers(bounds: Sequence[Bound], multipliers: np.ndarray) -> np.ndarray:
+    """Return multipliers of the v of several constraints as those of their coefficients."""
+    ends = np.cumsum([len(bound.allowed.rows) for bound in bounds])
+    parts = np.split(multipliers, ends[:-1])
+    return np.concatenate(
+        [bound.raw_multipliers(part) for bound, part in zip(bounds, parts, strict=True)]
+    )
 
 
 def describe(bounds: Sequence[Any]) -> dict[str, Any]:

@@ -125,6 +125,20 @@ class Groups:
         """Return v of counts, shape (r,)."""
         return self.scale * (self.scaled_effects @ counts)
 
+    def price(self, counts: np.ndarray) -> float:
+        """Return the cost of counts."""
+        return float(self.cost @ counts)
+
+    def rows_of_classes(self, counts: np.ndarray) -> np.ndarray:
+        """Return the numbers of zeros and of ones, shape (2,)."""
+        ones = counts.sum()
+        return np.array([len(self.order) - ones, ones])
+
+    def fault(self, counts: np.ndarray) -> str | None:
+        """Return why counts are none of these groups, None where they are."""
+        outside = (counts < 0).any() or (counts > self.size).any()
+        return "counts outside of their bounds" if outside else None
+
     def spread(self, counts: np.ndarray) -> np.ndarray:
         """Return z with the first counts[g] rows of every group set to 1."""
         rank = np.arange(len(self.order)) - np.repeat(self.start, self.size)

@@ -15,21 +15,20 @@ the core costs at least the smallest doubt there.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._validation import check_group_codes
-from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError, warn_caller
-from ._binary import as_integers, with_interior
-from ._bound import VIOLATION_TOLERANCE, AllowedProduct
+from ..exceptions import InfeasibleProjectionError
+from ._allowed_rows import auxiliary_columns, row_ranges
+from ._bound import raw_multipliers
 from ._classwise import ClasswiseBound
+from ._grouped import Counts, GroupedTargets, Relaxed
 from ._groups import LOG_LOSS_MARGIN, row_effects, row_scale
 from ._highs import solve_continuous
-from ._model import LIMITS, LinearModel, Outcome, Solution, SolverSession
+from ._model import LinearModel, Solution
 from ._relaxation import GROWTH, OPEN, leverage
 
 __all__ = ["MultiClassTargets", "class_costs"]
@@ -98,9 +97,22 @@ class _Groups:
             start += len(own)
         return np.column_stack(columns)
 
-    def totals(self, counts: np.ndarray) -> np.ndarray:
+    def v(self, counts: np.ndarray) -> np.ndarray:
         """Return the v of all classes for counts (g, K)."""
         return np.concatenate([own @ counts[:, c] for c, own in enumerate(self.effects)])
+
+    def price(self, counts: np.ndarray) -> float:
+        """Return the cost of counts."""
+        return float((self.cost * counts).sum())
+
+    def rows_of_classes(self, counts: np.ndarray) -> np.ndarray:
+        """Return how many rows every class has, shape (K,)."""
+        return counts.sum(axis=0)
+
+    def fault(self, counts: np.ndarray) -> str | None:
+        """Return why counts are none of these groups, None where they are."""
+        wrong = (counts < 0).any() or (counts.sum(axis=1) != self.size).any()
+        return "counts that do not add up" if wrong else None
 
     def spread(self, counts: np.ndarray) -> np.ndarray:
         """Return z (n,): the first rows of a group to its first class, and so on."""
@@ -110,7 +122,7 @@ class _Groups:
         return z
 
 
-class MultiClassTargets:
+class MultiClassTargets(GroupedTargets[_Groups]):
     """Projection of targets 0…K − 1: what is fixed for one constraint and original targets.
 
     Parameters
@@ -121,36 +133,22 @@ class MultiClassTargets:
         Original targets.
     weight : ndarray of shape (n,)
         Sample weights, all positive.
-    loss, gap, tie_order, session, time_limit, description
-        As for :class:`BinaryTargets`.
+    **problem
+        See :class:`GroupedTargets`.
     """
 
     def __init__(
-        self,
-        bound: ClasswiseBound,
-        y: np.ndarray,
-        weight: np.ndarray,
-        *,
-        loss: str,
-        gap: float,
-        tie_order: np.ndarray,
-        session: SolverSession,
-        time_limit: float | None,
-        description: dict[str, Any],
+        self, bound: ClasswiseBound, *, y: np.ndarray, weight: np.ndarray, **problem: Any
     ) -> None:
+        super().__init__(
+            bound.allowed,
+            [bound.design.keys],
+            y=y.astype(int),
+            weight=weight,
+            n_classes=len(bound.classes),
+            **problem,
+        )
         self.bound = bound
-        self.allowed = AllowedProduct(tuple(map(with_interior, bound.allowed.parts)))
-        self.y = y.astype(int)
-        self.n_classes = len(bound.classes)
-        self.mean_weight = float(weight.mean())
-        self.weight = weight / self.mean_weight
-        self.loss = loss
-        self.gap = gap
-        self.tie_order = tie_order
-        self.session = session
-        self.time_limit = time_limit
-        self.description = description
-        self.code, _ = check_group_codes(np.column_stack([bound.design.keys, weight]))
         first = np.unique(self.code, return_index=True)[1]
         share = weight[first] / weight.sum()
         self.effects = [row_effects(own.design, own.allowed, first, share) for own in bound.classes]
@@ -178,43 +176,20 @@ class MultiClassTargets:
         own = self.y[:, None] == np.arange(self.n_classes)
         groups = self._group(weighted / largest + np.where(own, 0.0, preference))
         most = preference * len(cost)
-        counts, bound, status, multipliers, n_variables = self._solve_groups(
-            groups, max(self.gap * total - most, 0.0)
-        )
-        z = groups.spread(counts)
+        found = self._solve_groups(groups, max(self.gap * total - most, 0.0))
+        z = groups.spread(found.counts)
         objective = float(np.take_along_axis(weighted, z[:, None], axis=1).sum())
-        bound = min((bound - most) * largest, objective)
-        gap = (objective - bound) / (total * largest) if total else 0.0
-        if status in ("optimal", "gap"):
-            status = "optimal" if gap <= 1e-9 else "gap"
-        self._warn_collapse(z)
-        parts = np.split(multipliers, np.cumsum([len(own) for own in self.effects])[:-1])
-        scale = largest * self.mean_weight
-        raw = [
-            own.raw_multipliers(part) for own, part in zip(self.bound.classes, parts, strict=True)
-        ]
-        return Solution(
-            z=z,
-            objective=objective * self.mean_weight,
-            bound=bound * self.mean_weight,
-            gap=gap,
-            multipliers=scale * np.concatenate(raw),
-            correction=np.full(sum(map(len, raw)), np.nan),
-            status=status,
-            solver=self.session.name,
-            n_variables=n_variables,
+        bound = min((found.bound - most) * largest, objective)
+        raw = raw_multipliers(self.bound.classes, found.multipliers)
+        return self._solution(
+            z,
+            found,
+            objective=objective,
+            bound=bound,
+            gap=(objective - bound) / (total * largest) if total else 0.0,
+            multipliers=largest * self.mean_weight * raw,
             n_groups=len(groups.size),
         )
-
-    def _warn_collapse(self, z: np.ndarray) -> None:
-        """Warn where only the rule that each class keeps a row stands against losing it."""
-        left = np.bincount(z, minlength=self.n_classes)
-        for c in np.flatnonzero((left == 1) & (np.bincount(self.y) > 1)):
-            warn_caller(
-                f"the projection leaves a single row in class {c} (of the encoded classes): the "
-                "nearest targets that satisfy the constraint hardly use it. Raise `threshold`, "
-                "or `target_weight`.",
-            )
 
     def _group(self, cost: np.ndarray) -> _Groups:
         order = np.lexsort((self.tie_order, *cost.T, self.code))
@@ -241,36 +216,20 @@ class MultiClassTargets:
             sp.kron(sp.csr_array(own), np.eye(1, k, c))
             for c, own in enumerate(groups.effects)
         ]
-        shift = fixed / scale
-        lower, upper = -shift, -shift.copy()
-        balls = []
-        for part, own in self.allowed.split(np.arange(len(scale))):
-            if part.bounds is None:
-                balls.append((own, float(part.radius or 0.0)))
-            else:
-                lower[own] -= part.bounds / scale[own]
-                upper[own] += part.bounds / scale[own]
-        n_auxiliary = 2 * sum(len(own) for own, _ in balls)
-        auxiliary = sp.lil_array((len(scale), n_auxiliary))
-        sums = sp.lil_array((len(balls), n_auxiliary))
-        column = 0
-        for number, (own, radius) in enumerate(balls):
-            for sign in (-1.0, 1.0):
-                for row in own:
-                    auxiliary[row, column] = sign * radius / scale[row]
-                    sums[number, column] = 1.0
-                    column += 1
+        lower, upper = row_ranges(self.allowed, fixed, scale)
+        in_v, in_sums = auxiliary_columns(self.allowed)
+        n_balls, n_auxiliary = in_sums.shape
         v_rows = sp.diags_array(1 / scale) @ sp.vstack(blocks)
         counts = sp.kron(np.ones((1, g)), sp.eye_array(k))
         one_class = sp.kron(sp.eye_array(g), np.ones((1, k)))
         matrix = sp.block_array(
-            [[v_rows, auxiliary], [counts, None], [None, sums], [one_class, None]]
+            [[v_rows, in_v / scale[:, None]], [counts, None], [None, in_sums], [one_class, None]]
         )
         return LinearModel(
             np.r_[groups.cost.ravel(), np.zeros(n_auxiliary)],
             sp.csr_array(matrix),
-            np.r_[lower, least, np.full(len(balls), -np.inf), groups.size],
-            np.r_[upper, np.full(k, np.inf), np.ones(len(balls)), groups.size],
+            np.r_[lower, least, np.full(n_balls, -np.inf), groups.size],
+            np.r_[upper, np.full(k, np.inf), np.ones(n_balls), groups.size],
             np.r_[np.repeat(groups.size, k), np.ones(n_auxiliary)],
             g * k,
         )
@@ -292,7 +251,7 @@ class MultiClassTargets:
             counts[free] = 0.0
             opened = groups.take(np.flatnonzero(free), groups.size[free])
             scale = np.concatenate([row_scale(own) for own in opened.effects])
-            solved = solve_continuous(self._model(opened, groups.totals(counts), np.zeros(k)))
+            solved = solve_continuous(self._model(opened, groups.v(counts), np.zeros(k)))
             if solved is None:
                 if free.all():
                     return None
@@ -321,52 +280,27 @@ class MultiClassTargets:
             size *= GROWTH
         return self._relax(groups, multipliers, previous)
 
-    def _solve_groups(
-        self, groups: _Groups, tolerance: float
-    ) -> tuple[np.ndarray, float, str, np.ndarray, int]:
+    def _core_model(self, groups: _Groups, core: np.ndarray, fixed: np.ndarray) -> LinearModel:
+        least = np.maximum(1.0 - groups.rows_of_classes(fixed), 0.0)
+        return self._model(groups.take(core, groups.size[core]), groups.v(fixed), least)
+
+    def _solve_groups(self, groups: _Groups, tolerance: float) -> Counts:
         """Solve the relaxation, then cores that grow until the gap is met."""
-        deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
+        deadline = self._deadline()
         solved = self._relaxation(groups)
         if solved is None:
             raise InfeasibleProjectionError.from_problem(**self.description)
-        relaxed, multipliers = solved
-        lower_bound = self._dual(groups, multipliers)
+        counts, multipliers = solved
         doubt = _choose(groups.reduced(multipliers))[1]
-        split = (np.abs(relaxed - np.rint(relaxed)) > _WHOLE).any(axis=1)
-        nearest = np.lexsort((doubt, ~split))
-        k = self.n_classes
-        found: tuple[np.ndarray, float, str, np.ndarray, int] | None = None
-        for core_size in _core_sizes(len(nearest), k):
-            core, rest = nearest[:core_size], nearest[core_size:]
-            counts = np.rint(relaxed)
-            counts[core] = 0.0
-            least = np.maximum(1.0 - counts.sum(axis=0), 0.0)
-            model = self._model(groups.take(core, groups.size[core]), groups.totals(counts), least)
-            outcome = self._solve_model(model, tolerance, deadline)
-            if outcome.x is not None:
-                fixed_cost = float((groups.cost * counts).sum())
-                inside = as_integers(outcome.x[: core_size * k], self.session.name)
-                counts[core] = inside.reshape(-1, k)
-                self._check(groups, counts)
-                elsewhere = lower_bound + float(doubt[rest].min(initial=np.inf))
-                bound = max(lower_bound, min(outcome.bound + fixed_cost, elsewhere))
-                objective = float((groups.cost * counts).sum())
-                if found is None or objective <= float((groups.cost * found[0]).sum()):
-                    found = (
-                        counts,
-                        min(bound, objective),
-                        outcome.status,
-                        multipliers,
-                        len(model.cost),
-                    )
-                if objective - bound <= tolerance:
-                    return found
-            if outcome.status in LIMITS:
-                if found is None:
-                    raise SolverLimitError.from_limit(
-                        solver=self.session.name, status=outcome.status, **self.description
-                    )
-                return (*found[:2], outcome.status, *found[3:])
+        split = (np.abs(counts - np.rint(counts)) > _WHOLE).any(axis=1)
+        found = self._solve_cores(
+            groups,
+            Relaxed(counts, self._dual(groups, multipliers), doubt, multipliers),
+            np.lexsort((doubt, ~split)),
+            _core_sizes(len(doubt), self.n_classes),
+            tolerance,
+            deadline,
+        )
         if found is None:
             raise InfeasibleProjectionError.from_problem(**self.description)
         return found
@@ -375,20 +309,6 @@ class MultiClassTargets:
         """Return the lower bound that multipliers prove: Σ size·min(C − A'λ) − σ(−λ)."""
         support = sum(part.support(own) for part, own in self.allowed.split(multipliers))
         return float(groups.size @ groups.reduced(multipliers).min(axis=1)) - support
-
-    def _solve_model(self, model: LinearModel, gap: float, deadline: float | None) -> Outcome:
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.01)
-        return self.session.solve_linear(model, gap=gap, start=None, time_limit=left)
-
-    def _check(self, groups: _Groups, counts: np.ndarray) -> None:
-        """Refuse counts that miss the constraint, lose a row or leave a class empty."""
-        if (counts < 0).any() or (counts.sum(axis=1) != groups.size).any():
-            raise SolverError.from_status(self.session.name, "counts that do not add up")
-        violation = self.allowed.violation(groups.totals(counts))
-        if violation > VIOLATION_TOLERANCE:
-            raise SolverError.from_violation(self.session.name, violation)
-        if not (counts.sum(axis=0) >= 1).all():
-            raise SolverError.from_status(self.session.name, "a class without rows")
 
 
 def _choose(reduced: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,8 @@ only the directions in which leaving the relaxed v costs something.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from itertools import chain, combinations
 
 import numpy as np
@@ -20,9 +21,20 @@ from scipy.spatial import cKDTree
 
 from ..constraints import AllowedSet
 from ._bound import AllowedProduct
+from ._grouped import Relaxed
 from ._groups import Groups
+from ._highs import solve_continuous
+from ._model import LinearModel
 
-__all__ = ["Rounding", "near_optimal_box"]
+__all__ = ["Rounding", "near_optimal_box", "rounded"]
+
+# Fewer groups than this are solved by an integer model faster than by a search for many steps.
+_SEARCHED_GROUPS = 100
+# Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
+# not whole, the groups of small effects: what is left to round is small then too. Where all that
+# leads nowhere, so many tolerances may be lost.
+_SHARES = (1.0, 0.85, 0.7)
+_WIDENING = 30
 
 # Sets of steps of which any two are combined: all sets of so many of the first moves. About 10⁸
 # sets of up to six steps, in a tenth of a second.
@@ -31,6 +43,70 @@ _COMBINED = {1: 300, 2: 150, 3: 30}
 _FIRST_BATCH = 16
 # Complements to look at before giving up.
 _MOST_CANDIDATES = 2**21
+
+
+def rounded(
+    relaxed: Relaxed,
+    groups: Groups,
+    allowed: AllowedProduct,
+    pool: np.ndarray,
+    tolerance: float,
+    core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
+) -> Iterator[np.ndarray]:
+    """Yield allowed counts near the relaxation, from ever other starts.
+
+    Parameters
+    ----------
+    relaxed : Relaxed
+        The relaxation.
+    groups : Groups
+        The groups.
+    allowed : AllowedProduct
+        The set in which v has to be.
+    pool : ndarray of int
+        Groups that may take a step, those with the smallest reduced cost first.
+    tolerance : float
+        How much above the relaxation's bound the cost may be.
+    core_model : callable
+        From some groups, and the counts of all others, to their model.
+
+    Yields
+    ------
+    ndarray of shape (g,)
+        Counts that leave each class a row.
+    """
+    reach = np.abs(groups.effects(pool) * relaxed.multipliers[:, None]).sum(axis=0)
+    by_reach = np.argsort(np.argsort(reach, kind="stable"), kind="stable")
+    none_yet = True
+    for share, widening in [*((share, 1) for share in _SHARES), (1.0, _WIDENING)]:
+        if widening > 1 and not none_yet:
+            break
+        nearby = pool[by_reach < share * len(pool)]
+        start = relaxed.counts
+        if share < 1:
+            start = np.rint(start)
+            start[nearby] = 0
+            solved = solve_continuous(core_model(nearby, start))
+            if solved is None:
+                continue
+            start[nearby] = solved[0][: len(nearby)]
+        rounding = Rounding(start, groups, allowed, nearby)
+        searches = [rounding.by_pairs]
+        if tolerance and groups.n >= _SEARCHED_GROUPS:
+            searches.append(
+                partial(
+                    rounding.near_optimum,
+                    relaxed.multipliers,
+                    relaxed.doubt,
+                    relaxed.bound + tolerance,
+                    widening * tolerance,
+                )
+            )
+        for search in searches:
+            counts = search()
+            if counts is not None and groups.rows_of_classes(counts).min() >= 1:
+                none_yet = False
+                yield counts
 
 
 class Rounding:

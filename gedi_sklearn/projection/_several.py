@@ -19,7 +19,7 @@ from scipy.linalg import qr
 from scipy.optimize import nnls
 
 from ..exceptions import SolverError
-from ._bound import AllowedProduct, Bound
+from ._bound import AllowedProduct, Bound, raw_multipliers
 from ._model import Solution
 from ._real import squared_loss, weighted_mean
 
@@ -107,15 +107,14 @@ class SeveralSquaredLoss:
         z = t + span.q @ move
         objective = squared_loss(z, self.y, p, target_weight, self.weight)
         by_constraint = [part for _, part in span.allowed.split(multipliers)]
-        pairs = list(zip(self.bounds, by_constraint, strict=True))
         scale = 2 * total * self.weight.sum()
         return Solution(
             z=z,
             objective=objective,
             bound=objective,
             gap=0.0,
-            multipliers=scale * np.concatenate([b.raw_multipliers(part) for b, part in pairs]),
-            correction=np.concatenate([_correction(b, part) for b, part in pairs]),
+            multipliers=scale * raw_multipliers(self.bounds, multipliers),
+            correction=np.concatenate(list(map(_correction, self.bounds, by_constraint))),
             status="optimal",
             solver="exact",
             n_variables=span.q.shape[1],
