@@ -46,6 +46,7 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.projection._bound": "products of allowed sets, for the two solvers below",
     "gedi_sklearn.projection._group_means": "the soft threshold, against its conditions",
     "gedi_sklearn.projection._model": "the answers of a fake solver",
+    "gedi_sklearn.projection._multiclass": "where cores are made small",
     "gedi_sklearn.projection._projection": "where a fake solver is put in",
     "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",
     "gedi_sklearn.projection._several": "the least-distance problem, against its conditions",

@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_predict
 from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, project_targets
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
+from gedi_sklearn.projection import _multiclass
 
 QUADRATIC = PolynomialKernel(2, standardize=True)
 
@@ -153,6 +154,36 @@ def test_many_groups_are_solved_through_samples_and_a_core():
     assert result.gap <= 1e-3
     assert result.n_groups > 5000
     assert result.n_variables < 2000
+
+
+@pytest.mark.parametrize("mip_rel_gap", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("seed", [0, 1, 14])
+@pytest.mark.filterwarnings("ignore:the projection stopped with status")
+def test_growing_cores_never_lose_what_a_smaller_one_has_found(seed, mip_rel_gap, monkeypatch):
+    # Every core proves a bound on the whole problem. One that its solver leaves early may have a
+    # worse bound than a smaller one, or costlier targets: the better of both stays.
+    x, y, p, _ = problem(seed, 60)
+    sizes = (30, 60, 90)  # of more than 150 variables
+    found = []
+    for last in range(1, len(sizes) + 1):
+        monkeypatch.setattr(_multiclass, "_CORE_VARIABLES", sizes[:last])
+        result = project_targets(
+            y,
+            p,
+            sensitive_features=x,
+            loss="hamming",
+            gap=0.0,
+            solver="highs",
+            solver_params={"mip_rel_gap": mip_rel_gap},
+        )
+        assert result.satisfied
+        found.append((result.bound, result.objective))
+    bounds, objectives = np.transpose(found)
+    optimum, scale = full_model(x, y, p, np.ones(len(y)), "hamming", 0.2)
+    assert (np.diff(bounds) >= -1e-9 * scale).all()
+    assert (np.diff(objectives) <= 1e-9 * scale).all()
+    assert (bounds <= optimum + 1e-9 * scale).all()
+    assert (objectives >= optimum - 1e-9 * scale).all()
 
 
 def test_the_didi_is_summed_over_the_classes():
