@@ -20,7 +20,7 @@ from gedi_sklearn.exceptions import (
     SolverLicenceError,
     SolverLimitError,
 )
-from gedi_sklearn.projection import _binary, _gurobi, _highs, _projection
+from gedi_sklearn.projection import _binary, _gurobi, _highs, _multiclass, _projection
 from gedi_sklearn.projection._full import full_binary
 from gedi_sklearn.projection._model import Outcome
 
@@ -136,6 +136,17 @@ class TestAnswersOfASolver:
     def test_infeasible_is_an_error_that_says_what_to_change(self, monkeypatch):
         with pytest.raises(InfeasibleProjectionError, match="Raise `threshold` or `slack`"):
             solve_with(monkeypatch, Outcome(None, "infeasible", -np.inf))
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_a_core_without_a_solution_proves_nothing_of_the_whole(self, monkeypatch, n_classes):
+        monkeypatch.setattr(_binary, "_CORE_SIZES", (10, 20))
+        monkeypatch.setattr(_multiclass, "_CORE_VARIABLES", (30, 60))
+        session = FakeSession(Outcome(None, "infeasible", -np.inf))
+        monkeypatch.setattr(_projection, "open_session", lambda *args: session)
+        y = np.digitize(REAL, [0] if n_classes == 2 else [-0.5, 0.5])
+        with pytest.raises(SolverError, match="among the 20 groups nearest"):
+            project_targets(y, sensitive_features=X, loss="log_loss", gap=0.0)
+        assert session.calls == 2
 
     @pytest.mark.parametrize(
         ("params", "status"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import InfeasibleProjectionError, SolverError
+from ..exceptions import InfeasibleProjectionError
 from ._allowed_rows import auxiliary_columns, row_ranges
 from ._bound import AllowedProduct, Bound, raw_multipliers
 from ._grouped import INTEGRALITY, Counts, GroupedTargets, Relaxed
@@ -244,7 +244,7 @@ class BinaryTargets(GroupedTargets[Groups]):
         deadline = self._deadline()
         relaxed = self._relaxation(groups)
         nearest = self._nearest(groups, relaxed)
-        best = self._solve_cores(
+        return self._solve_cores(
             groups,
             relaxed,
             nearest,
@@ -253,9 +253,6 @@ class BinaryTargets(GroupedTargets[Groups]):
             deadline,
             self._round(groups, relaxed, nearest[:_ROUNDING_POOL], tolerance),
         )
-        if best is None:
-            raise self._infeasible(groups)
-        return best
 
     def _relaxation(self, groups: Groups) -> Relaxed:
         """Solve the relaxation over all groups."""
@@ -283,13 +280,10 @@ class BinaryTargets(GroupedTargets[Groups]):
         split = split[np.argsort(doubt[split], kind="stable")]
         return mix_ranges(np.r_[split, by_cost], groups.scaled_effects)
 
-    def _infeasible(self, groups: Groups) -> Exception:
-        """Return the error for a problem without a solution, with the slack that would do."""
+    def _infeasible(self, groups: Groups) -> InfeasibleProjectionError:
+        """Return the error for groups without a solution, with the slack that would do."""
         if groups.n > _CORE_SIZES[-1]:
-            return SolverError.from_status(
-                self.session.name,
-                f"no solution among the {_CORE_SIZES[-1]:,} groups nearest to the relaxation",
-            )
+            return super()._infeasible(groups)  # finding that slack takes a model of all groups
         model = self._core_model(groups, None, np.zeros(groups.n))
         units = self.allowed.slack_units() / groups.scale
         return InfeasibleProjectionError.from_problem(

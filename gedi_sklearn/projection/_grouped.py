@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from .._validation import check_group_codes
-from ..exceptions import SolverError, SolverLimitError, warn_caller
+from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError, warn_caller
 from ._allowed_rows import with_interior
 from ._bound import VIOLATION_TOLERANCE, AllowedProduct
 from ._model import LIMITS, LinearModel, Solution, SolverSession
@@ -171,11 +171,11 @@ class GroupedTargets(ABC, Generic[AnyGroups]):
         groups: AnyGroups,
         relaxed: Relaxed,
         nearest: np.ndarray,
-        sizes: Iterable[int],
+        sizes: Sequence[int],
         tolerance: float,
         deadline: float | None,
         best: Counts | None = None,
-    ) -> Counts | None:
+    ) -> Counts:
         """Solve cores of growing size until the gap is met.
 
         Parameters
@@ -186,8 +186,8 @@ class GroupedTargets(ABC, Generic[AnyGroups]):
             Their relaxation.
         nearest : ndarray of int
             The groups that a core takes first, in that order.
-        sizes : iterable of int
-            Sizes of the cores.
+        sizes : sequence of int
+            Sizes of the cores, the largest last.
         tolerance : float
             Difference of cost and bound to be content with.
         deadline : float or None
@@ -197,11 +197,13 @@ class GroupedTargets(ABC, Generic[AnyGroups]):
 
         Returns
         -------
-        Counts or None
-            The cheapest ones with the best bound; None where no core has any.
+        Counts
+            The cheapest ones, with the best bound.
 
         Raises
         ------
+        InfeasibleProjectionError
+            If there are none.
         SolverLimitError
             If a limit was reached before any were found.
         SolverError
@@ -237,7 +239,19 @@ class GroupedTargets(ABC, Generic[AnyGroups]):
                         solver=self.session.name, status=outcome.status, **self.description
                     )
                 return replace(best, status=outcome.status, n_variables=len(model.cost))
-        return best
+        if best is not None:
+            return best
+        if sizes[-1] < len(relaxed.doubt):
+            # The largest core has no solution, which proves nothing of the whole.
+            raise SolverError.from_status(
+                self.session.name,
+                f"no solution among the {sizes[-1]:,} groups nearest to the relaxation",
+            )
+        raise self._infeasible(groups)
+
+    def _infeasible(self, groups: AnyGroups) -> InfeasibleProjectionError:
+        """Return the error for groups without a solution."""
+        return InfeasibleProjectionError.from_problem(**self.description)
 
     def _accept(
         self,

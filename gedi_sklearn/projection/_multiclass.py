@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..exceptions import InfeasibleProjectionError
 from ._allowed_rows import auxiliary_columns, row_ranges
 from ._bound import raw_multipliers
 from ._classwise import ClasswiseBound
@@ -289,11 +288,11 @@ class MultiClassTargets(GroupedTargets[_Groups]):
         deadline = self._deadline()
         solved = self._relaxation(groups)
         if solved is None:
-            raise InfeasibleProjectionError.from_problem(**self.description)
+            raise self._infeasible(groups)
         counts, multipliers = solved
         doubt = _choose(groups.reduced(multipliers))[1]
         split = (np.abs(counts - np.rint(counts)) > _WHOLE).any(axis=1)
-        found = self._solve_cores(
+        return self._solve_cores(
             groups,
             Relaxed(counts, self._dual(groups, multipliers), doubt, multipliers),
             np.lexsort((doubt, ~split)),
@@ -301,9 +300,6 @@ class MultiClassTargets(GroupedTargets[_Groups]):
             tolerance,
             deadline,
         )
-        if found is None:
-            raise InfeasibleProjectionError.from_problem(**self.description)
-        return found
 
     def _dual(self, groups: _Groups, multipliers: np.ndarray) -> float:
         """Return the lower bound that multipliers prove: Σ size·min(C − A'λ) − σ(−λ)."""
