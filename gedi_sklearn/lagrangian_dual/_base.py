@@ -24,7 +24,7 @@ from ..constraints import Constraint
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..projection._bound import Bound
 from ..projection._build import NAMED_CONSTRAINTS, build_constraint
-from ..projection._projection import PROJECTION_CONSTRAINTS
+from ..projection._parameters import PROJECTION_CONSTRAINTS
 
 
 class BaseLagrangianDual(ColumnsMixin, BaseEstimator):

@@ -22,7 +22,7 @@ from .._validation import (
     select_columns,
 )
 from ..exceptions import RankDeficientKernelError
-from ..projection._projection import PROJECTION_CONSTRAINTS
+from ..projection._parameters import PROJECTION_CONSTRAINTS
 from ._dual import DEFAULT_TOL, DualSteps, Search
 from ._history import History
 from ._learner import Learner

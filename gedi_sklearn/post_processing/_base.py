@@ -30,7 +30,7 @@ from .._validation import (
 from ..constraints import Constraint
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..projection import Projection
-from ..projection._projection import PROJECTION_CONSTRAINTS
+from ..projection._parameters import PROJECTION_CONSTRAINTS
 
 # The folds of m(X) where those of the learner are named by a word: it has no out-of-bag rows.
 _BLIND_CV = 5

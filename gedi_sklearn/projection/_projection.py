@@ -4,79 +4,33 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Mapping
-from numbers import Integral, Real
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._validation import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    check_all_weighted,
-    check_attribute,
-    check_random_state,
-    check_sample_weight,
-    check_sensitive,
-    validate_params,
-)
-from ..constraints import Constraint, DidiConstraint
+from .._validation import Interval, check_random_state, validate_params
 from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ..kernels import AttributeEncoder, is_categorical
-from ._absolute import AbsoluteLoss
 from ._binary import BinaryTargets
 from ._blind import blind_correction, score_shift
-from ._bound import Bound, describe
-from ._bounded import BoundedSquaredLoss
-from ._build import NAMED_CONSTRAINTS, build_constraint, build_constraints
-from ._classwise import ClasswiseBound
-from ._group_means import GroupSquaredLoss
+from ._constrained import ConstrainedTargets
 from ._multiclass import MultiClassTargets
-from ._real import SquaredLoss
+from ._parameters import PROJECTION_CONSTRAINTS, named_in_errors
+from ._problem import class_problem, real_problem
 from ._result import ProjectionResult
 from ._session import open_session
-from ._several import JointSpan, SeveralSquaredLoss
-from ._targets import CLASS_LOSSES, Targets, check_bounds
+from ._targets import Targets, check_bounds
 
-__all__ = ["PROJECTION_CONSTRAINTS", "Projection"]
+__all__ = ["Projection"]
 
-# The declared ranges of the parameters, shared with the estimators that pass them on.
-PROJECTION_CONSTRAINTS: dict[str, list[Any]] = {
-    "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
-    "kernel": [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
-    "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
-    "loss": [StrOptions({"auto", "squared_error", "absolute_error", "hamming", "log_loss"})],
-    "slack": [Interval(Real, 0, 1, closed="both")],
-    "gap": [Interval(Real, 0, 1, closed="left")],
-    "target_bounds": [tuple, list, None],
-    "solver": [StrOptions({"auto", "gurobi", "highs"})],
-    "solver_params": [Mapping, None],
-    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-    "random_state": ["random_state"],
-}
 # Where no seed is given, ties and solvers still use a fixed one: a fit with a deterministic
 # learner is deterministic.
 _FIXED_SEED = 0
 
 
-def _named_in_errors(name: str) -> Callable[[Callable], Callable]:
-    """Return the decorator that gives a function the name that errors of its parameters say.
-
-    Callers that check no parameters themselves can put their own in its place.
-    """
-
-    def rename(function: Callable) -> Callable:
-        function.__qualname__ = name
-        return function
-
-    return rename
-
-
-class Projection:
+class Projection(ConstrainedTargets):
     r"""Repeated projection of targets on one constraint.
 
     Holds what is fixed during a fit: the kernel on the rows, the constraint with its absolute
@@ -173,7 +127,7 @@ class Projection:
         },
         prefer_skip_nested_validation=True,
     )
-    @_named_in_errors("Projection")
+    @named_in_errors("Projection")
     def __init__(
         self,
         y: Any,
@@ -203,32 +157,16 @@ class Projection:
             "relative": relative,
             "slack": slack,
         }
-        self._targets = Targets(y, loss)
-        self.loss = self._targets.loss
-        self._target_bounds = check_bounds(target_bounds, self._targets)
-        n = len(self._targets.y)
-        values = check_sensitive(sensitive_features, n_samples=n, kind="mixed")
-        covariates = _check_covariates(conditional_on, n)
-        weight = check_sample_weight(sample_weight, n)
-        self._rows = slice(None) if weight is None else weight > 0
-        self._weight = np.broadcast_to(1.0, n) if weight is None else weight[self._rows]
-        if self._targets.classes is not None:
-            check_all_weighted(self._targets.classes, self._targets.y[self._rows])
-        self._is_list = isinstance(constraint, (list, tuple))
-        attributes = self._split(values)
-        built = (
-            build_constraints(constraint, len(attributes), **carried)
-            if self._is_list
-            else [build_constraint(constraint, **carried)]
+        targets = Targets(y, loss)
+        self._target_bounds = check_bounds(target_bounds, targets)
+        super().__init__(
+            targets,
+            constraint=constraint,
+            sensitive_features=sensitive_features,
+            conditional_on=conditional_on,
+            sample_weight=sample_weight,
+            **carried,
         )
-        rows: dict[str, Any] = {
-            "weight": None if weight is None else self._weight,
-            "covariates": None if covariates is None else covariates[self._rows],
-        }
-        self._constraints = [
-            self._bound(own, attribute[self._rows], **rows)
-            for own, attribute in zip(built, attributes, strict=True)
-        ]
         self.gap = gap
         self._time_limit = time_limit
         # Ties and the solver draw from the same stream.
@@ -237,49 +175,6 @@ class Projection:
         self._tie_order = rng.permutation(len(self._weight)).astype(np.int32)
         self._session = open_session(solver, solver_params, seed, verbose > 1)
         self._problem = self._make_problem()
-
-    def _bound(self, constraint: Constraint, values: np.ndarray, **rows: Any) -> Any:
-        """Return a constraint on the rows: one, or for more than two classes one for each."""
-        y, n_classes = self._targets.y[self._rows], self._targets.n_classes
-        if n_classes <= 2:
-            return Bound(constraint, values, y, integral=self.is_classification, **rows)
-        if self._is_list:
-            raise ValueError(
-                f"a list of constraints needs real targets or two classes; y has {n_classes}. "
-                "Pass a single constraint; on several attributes it bounds their joint kernel."
-            )
-        return ClasswiseBound(constraint, values, y, n_classes=n_classes, **rows)
-
-    def _split(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the attribute(s) of each constraint, every one of shape (n, m)."""
-        if not self._is_list:
-            return [values]
-        return [_numbers_where_possible(values[:, [j]]) for j in range(values.shape[1])]
-
-    def _one_or_list(self, values: Iterable[Any]) -> Any:
-        """Return the value of the only constraint, or the list of all where a list was given."""
-        listed = list(values)
-        return listed if self._is_list else listed[0]
-
-    @property
-    def kernel_(self) -> Any:
-        """The kernel, without any row."""
-        return self._one_or_list(own.kernel for own in self._constraints)
-
-    @property
-    def constraint_(self) -> Any:
-        """The constraint with its absolute threshold."""
-        return self._one_or_list(own.constraint for own in self._constraints)
-
-    @property
-    def threshold_(self) -> Any:
-        """The absolute threshold."""
-        return self._one_or_list(own.threshold for own in self._constraints)
-
-    @property
-    def reference_(self) -> Any:
-        """The indicator of `y` that a relative threshold is a share of."""
-        return self._one_or_list(own.reference for own in self._constraints)
 
     def __enter__(self) -> Projection:
         return self
@@ -290,11 +185,6 @@ class Projection:
     def close(self) -> None:
         """Release the solver; safe to call twice."""
         self._session.close()
-
-    @property
-    def is_classification(self) -> bool:
-        """Whether the targets are classes."""
-        return self.loss in CLASS_LOSSES
 
     def at(self, threshold: Any) -> Projection:
         """Return the projection of the same targets at another threshold.
@@ -318,141 +208,6 @@ class Projection:
         other._constraints = [self._constraints[0].at(threshold)]
         other._problem = other._make_problem()
         return other
-
-    def _make_problem(self) -> Any:
-        """Return the problem that the loss and the targets make, solved by every `solve`."""
-        bounds = self._constraints
-        shared: dict[str, Any] = {"y": self._targets.y[self._rows], "weight": self._weight}
-        if self.is_classification:
-            return self._classes(bounds)
-        is_didi = isinstance(bounds[0].constraint, DidiConstraint)
-        if self._is_list and (self.loss == "absolute_error" or self._target_bounds is not None):
-            raise ValueError(
-                "a list of constraints on real targets takes loss='squared_error' without "
-                f"target_bounds; got loss={self.loss!r}, target_bounds={self._target_bounds}."
-            )
-        if self._is_list:
-            return SeveralSquaredLoss(bounds, **shared)
-        if self.loss == "absolute_error":
-            return AbsoluteLoss(bounds[0], target_bounds=self._target_bounds, **shared)
-        shared["session"] = self._session
-        if is_didi and self._target_bounds is not None:
-            raise ValueError(
-                "constraint='didi' at squared error takes no target_bounds; got "
-                f"{self._target_bounds}. Use loss='absolute_error', or leave them out."
-            )
-        if is_didi:
-            return GroupSquaredLoss(bounds[0], **shared)
-        if self._target_bounds is None:
-            return SquaredLoss(bounds[0], **shared)
-        return BoundedSquaredLoss(bounds[0], target_bounds=self._target_bounds, **shared)
-
-    def _classes(self, bounds: list[Any]) -> BinaryTargets | MultiClassTargets:
-        """Return the problem of two classes, or of more."""
-        options: dict[str, Any] = {
-            "y": self._targets.y[self._rows],
-            "weight": self._weight,
-            "loss": self.loss,
-            "gap": self.gap,
-            "tie_order": self._tie_order,
-            "session": self._session,
-            "time_limit": self._time_limit,
-            "description": describe(bounds),
-        }
-        if self._targets.n_classes > 2:
-            return MultiClassTargets(bounds[0], **options)
-        return BinaryTargets(bounds, **options)
-
-    def coefficients(self, z: Any) -> np.ndarray:
-        """Return α̃ of targets, shape (k,): of all constraints or classes, one after another.
-
-        Parameters
-        ----------
-        z : array-like of shape (n,)
-            Real targets, or labels.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-        """
-        return self._coefficients(self._targets.encode(z)[self._rows])
-
-    def _coefficients(self, z: np.ndarray) -> np.ndarray:
-        return np.concatenate([own.coefficients(z) for own in self._constraints])
-
-    def gedi(self, z: Any) -> float:
-        """Return the bounded indicator: ‖α̃(z)‖₁, or the DIDI.
-
-        Of several constraints it is the sum; of more than two classes, each against the rest,
-        the largest.
-
-        Parameters
-        ----------
-        z : array-like of shape (n,)
-            Real targets, or labels.
-
-        Returns
-        -------
-        float
-        """
-        encoded = self._targets.encode(z)[self._rows]
-        return float(sum(own.indicator(encoded) for own in self._constraints))
-
-    def gedi_on(
-        self, sensitive_features: Any, conditional_on: Any = None
-    ) -> Callable[[Any], float]:
-        """Return the function that measures targets of other rows as :meth:`gedi` does these.
-
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n',) or (n', m)
-            The attribute(s) of those rows.
-        conditional_on : array-like of shape (n',) or (n', p), default=None
-            Their covariates, where the projection has any.
-
-        Returns
-        -------
-        callable
-            From numbers (n',), classes as 0 and 1, to the indicator.
-        """
-        values = check_sensitive(sensitive_features, kind="mixed")
-        covariates = _check_covariates(conditional_on, len(values))
-        terms = [
-            own.indicator_on(attribute, covariates)
-            for own, attribute in zip(self._constraints, self._split(values), strict=True)
-        ]
-        return lambda z: float(sum(term(z) for term in terms))
-
-    def violation(self, z: Any) -> float:
-        """Return by how much targets miss the constraint (the worst one), 0 within rounding.
-
-        Parameters
-        ----------
-        z : array-like of shape (n,)
-            Real targets, or labels.
-
-        Returns
-        -------
-        float
-        """
-        return self._violation(self._targets.encode(z)[self._rows])
-
-    def satisfied(self, z: Any) -> bool:
-        """Tell whether targets satisfy the constraint within rounding.
-
-        Parameters
-        ----------
-        z : array-like of shape (n,)
-            Real targets, or labels.
-
-        Returns
-        -------
-        bool
-        """
-        return self.violation(z) == 0.0
-
-    def _violation(self, z: np.ndarray) -> float:
-        return max(own.violation(z) for own in self._constraints)
 
     def solve(self, y_pred: Any = None, target_weight: float = 1.0) -> ProjectionResult:
         r"""Return the nearest targets that satisfy the constraint.
@@ -517,6 +272,34 @@ class Projection:
             seconds=time.perf_counter() - started,
         )
 
+    def _make_problem(self) -> Any:
+        """Return the problem that the loss and the targets make, solved by every `solve`."""
+        if self.is_classification:
+            return self._class_problem(self._constraints)
+        return real_problem(
+            self._constraints,
+            y=self._targets.y[self._rows],
+            weight=self._weight,
+            loss=self.loss,
+            target_bounds=self._target_bounds,
+            is_list=self._is_list,
+            session=self._session,
+        )
+
+    def _class_problem(self, bounds: list[Any]) -> BinaryTargets | MultiClassTargets:
+        """Return the problem of classes under constraints on the rows."""
+        return class_problem(
+            bounds,
+            n_classes=self._targets.n_classes,
+            y=self._targets.y[self._rows],
+            weight=self._weight,
+            loss=self.loss,
+            gap=self.gap,
+            tie_order=self._tie_order,
+            session=self._session,
+            time_limit=self._time_limit,
+        )
+
     def blind_correction(self, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
         """Return the β of least ‖Mβ‖ with p + Mβ allowed, for real targets.
 
@@ -557,17 +340,9 @@ class Projection:
             p[self._rows],
             expected,
             share,
-            make_problem=lambda bound: self._classes([bound]),
+            make_problem=lambda bound: self._class_problem([bound]),
             total_weight=self._weight.sum(),
         )
-
-    def joint_span(self) -> JointSpan:
-        """Return all that the constraints see of targets, on the rows that count."""
-        return JointSpan(self._constraints, self._weight)
-
-    def counted(self, values: np.ndarray) -> np.ndarray:
-        """Return the values of the rows of positive weight."""
-        return values[self._rows]
 
     def moved_targets(self, change: np.ndarray) -> np.ndarray:
         """Return the original real targets plus a change of the rows that count, within bounds.
@@ -612,16 +387,3 @@ class Projection:
             "limits in `solver_params`, for nearer ones.",
             ConvergenceWarning,
         )
-
-
-def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:
-    """Return covariates as numbers (n, p): a category is the indicators of its levels."""
-    if conditional_on is None:
-        return None
-    values = check_attribute(conditional_on, n_samples, kind="mixed", name="conditional_on")
-    return AttributeEncoder(values).transform(values) if values.dtype.kind == "O" else values
-
-
-def _numbers_where_possible(values: np.ndarray) -> np.ndarray:
-    """Return a numeric attribute that stood beside a categorical one as numbers again."""
-    return values if any(map(is_categorical, values.T)) else values.astype(np.float64)
