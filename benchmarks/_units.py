@@ -17,6 +17,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
@@ -173,23 +174,7 @@ def make_model(task: Task, model: str, settings: Settings) -> Any:
     """Build an unfitted model: default parameters, and under a constraint the paper's."""
     constraint = constraint_of(model)
     if model[2:] in _REGULARIZER:
-        from skorch.callbacks import LRScheduler  # the rows that need torch
-
-        dual = LagrangianDualRegressor if task.is_regression else LagrangianDualClassifier
-        # At a constant step the last epoch is anywhere around the threshold.
-        decay = LRScheduler(
-            "CosineAnnealingLR", T_max=_REGULARIZER_EPOCHS, eta_min=_LAST_REGULARIZER_STEP
-        )
-        return dual(
-            _LAYERS[task.is_regression],
-            constraint=constraint,
-            degree=task.degree,
-            threshold=0.2,
-            relative=True,
-            max_epochs=_REGULARIZER_EPOCHS,
-            callbacks=[("decay", decay)],
-            random_state=settings.seed,
-        )
+        return make_regularizer(task, model, settings.seed)
     learner = LEARNERS[model[:2]][task.is_regression](random_state=settings.seed)
     if constraint is None:
         return learner
@@ -208,6 +193,30 @@ def make_model(task: Task, model: str, settings: Settings) -> Any:
         warm_start=settings.warm_start,
         # None leaves the learner's own seed in every fit, as the paper does.
         random_state=None,
+    )
+
+
+def make_regularizer(
+    task: Task, model: str, seed: int, *, last_step: float = _LAST_REGULARIZER_STEP, **steps: float
+) -> Any:
+    """Build the network of an SBR row; its step falls along a cosine to the last one.
+
+    At a constant step the last epoch is anywhere around the threshold.
+    """
+    from skorch.callbacks import LRScheduler  # the rows that need torch
+
+    dual = LagrangianDualRegressor if task.is_regression else LagrangianDualClassifier
+    decay = LRScheduler("CosineAnnealingLR", T_max=_REGULARIZER_EPOCHS, eta_min=last_step)
+    return dual(
+        _LAYERS[task.is_regression],
+        constraint=constraint_of(model),
+        degree=task.degree,
+        threshold=0.2,
+        relative=True,
+        max_epochs=_REGULARIZER_EPOCHS,
+        callbacks=[("decay", decay)],
+        random_state=seed,
+        **steps,
     )
 
 
@@ -242,16 +251,28 @@ def _measure(
     """Score the predictions of some rows and measure them with every indicator."""
     y, predictions = data.y[rows], model.predict(data.X[rows])
     attribute = {"sensitive_features": data.sensitive[rows]}
-    polynomial: dict[str, Any] = {"degree": task.degree, "relative": 1, **attribute}
     with warnings.catch_warnings():
         # The grid of ±2.5 deviations misses the rare group of Communities/race.
         warnings.filterwarnings("ignore", ".*of the rows lie outside", UserWarning)
         maximal_correlation = hgr(y, predictions, relative=True, **attribute)
+    by_chance = gedi_null(y, predictions, degree=task.degree, relative=1, **attribute)
     return {
-        f"score_{part}": float(model.score(data.X[rows], y)),
-        f"gedi_{part}": gedi(y, predictions, **polynomial),
+        **score_and_gedi(task, data, rows, predictions, part),
         f"hgr_{part}": maximal_correlation,
-        f"null_{part}": gedi_null(y, predictions, **polynomial).mean,
+        f"null_{part}": by_chance.mean,
+    }
+
+
+def score_and_gedi(
+    task: Task, data: TaskData, rows: np.ndarray, predictions: np.ndarray, part: str
+) -> dict[str, float]:
+    """Return the two measures of the paper's tables: R2 or accuracy, and GeDI %."""
+    y = data.y[rows]
+    score = r2_score if task.is_regression else accuracy_score
+    attribute = {"sensitive_features": data.sensitive[rows]}
+    return {
+        f"score_{part}": float(score(y, predictions)),
+        f"gedi_{part}": gedi(y, predictions, degree=task.degree, relative=1, **attribute),
     }
 
 

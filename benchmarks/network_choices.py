@@ -6,17 +6,16 @@ and prints scores and GeDI % as the epochs go by; it needs the extra ``torch``.
 
 import argparse
 import csv
-import statistics
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
 
-from benchmarks._tables import markdown
+from benchmarks._tables import MEASURES, markdown, summarize
+from benchmarks._units import score_and_gedi
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
-from gedi_sklearn.metrics import gedi
 
 try:
     import torch
@@ -30,7 +29,6 @@ except ImportError as error:
 RESULTS = Path(__file__).parent / "results" / "network_choices.csv"
 EPOCHS = (10, 20, 30, 50, 100, 200)
 WEIGHTS = ("uniform", "Glorot")  # PyTorch's default, Keras's
-MEASURES = ("score_train", "score_val", "gedi_train", "gedi_val")
 # Hidden layers, by whether the task is a regression.
 LAYERS = ((32, 32, 32), (256, 256))
 
@@ -43,14 +41,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = tuple(str(task) for task in TASKS if task.protected_kind == "binary")
     parser.add_argument("--task", nargs="+", choices=names, default=names)
     parser.add_argument("--folds", type=int, choices=range(1, N_FOLDS + 1), default=N_FOLDS)
+    parser.add_argument(
+        "--seed",
+        type=int,
+        nargs="+",
+        default=(0,),
+        help="of the initial weights and batches; the folds stay (default: 0, the tables')",
+    )
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     lines = []
     for task in TASKS:
         if str(task) in options.task:
-            for weights in WEIGHTS:
-                lines += run(task, weights, options.folds)
+            for weights, seed in product(WEIGHTS, options.seed):
+                lines += run(task, weights, options.folds, seed)
                 print(markdown(list(lines[-1]), [[*line.values()] for line in lines]), flush=True)
     with options.output.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
@@ -59,25 +64,29 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"Results: {options.output}")
 
 
-def run(task: Task, weights: str, n_folds: int) -> list[dict[str, str]]:
+def run(task: Task, weights: str, n_folds: int, seed: int) -> list[dict[str, str]]:
     """Return a line for every number of epochs: means over the folds ± deviations."""
     data = load_task(task)
     folds = [
-        [*_train(task, data, train, val, weights)]
+        [*_train(task, data, train, val, weights, seed)]
         for train, val in split(task, data, n_folds=n_folds)
     ]
     lines = []
     for epochs, at_epoch in zip(EPOCHS, zip(*folds, strict=True), strict=True):
-        line = {"task": str(task), "weights": weights, "epochs": str(epochs)}
+        line = {
+            "task": str(task),
+            "weights": weights,
+            "seed": str(seed),
+            "epochs": str(epochs),
+        }
         for name in MEASURES:
-            values = [fold[name] for fold in at_epoch]
-            line[name] = f"{statistics.fmean(values):.3f} ± {statistics.pstdev(values):.3f}"
+            line[name] = summarize([fold[name] for fold in at_epoch]).text(3)
         lines.append(line)
     return lines
 
 
 def _train(
-    task: Task, data: TaskData, train: np.ndarray, val: np.ndarray, weights: str
+    task: Task, data: TaskData, train: np.ndarray, val: np.ndarray, weights: str, seed: int
 ) -> Iterator[dict[str, float]]:
     """Train as the paper says, and yield the measures after each of EPOCHS."""
     X = torch.as_tensor(data.X, dtype=torch.float32)
@@ -85,7 +94,7 @@ def _train(
     loss = torch.nn.MSELoss() if task.is_regression else torch.nn.BCELoss()
     X_train, y_train = X[train], y[train]
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         network = build_network(
             X.shape[1], LAYERS[task.is_regression], output="sigmoid", initial_weights=weights
         )
@@ -104,15 +113,7 @@ def _measure(
         with torch.no_grad():
             outputs = network(X[rows]).squeeze(1).numpy().astype(np.float64)
         predictions = outputs if task.is_regression else (outputs > 0.5).astype(int)
-        score = r2_score if task.is_regression else accuracy_score
-        measured[f"score_{part}"] = float(score(data.y[rows], predictions))
-        measured[f"gedi_{part}"] = gedi(
-            data.y[rows],
-            predictions,
-            sensitive_features=data.sensitive[rows],
-            degree=task.degree,
-            relative=1,
-        )
+        measured |= score_and_gedi(task, data, rows, predictions, part)
     return measured
 
 

@@ -147,6 +147,41 @@ def test_a_unit_of_a_regularizer_projects_nothing(monkeypatch):
     assert json.loads(record["settings"]) == {"last_step": 5e-4}
 
 
+@pytest.mark.torch
+def test_choices_of_networks_are_tabled(monkeypatch, tmp_path):
+    from benchmarks import network_choices
+
+    monkeypatch.setattr(network_choices, "EPOCHS", (1, 2))
+    output = tmp_path / "choices.csv"
+    network_choices.main(
+        ["--task", "crimes/race", "--folds", "1", "--seed", "0", "1", "--output", str(output)]
+    )
+    with output.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["weights"], line["seed"], line["epochs"]) for line in lines] == [
+        (weights, seed, epochs)
+        for weights in ("uniform", "Glorot")
+        for seed in "01"
+        for epochs in "12"
+    ]
+    assert len({line["score_train"] for line in lines}) == len(lines)
+
+
+@pytest.mark.torch
+def test_steps_of_regularizers_are_tabled_beside_the_papers(monkeypatch, tmp_path):
+    from benchmarks import regularizer_steps
+
+    monkeypatch.setattr(_units, "_REGULARIZER_EPOCHS", 3)
+    monkeypatch.setattr(regularizer_steps, "STEPS", ((1e-3, 3e-3), (0.0, 1e-1)))
+    output = tmp_path / "steps.csv"
+    regularizer_steps.main(["--task", "crimes/race", "--folds", "1", "--output", str(output)])
+    with output.open(encoding="utf-8", newline="") as file:
+        first, second, paper = csv.DictReader(file)
+    assert (first["last_step"], second["multiplier_step"]) == ("0.001", "0.1")
+    assert first["score_train"] != second["score_train"]
+    assert paper["gedi_train"] == "0.10 ± 0.03"
+
+
 @pytest.fixture
 def small_learners(monkeypatch):
     small = {"n_estimators": 3, "max_depth": 2}
