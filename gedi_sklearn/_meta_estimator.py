@@ -29,6 +29,8 @@ from ._validation import (
     _check_feature_names,
     _check_n_features,
     _get_feature_names,
+    attribute_columns,
+    check_attribute_columns,
     check_sensitive,
     column_positions,
     drop_columns,
@@ -63,14 +65,23 @@ class ColumnsMixin:
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
 
-    def _check_attribute(self, X: Any, sensitive_features: Any, n_samples: int) -> np.ndarray:
-        """Return the protected attribute (n, m) from whichever of its two doors was used."""
+    def _check_attribute(
+        self, X: Any, sensitive_features: Any, n_samples: int, *, reset: bool
+    ) -> np.ndarray:
+        """Return the protected attribute (n, m) from whichever of its two doors was used.
+
+        `reset` learns the names of its columns, as of features; else they are compared.
+        """
         if self.drop_sensitive and self.sensitive_columns is None:
             raise ValueError(
                 "drop_sensitive=True removes the protected column(s) from X, so it needs "
                 "sensitive_columns=, which is None. Name the column(s) there, or leave them out "
                 "of X yourself and keep drop_sensitive=False."
             )
+        if reset:
+            self._attribute_columns = attribute_columns(sensitive_features)
+        elif sensitive_features is not None:  # the columns of X are compared as such
+            check_attribute_columns(self._attribute_columns, sensitive_features)
         return check_sensitive(
             sensitive_features,
             X=X,

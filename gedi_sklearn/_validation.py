@@ -36,6 +36,8 @@ from sklearn.utils.validation import (
     _num_samples,
 )
 
+from .exceptions import warn_caller
+
 __all__ = [
     "HasMethods",
     "Hidden",
@@ -54,8 +56,10 @@ __all__ = [
     "_num_features",
     "_num_samples",
     "_safe_indexing",
+    "attribute_columns",
     "check_all_weighted",
     "check_attribute",
+    "check_attribute_columns",
     "check_classes",
     "check_classification_targets",
     "check_column",
@@ -366,6 +370,58 @@ def check_attribute(
         if not is_text(column):
             check_numbers(column, name)
     return array
+
+
+def attribute_columns(values: Any) -> list[str] | None:
+    """Return the names of the columns of a frame; None for what has no columns, or none by name.
+
+    A series has no columns: it is one attribute, whatever it is called.
+    """
+    columns = list(getattr(values, "columns", ()))
+    return columns if columns and all(isinstance(name, str) for name in columns) else None
+
+
+def check_attribute_columns(fitted: list[str] | None, values: Any) -> None:
+    """Refuse attributes that carry other names than in `fit`, as scikit-learn does of features.
+
+    Columns are matched by position, so that two in another order would be taken for each other.
+
+    Parameters
+    ----------
+    fitted : list of str or None
+        What :func:`attribute_columns` said of the attributes in `fit`.
+    values : array-like of shape (n,) or (n, m)
+        The attributes of other rows.
+
+    Raises
+    ------
+    ValueError
+        If both have names, and these are not the same in the same order.
+
+    Warns
+    -----
+    UserWarning
+        If only one of them has names, of several columns.
+    """
+    given = attribute_columns(values)
+    if given is None or fitted is None:
+        if max(len(given or ()), len(fitted or ())) > 1:
+            now, then = ("no ", "with") if given is None else ("", "without")
+            warn_caller(
+                f"sensitive_features has {now}column names, but was fitted {then} them: its "
+                "columns are matched by position. Pass frames, or arrays, both times."
+            )
+        return
+    if given == fitted:
+        return
+    unseen = [name for name in given if name not in fitted]
+    missing = [name for name in fitted if name not in given]
+    differences = [f"unseen at fit time: {unseen}"] if unseen else []
+    differences += [f"seen at fit time, yet now missing: {missing}"] if missing else []
+    raise ValueError(
+        "the column names of sensitive_features should match those that were passed during fit: "
+        f"{'; '.join(differences) or 'the order differs'}. Got {given}, fitted on {fitted}."
+    )
 
 
 def check_sensitive(

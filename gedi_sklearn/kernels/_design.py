@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dtrtri
 
-from .._validation import check_numbers, check_sensitive
+from .._validation import check_attribute_columns, check_numbers, check_sensitive
 from ..exceptions import IllConditionedKernelWarning, warn_caller
 from ._basis import Basis
 from ._categories import AttributeEncoder, GroupEncoder
@@ -52,6 +52,9 @@ class FittedKernel:
     R_ : ndarray of shape (k, k)
         Upper triangular with positive diagonal; R'R is the weighted covariance of the
         standardised columns.
+    attribute_columns : list of str or None
+        Names of the attributes' columns, where they came in a frame that was not taken apart
+        before: in the order in which :meth:`transform` wants them.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class FittedKernel:
         self.n_columns = len(names)
         self.center_ = np.zeros(self.n_columns)
         self.R_ = np.eye(self.n_columns)
+        self.attribute_columns: list[str] | None = None
 
     def __repr__(self) -> str:
         return f"FittedKernel({self.kernel!r}, n_columns={self.n_columns})"
@@ -104,6 +108,9 @@ class FittedKernel:
         -------
         ndarray of shape (n, k)
         """
+        # This library hands on arrays whose columns it has compared.
+        if self.attribute_columns is not None and hasattr(values, "columns"):
+            check_attribute_columns(self.attribute_columns, values)
         if self.encoder is None:
             values = check_numbers(values, "sensitive_features")
         else:

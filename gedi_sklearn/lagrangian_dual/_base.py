@@ -123,7 +123,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         y = self._check_targets(y, sample_weight)
         check_consistent_length(X, y)
         weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
         self._learn_columns(X)
         features = self._features(X)
         kept = slice(None) if weight is None else weight > 0

@@ -184,7 +184,7 @@ class BaseMovingTargets(MetaEstimator):
         y = self._check_targets(y, sample_weight)
         check_consistent_length(X, y)
         weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
         self._learn_columns(X)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
@@ -309,7 +309,7 @@ class BaseMovingTargets(MetaEstimator):
         self._check_columns(X)
         y = self._check_more_targets(y)
         check_consistent_length(X, y)
-        attribute = self._check_attribute(X, sensitive_features, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y), reset=False)
         try:
             gedi = master.gedi_on(attribute, self._covariates(X))
         except RankDeficientKernelError as error:

@@ -23,7 +23,6 @@ from .._validation import (
     _fit_context,
     _num_samples,
     check_sample_weight,
-    check_sensitive,
     column_positions,
     drop_columns,
 )
@@ -150,7 +149,7 @@ class Projected(MetaEstimator):
         y = self._encode(y, sample_weight)
         check_consistent_length(X, y)
         weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
         self._learn_columns(X)
         inner = self._inner_X(X)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
@@ -315,13 +314,7 @@ class Projected(MetaEstimator):
                 "hand it on to them: there, name its column of X in the estimator, "
                 "sensitive_columns=, or set sensitive_at_predict=False."
             )
-        values = check_sensitive(
-            sensitive_features,
-            X=X,
-            sensitive_columns=self.sensitive_columns,
-            n_samples=_num_samples(X),
-            kind="mixed",
-        )
+        values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
             return 0.0
         return self.kernel_.transform(values) @ self.correction_

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._validation import (
+    attribute_columns,
     check_all_weighted,
     check_attribute,
+    check_attribute_columns,
     check_sample_weight,
     check_sensitive,
 )
@@ -74,6 +76,9 @@ class ConstrainedTargets:
             self._bound(own, attribute[self._rows], **rows)
             for own, attribute in zip(built, attributes, strict=True)
         ]
+        self._columns = attribute_columns(sensitive_features)
+        if not self._is_list:
+            self.kernel_.attribute_columns = self._columns
 
     @property
     def is_classification(self) -> bool:
@@ -175,6 +180,7 @@ class ConstrainedTargets:
         callable
             From numbers (n',), classes as 0 and 1, to the indicator.
         """
+        check_attribute_columns(self._columns, sensitive_features)
         values = check_sensitive(sensitive_features, kind="mixed")
         covariates = _check_covariates(conditional_on, len(values))
         terms = [
