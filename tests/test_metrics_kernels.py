@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.preprocessing import OneHotEncoder
 
 from gedi_sklearn import CoarseConstraint, FourierKernel, PolynomialKernel, project_targets
 from gedi_sklearn.exceptions import RankDeficientKernelError
-from gedi_sklearn.metrics import didi, gedi, gedi_coefficients
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, gedi_interval
 
 RNG = np.random.default_rng(0)
 
@@ -182,6 +184,36 @@ def test_two_levels_are_the_gap_of_didi():
     group = np.where(RNG.normal(size=60) > 0, "m", "f")
     y = RNG.normal(size=60)
     assert gedi(y, sensitive_features=group) == pytest.approx(didi(y, sensitive_features=group))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_levels_measured_by_groups_are_indicator_columns(weighted, data):
+    """What is computed once a group equals the dense columns, up to rounding."""
+    n, degree = data.draw(st.integers(30, 120)), data.draw(st.integers(1, 2))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    first = np.r_[0:6, rng.integers(0, 6, n - 6)]
+    second = np.r_[[0, 1] * 3, [1, 0] * 3, rng.integers(0, 2, n - 12)]
+    first[6:12] = np.arange(6)  # every pair of levels occurs
+    attribute = {"a": [f"level {v}" for v in first], "b": [f"level {v}" for v in second]}
+    a, b = (first[:, None] == np.arange(1, 6)) * 1.0, (second[:, None] == 1) * 1.0
+    columns = np.c_[a, b] if degree == 1 else np.c_[a, b, a * b]
+    y = 1e3 + first + first * second + rng.normal(size=n)
+    weight = rng.uniform(0.1, 3, n) * (np.arange(n) != 20) if weighted else None
+
+    def values(attribute, **kernel):
+        options = {"sensitive_features": attribute, "sample_weight": weight, **kernel}
+        yield gedi_coefficients(y, **options)
+        for norm in ("l1", "sd", "adjusted_sd"):
+            yield gedi(y, y**2, norm=norm, relative=degree, **options)
+        yield gedi(y, conditional_on=np.arange(n) % 7, **options)
+        yield tuple(gedi_interval(y, **options))
+
+    by_group = values(pd.DataFrame(attribute), degree=degree)
+    dense = values(np.arange(n), kernel=columns)
+    for own, expected in zip(by_group, dense, strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-9)
 
 
 def test_mixed_frames_have_interactions_but_no_powers_of_levels():

@@ -70,10 +70,13 @@ class AttributeEncoder:
                 columns.append(column.astype(np.float64))
                 continue
             labels = np.asarray([str(label) for label in column])
-            unknown = sorted(set(labels.tolist()) - {reference, *levels})
+            known = np.asarray([reference, *levels])
+            # Levels are sorted, the reference first.
+            number = np.searchsorted(known, labels).clip(max=len(levels))
+            unknown = sorted(set(labels[known[number] != labels].tolist()))
             if unknown:
                 raise ValueError(f"sensitive_features holds levels not seen before: {unknown}.")
-            columns += [(labels == level).astype(np.float64) for level in levels]
+            columns.append((number[:, None] == np.arange(1, len(known))).astype(np.float64))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
 
 

@@ -9,12 +9,13 @@ from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import has_fit_parameter
 
-from .._validation import check_numbers
+from .._validation import check_group_codes, check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
 from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
 from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize
+from ._grouped import GroupedDesign
 from ._transformers import FourierKernel, PolynomialKernel
 
 __all__ = ["fit_groups", "fit_kernel", "list_columns", "resolve_kernel", "warn_attribute_scale"]
@@ -58,11 +59,41 @@ def fit_kernel(
     """
     weight = None if weight is None else weight / weight.sum()
     kernel = resolve_kernel(kernel, degree)
-    encoder, n_attributes = None, values.shape[1]
-    if values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, FourierKernel)):
-        encoder = AttributeEncoder(values, names)
-        kernel = _categorical_kernel(kernel, encoder)
-        values, names = encoder.transform(values), encoder.names
+    if not (values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, FourierKernel))):
+        return _fit_rows(kernel, values, weight, names, target)
+    encoder = AttributeEncoder(values, names)
+    kernel = _categorical_kernel(kernel, encoder)
+    design: KernelDesign
+    if encoder.is_indicator.all():
+        codes, groups = check_group_codes(values)
+        design = _fit_grouped(kernel, encoder.transform(groups), codes, weight, encoder.names)
+    else:
+        design = _fit_rows(kernel, encoder.transform(values), weight, encoder.names, target)
+    design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
+    return design
+
+
+def _fit_grouped(
+    kernel: Any,
+    groups: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray | None,
+    names: list[str] | None = None,
+) -> GroupedDesign:
+    """Fit a kernel on numbers that are shared by groups of rows."""
+    share = np.bincount(codes, weights=weight)
+    return GroupedDesign(_fit_rows(kernel, groups, share / share.sum(), names), codes, weight)
+
+
+def _fit_rows(
+    kernel: Any,
+    values: np.ndarray,
+    weight: np.ndarray | None,
+    names: list[str] | None = None,
+    target: np.ndarray | None = None,
+) -> KernelDesign:
+    """Fit a resolved kernel on numbers; weights sum to 1."""
+    n_attributes = values.shape[1]
     if isinstance(kernel, PolynomialKernel):
         kernel.fit(values, sample_weight=weight)
         basis: Basis = PolynomialBasis(kernel, values, weight)
@@ -79,7 +110,7 @@ def fit_kernel(
         basis = ColumnBasis(columns_of, columns, weight)
         labels = column_names(kernel, columns.shape[1], names)
     labels = [str(label) for label in labels]
-    fitted = FittedKernel(kernel, basis, labels, n_attributes, encoder)
+    fitted = FittedKernel(kernel, basis, labels, n_attributes)
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design
@@ -109,7 +140,10 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
     if len(encoder.groups) < 2:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
     kernel = OneHotEncoder(drop="first", sparse_output=False)
-    design = fit_kernel(kernel, encoder.transform(values), weight=weight)
+    weight = None if weight is None else weight / weight.sum()
+    codes = encoder.transform(values)[:, 0].astype(int)
+    numbers = np.arange(len(encoder.groups), dtype=np.float64)
+    design = _fit_grouped(kernel, numbers[:, None], codes, weight)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     design.fitted.names = encoder.groups[1:]
     return design
@@ -124,7 +158,11 @@ def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomi
         )
     if not encoder.names:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
-    return MixedPolynomialKernel(kernel.degree, standardize=kernel.standardize, encoder=encoder)
+    degree = kernel.degree
+    if encoder.is_indicator.all():
+        # No monomial has more factors than there are attributes; of many levels the list is long.
+        degree = min(degree, len(encoder.levels))
+    return MixedPolynomialKernel(degree, standardize=kernel.standardize, encoder=encoder)
 
 
 def resolve_kernel(kernel: Any, degree: int = 1) -> Any:

@@ -86,12 +86,16 @@ def expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.nd
     k = len(powers)
     expansion = np.zeros((k, k))
     for j, target in enumerate(powers):
-        for i, source in enumerate(powers[: j + 1]):
-            if (source <= target).all():
-                expansion[i, j] = np.prod(
-                    [
-                        float(comb(int(t), int(s))) * m ** int(t - s) * d ** int(s)
-                        for s, t, m, d in zip(source, target, shift, scale, strict=True)
-                    ]
-                )
+        # Of a divisor's exponents only those that the monomial has can differ from 0.
+        present = np.flatnonzero(target)
+        for i in np.flatnonzero((powers[: j + 1] <= target).all(axis=1)):
+            expansion[i, j] = np.prod(
+                [
+                    float(comb(int(t), int(s))) * m ** int(t - s) * d ** int(s)
+                    for s, t, m, d in zip(
+                        *(powers[i, present], target[present], shift[present], scale[present]),
+                        strict=True,
+                    )
+                ]
+            )
     return expansion
