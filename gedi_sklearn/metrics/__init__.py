@@ -3,14 +3,8 @@
 from ._didi import binned_didi, didi, quantile_bin_edges
 from ._gedi import gedi, gedi_coefficients
 from ._hgr import hgr
-from ._inference import (
-    ConfidenceInterval,
-    GediNull,
-    PermutationTestResult,
-    gedi_interval,
-    gedi_null,
-    gedi_permutation_test,
-)
+from ._interval import ConfidenceInterval, gedi_interval
+from ._null import GediNull, PermutationTestResult, gedi_null, gedi_permutation_test
 from ._scorers import (
     make_binned_didi_scorer,
     make_didi_scorer,

@@ -1,0 +1,226 @@
+"""Constraints on the coefficients of a kernel: on their sum, or on each of them."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._validation import HasMethods, Interval, StrOptions
+from ..kernels import FittedKernel
+from ._base import AllowedSet, Constraint, check_numbers_or_inf
+
+__all__ = ["CoarseConstraint", "FineConstraint"]
+
+_KERNEL_CONSTRAINTS = [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable]
+_SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": _KERNEL_CONSTRAINTS,
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
+}
+
+
+class CoarseConstraint(Constraint):
+    r"""Bound on the indicator itself: :math:`\|\tilde\alpha(z)\|_1 \le q`.
+
+    Parameters
+    ----------
+    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+        The functions of the attribute whose influence is bounded.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    threshold : float, default=0.2
+        The bound q, at least 0; inf allows everything.
+    relative : bool or int, default=True
+        Whether q is a share of the indicator of the original targets; an integer d takes that
+        indicator at degree d, True at degree 1.
+
+    See Also
+    --------
+    FineConstraint : Bounds the coefficients one by one.
+    DidiConstraint : Bounds the disparity of groups.
+
+    Notes
+    -----
+    Source: Giuliani, Misino and Lombardi (2023), section 4, equations 19 and 20.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> x = np.linspace(-1, 1, 9)
+    >>> constraint = CoarseConstraint(degree=2, threshold=0.5, relative=False)
+    >>> result = project_targets(2 * x - x**2, sensitive_features=x, constraint=constraint)
+    >>> round(float(np.abs(result.coefficients).sum()), 6)
+    0.5
+    """
+
+    name: ClassVar[str] = "coarse"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_SHARED_CONSTRAINTS,
+        "threshold": [Interval(Real, 0, np.inf, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        threshold: float = 0.2,
+        relative: bool | int = True,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.threshold = threshold
+        self.relative = relative
+
+    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
+        """Return the L1 ball in raw coefficients.
+
+        Parameters
+        ----------
+        kernel : FittedKernel
+            The fitted kernel.
+        unit : float
+            The reference indicator, in outcome units for each deviation of the attribute.
+        integral : bool
+            Whether the targets are 0 or 1; makes no difference here.
+
+        Returns
+        -------
+        AllowedSet
+        """
+        radius = float(self.threshold)
+        rows = kernel.basis.to_raw if np.isfinite(radius) else np.empty((0, kernel.n_columns))
+        positive = 0 < radius < np.inf
+        return AllowedSet(rows, radius, None, unit=radius if positive else unit / kernel.scale[0])
+
+
+class FineConstraint(Constraint):
+    r"""Bounds on single coefficients: :math:`|\tilde\alpha_j(z)| \le q_j`.
+
+    Parameters
+    ----------
+    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+        The functions of the attribute whose influence is bounded.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    threshold : float or array-like of shape (k,), default=0.2
+        A number bounds the first coefficient and forbids all others (a polynomial kernel of one
+        attribute). An array gives each coefficient its own bound: 0 forbids, inf frees.
+    relative : bool or int, default=True
+        Whether every finite entry is a share of the indicator of the original targets; an
+        integer d takes that indicator at degree d, True at degree 1.
+    slack : float, default=1e-3
+        Binary targets only: a forbidden direction may keep this share of the bound, since whole
+        rows cannot cancel exactly. Real targets meet the bounds exactly.
+
+    See Also
+    --------
+    CoarseConstraint : Bounds their sum.
+
+    Notes
+    -----
+    For binary targets forbidden directions are bounded in the standardised basis, so that unit
+    and origin of the attribute change nothing. The paper's equation 23 is not equivalent to its
+    equation 22 (see the documentation's errata); this is equation 22. Source: Giuliani, Misino
+    and Lombardi (2023), section 4 and appendix, "Optimized Fine-grained Formulation".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import FineConstraint, project_targets
+    >>> x = np.linspace(-1, 1, 9)
+    >>> constraint = FineConstraint(degree=2, threshold=0.5, relative=False)
+    >>> result = project_targets(2 * x - x**2, sensitive_features=x, constraint=constraint)
+    >>> np.abs(result.coefficients).round(6)
+    array([0.5, 0. ])
+    """
+
+    name: ClassVar[str] = "fine"
+    bounds_each: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_SHARED_CONSTRAINTS,
+        "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
+        "slack": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        slack: float = 1e-3,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.threshold = threshold
+        self.relative = relative
+        self.slack = slack
+
+    def bounds(self, kernel: FittedKernel) -> np.ndarray:
+        """Return the bound of every raw coefficient, shape (k,).
+
+        Raises
+        ------
+        ValueError
+            If a scalar threshold meets a kernel that has no first power, or an array has
+            another length than the kernel has columns.
+        """
+        if isinstance(self.threshold, Real):
+            if not kernel.is_single_polynomial and kernel.n_columns > 1:
+                raise ValueError(
+                    "a scalar `threshold` of a fine constraint allows the first power of one "
+                    f"attribute and needs a polynomial kernel; got {kernel!r}. Pass an array "
+                    f"with one bound for each of its columns {kernel.names}."
+                )
+            return np.r_[float(self.threshold), np.zeros(kernel.n_columns - 1)]
+        bounds = check_numbers_or_inf(self.threshold)
+        if bounds.shape != (kernel.n_columns,):
+            raise ValueError(
+                f"threshold has {bounds.size} entries, but the kernel has {kernel.n_columns} "
+                f"columns {kernel.names}; pass one bound for each."
+            )
+        return bounds
+
+    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
+        """Return the box, in outcome units for each deviation of a kernel column.
+
+        With d the last coefficient that is not forbidden, the trailing forbidden ones are
+        bounded in the standardised basis, where "degrees d + 1 … k vanish" is the same set as in
+        the raw one, and the leading ones are those of the polynomial of degree d.
+
+        Parameters
+        ----------
+        kernel : FittedKernel
+            The fitted kernel.
+        unit : float
+            The reference indicator, in outcome units for each deviation of the attribute.
+        integral : bool
+            Whether forbidden directions get the slack.
+
+        Returns
+        -------
+        AllowedSet
+        """
+        bounds, scale = self.bounds(kernel), kernel.scale
+        free = np.flatnonzero(bounds > 0)
+        leading = free[-1] + 1 if free.size else 0
+        rows = np.eye(kernel.n_columns)
+        rows[:leading, :leading] = kernel.basis.to_raw[:leading, :leading] * scale[:leading, None]
+        half_widths = bounds * scale
+        finite = half_widths[np.isfinite(half_widths)]
+        unit = float(finite.max()) if finite.any() else unit
+        if integral:
+            half_widths[bounds == 0] = self.slack * unit
+        bounded = np.isfinite(half_widths)
+        return AllowedSet(
+            rows[bounded],
+            None,
+            half_widths[bounded],
+            unit=unit,
+            forbidden=(bounds == 0)[bounded],
+        )
