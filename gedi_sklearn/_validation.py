@@ -7,7 +7,7 @@ object is never looked at. Nothing is dropped, cast from text, or filled in.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from sklearn.utils.validation import (
 from .exceptions import warn_caller
 
 __all__ = [
+    "N_JOBS",
     "HasMethods",
     "Hidden",
     "Interval",
@@ -71,8 +72,31 @@ __all__ = [
     "check_sensitive",
     "check_values",
     "is_text",
+    "named_in_errors",
     "validate_params",
+    "warn_many_groups",
 ]
+
+# As joblib understands it; 0 has no meaning, which shows before any fit.
+N_JOBS: list[Any] = [
+    Interval(numbers.Integral, None, -1, closed="right"),
+    Interval(numbers.Integral, 1, None, closed="left"),
+    None,
+]
+
+
+def named_in_errors(name: str) -> Callable[[Callable], Callable]:
+    """Return the decorator that gives a function the name that errors of its parameters say.
+
+    Callers that check no parameters themselves can put their own in its place.
+    """
+
+    def rename(function: Callable) -> Callable:
+        function.__qualname__ = name
+        return function
+
+    return rename
+
 
 # pandas.NA and pandas.NaT, told by name so that pandas need not be there.
 _MISSING_TYPES = {"NAType", "NaTType"}
@@ -544,6 +568,20 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             codes * len(levels) + inverse, return_index=True, return_inverse=True
         )
     return codes, values[first]
+
+
+def warn_many_groups(n_groups: int, n_rows: int) -> None:
+    """Warn where most groups are single rows, by scikit-learn's rule for the classes of a target.
+
+    The mean of a row alone is its own target, so that any targets at all give about one value.
+    """
+    if n_rows > 20 and n_groups > round(0.5 * n_rows):
+        warn_caller(
+            f"sensitive_features has {n_groups} different values for {n_rows} rows, more than "
+            "half as many, and each is a group of its own: the value says little. Pass a "
+            "continuous attribute as numbers to `gedi`, or in bins (`binned_didi`); of "
+            "categories, join the rare ones."
+        )
 
 
 def _comparable(values: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from ._validation import (
     check_group_codes,
     check_random_state,
     validate_params,
+    warn_many_groups,
 )
 from .exceptions import RankDeficientKernelError
 from .kernels import PolynomialKernel, fit_kernel
@@ -198,6 +199,7 @@ def _linear_indicators(
     factor = 2.0 if task == "classification" else 1.0
     codes, groups = check_group_codes(sample.values)
     if len(groups) <= _MAX_GROUPS or sample.values.shape[1] > 1 or sample.values.dtype.kind != "f":
+        warn_many_groups(len(groups), len(codes))
         yield "didi", len(groups), LinearIndicator.of_groups(codes, sample.weight, factor)
         return
     for asked in bins:

@@ -262,6 +262,7 @@ def test_classification_refuses_what_is_no_label_or_score(y, p, match):
 def test_inputs_are_read_only_and_unchanged():
     rng = np.random.default_rng(0)
     y, p, a = rng.normal(size=(3, 30))
+    a = np.repeat(a[:10], 3)  # values that DIDI can take as groups
     w = rng.integers(0, 3, 30).astype(float)
     arrays = [v.copy() for v in (y, p, a, w)]
     for values in arrays:

@@ -9,8 +9,14 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV
 
+from gedi_sklearn import (
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    ProjectedClassifier,
+    ProjectedRegressor,
+)
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
-from gedi_sklearn.model_selection import best_under_constraint
+from gedi_sklearn.model_selection import best_under_constraint, tradeoff_curve
 
 RESULTS = {
     "mean_test_r2": np.array([0.9, 0.7, 0.7, 0.2, np.nan]),
@@ -36,6 +42,28 @@ def test_errors_name_the_parameter():
     positive = {**RESULTS, "mean_test_neg_gedi": -RESULTS["mean_test_neg_gedi"]}
     with pytest.raises(ValueError, match="not negated"):
         best_under_constraint()(positive)
+
+
+@pytest.mark.parametrize("at_most", [-1, np.nan, None])
+def test_a_bound_that_is_none_is_refused_before_the_search(at_most):
+    with pytest.raises(ValueError, match="'at_most' parameter of best_under_constraint must be"):
+        best_under_constraint(at_most=at_most)
+
+
+def test_an_infinite_bound_takes_the_best_score():
+    assert best_under_constraint(at_most=np.inf)(RESULTS) == 0
+
+
+@pytest.mark.parametrize("cv", ["train", "oob", 3])
+@pytest.mark.parametrize(
+    "kind",
+    [MovingTargetsRegressor, MovingTargetsClassifier, ProjectedRegressor, ProjectedClassifier],
+)
+def test_no_processes_at_all_are_refused_before_any_fit(kind, cv):
+    with pytest.raises(ValueError, match=f"'n_jobs' parameter of {kind.__name__} must be .*Got 0"):
+        kind(cv=cv, n_jobs=0).fit(None, None)
+    with pytest.raises(ValueError, match="'n_jobs' parameter of tradeoff_curve must be"):
+        tradeoff_curve(kind(), np.eye(4), np.arange(4), thresholds=[0.5], n_jobs=0)
 
 
 def test_in_a_search_that_is_cloned_pickled_and_parallel():

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._validation import check_numbers
-from ..kernels import FittedKernel, KernelDesign, fit_kernel
+from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
 from ..metrics._reference import reference_disparity
 
 __all__ = ["AllowedSet", "Constraint", "check_numbers_or_inf"]
@@ -114,6 +114,7 @@ class Constraint(BaseEstimator):
         RankDeficientKernelError
             If the kernel's columns are dependent on these rows (rank 0: a constant attribute).
         """
+        warn_many_levels(values)
         return fit_kernel(self.kernel, values, degree=self.degree, weight=weight)
 
     def design_on(self, kernel: FittedKernel, values: np.ndarray) -> KernelDesign:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import Interval
+from .._validation import Interval, check_group_codes, warn_many_groups
 from ..kernels import FittedKernel, KernelDesign, fit_groups
 from ..metrics._reference import is_negligible
 from ._base import AllowedSet, Constraint
@@ -63,6 +63,7 @@ class DidiConstraint(Constraint):
 
     def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> KernelDesign:
         """Return the indicators of the groups on rows of positive weight."""
+        warn_many_groups(len(check_group_codes(values)[1]), len(values))
         return fit_groups(values, weight=weight)
 
     def design_on(self, kernel: FittedKernel, values: np.ndarray) -> KernelDesign:

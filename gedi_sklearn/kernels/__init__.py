@@ -19,7 +19,7 @@ T and its inverse are known in closed form (binomial expansion), R comes from a 
 over blocks of rows, so that the state is O(k²) whatever the number of rows.
 """
 
-from ._categories import AttributeEncoder, is_categorical
+from ._categories import AttributeEncoder, is_categorical, warn_many_levels
 from ._conditional import ConditionalDesign
 from ._design import FittedKernel, KernelDesign
 from ._fit import fit_groups, fit_kernel, list_columns, resolve_kernel, warn_attribute_scale
@@ -40,4 +40,5 @@ __all__ = [
     "resolve_kernel",
     "row_blocks",
     "warn_attribute_scale",
+    "warn_many_levels",
 ]

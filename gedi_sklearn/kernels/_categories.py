@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from .._validation import warn_many_groups
 from ._moments import list_monomials
 from ._transformers import PolynomialKernel
 
-__all__ = ["AttributeEncoder", "GroupEncoder", "MixedPolynomialKernel"]
+__all__ = [
+    "AttributeEncoder",
+    "GroupEncoder",
+    "MixedPolynomialKernel",
+    "is_categorical",
+    "warn_many_levels",
+]
 
 
 class AttributeEncoder:
@@ -129,6 +136,14 @@ def is_categorical(column: np.ndarray) -> bool:
     if column.dtype.kind == "O":
         return not all(isinstance(value, (Number, np.bool_)) for value in column)
     return column.dtype.kind in "USTV"
+
+
+def warn_many_levels(values: np.ndarray) -> None:
+    """Warn where categorical attributes have so many levels that most are single rows."""
+    columns = [column for column in values.T if is_categorical(column)]
+    if columns:
+        n_levels = 1 + sum(len(set(map(str, column))) - 1 for column in columns)
+        warn_many_groups(n_levels, len(values))
 
 
 class MixedPolynomialKernel(PolynomialKernel):

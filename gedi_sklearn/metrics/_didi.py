@@ -17,6 +17,7 @@ from .._validation import (
     check_sample_weight,
     is_text,
     validate_params,
+    warn_many_groups,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
@@ -78,6 +79,12 @@ def didi(
         :class:`sklearn.exceptions.UndefinedMetricWarning`, where the attribute is constant or
         the reference of `relative` is 0.
 
+    Warns
+    -----
+    UserWarning
+        Where there are more than half as many groups as rows, as of a continuous attribute: see
+        :func:`binned_didi`.
+
     See Also
     --------
     binned_didi : For continuous attributes.
@@ -110,6 +117,7 @@ def didi(
     codes, groups = check_group_codes(sample.values)
     if len(groups) == 1:
         return undefined("sensitive_features is constant on the rows of positive weight.")
+    warn_many_groups(len(groups), len(codes))
     return _disparity(codes, columns, reference, sample.weight, relative)
 
 

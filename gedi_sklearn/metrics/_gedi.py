@@ -17,6 +17,7 @@ from ..kernels import (
     list_columns,
     resolve_kernel,
     warn_attribute_scale,
+    warn_many_levels,
 )
 from ._inputs import (
     TARGET_CONSTRAINTS,
@@ -129,6 +130,8 @@ def gedi(
         Where a raw attribute meets degree 2 or more in an unfavourable unit.
     IllConditionedKernelWarning
         Where rounding may show in the value.
+    UserWarning
+        Where an attribute of text or categories has more than half as many levels as rows.
 
     See Also
     --------
@@ -287,7 +290,8 @@ def checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | None
 
 
 def fit_design(kernel: Any, sample: Sample, covariates: np.ndarray | None = None) -> KernelDesign:
-    """Fit the kernel of a public function, which warns of an unfavourable unit once."""
+    """Fit the kernel of a public function, which warns once of an unfavourable attribute."""
+    warn_many_levels(sample.values)
     design = fit_kernel(
         kernel, sample.values, weight=sample.weight, names=sample.names, target=sample.target
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from .._validation import Interval, named_in_errors, validate_params
 from ..exceptions import warn_caller
 
 __all__ = ["best_under_constraint"]
@@ -21,12 +23,13 @@ class best_under_constraint:
     disparity : str, default="mean_test_neg_gedi"
         Key of ``cv_results_`` with a negated disparity, as this package's scorers give it.
     at_most : float, default=0.05
-        Bound on the disparity.
+        Bound on the disparity, at least 0.
 
     Raises
     ------
     ValueError
-        When the search calls it: if a key is missing, or the disparities are not negated.
+        If a parameter is out of its range. When the search calls it: if a key is missing, or the
+        disparities are not negated.
 
     Warns
     -----
@@ -61,6 +64,15 @@ class best_under_constraint:
     {'alpha': 10.0}
     """
 
+    @validate_params(
+        {
+            "score": [str],
+            "disparity": [str],
+            "at_most": [Interval(Real, 0, np.inf, closed="both")],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    @named_in_errors("best_under_constraint")
     def __init__(
         self,
         score: str = "mean_test_r2",

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._folds import Folds, make_folds
 from .._meta_estimator import COLUMN_CONSTRAINTS
 from .._validation import (
+    N_JOBS,
     HasMethods,
     Interval,
     StrOptions,
@@ -113,7 +114,7 @@ class _Pooled(NamedTuple):
         "sample_weight": ["array-like", None],
         "params": [dict, None],
         "groups": ["array-like", None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "error_score": [StrOptions({"raise"}), Real],
     },
     prefer_skip_nested_validation=False,

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._cross_fit import View, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from .._validation import (
+    N_JOBS,
     HasMethods,
     Interval,
     StrOptions,
@@ -65,7 +66,7 @@ class BaseMovingTargets(MetaEstimator):
         "select": [StrOptions({"last", "best"})],
         "warm_start": ["boolean"],
         "conditional_on": [Integral, str, list, tuple, callable, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     def __init__(

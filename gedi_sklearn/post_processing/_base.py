@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from .._answers import asks_for_attribute
 from .._cross_fit import CrossFitted, View, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from .._validation import (
+    N_JOBS,
     HasMethods,
     StrOptions,
     _fit_context,
@@ -82,7 +82,7 @@ class Projected(MetaEstimator):
         **COLUMN_CONSTRAINTS,
         "sensitive_at_predict": ["boolean"],
         "attribute_estimator": [HasMethods(["fit", "predict"]), None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     def __init__(

@@ -1,8 +1,8 @@
-"""The parameters of a projection: their declared ranges, and whose they are in an error."""
+"""The parameters of a projection: their declared ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,7 +12,7 @@ from .._validation import HasMethods, Interval, StrOptions
 from ..constraints import Constraint
 from ._build import NAMED_CONSTRAINTS
 
-__all__ = ["PROJECTION_CONSTRAINTS", "named_in_errors"]
+__all__ = ["PROJECTION_CONSTRAINTS"]
 
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_CONSTRAINTS: dict[str, list[Any]] = {
@@ -30,16 +30,3 @@ PROJECTION_CONSTRAINTS: dict[str, list[Any]] = {
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     "random_state": ["random_state"],
 }
-
-
-def named_in_errors(name: str) -> Callable[[Callable], Callable]:
-    """Return the decorator that gives a function the name that errors of its parameters say.
-
-    Callers that check no parameters themselves can put their own in its place.
-    """
-
-    def rename(function: Callable) -> Callable:
-        function.__qualname__ = name
-        return function
-
-    return rename

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._validation import Interval, check_random_state, validate_params
+from .._validation import Interval, check_random_state, named_in_errors, validate_params
 from ..exceptions import IllConditionedKernelWarning, warn_caller
 from ._binary import BinaryTargets
 from ._blind import blind_correction, score_shift
 from ._constrained import ConstrainedTargets
 from ._multiclass import MultiClassTargets
-from ._parameters import PROJECTION_CONSTRAINTS, named_in_errors
+from ._parameters import PROJECTION_CONSTRAINTS
 from ._problem import class_problem, real_problem
 from ._result import ProjectionResult
 from ._session import open_session

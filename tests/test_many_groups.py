@@ -1,0 +1,87 @@
+"""An attribute in which most rows are a group of their own: the value says little, and so we."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from gedi_sklearn import (
+    DidiConstraint,
+    MovingTargetsRegressor,
+    ProjectedRegressor,
+    project_targets,
+)
+from gedi_sklearn.metrics import (
+    binned_didi,
+    didi,
+    gedi,
+    gedi_coefficients,
+    gedi_null,
+    make_didi_scorer,
+)
+from gedi_sklearn.report import fairness_report
+
+pd = pytest.importorskip("pandas")
+
+N = 40
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 2))
+AGE = X[:, 0]
+Y = AGE + X[:, 1]
+NAMES = np.array([f"person {i}" for i in range(N)])
+# Half as many levels as rows, and one more.
+HALF = np.array([f"level {i}" for i in np.arange(N) % (N // 2)])
+MORE = np.array([f"level {i}" for i in np.arange(N) % (N // 2 + 1)])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda groups: gedi(Y, sensitive_features=groups),
+        lambda groups: gedi(Y, Y**2, sensitive_features=pd.Series(groups), relative=True),
+        lambda groups: gedi_coefficients(Y, sensitive_features=groups),
+        lambda groups: gedi_null(Y, sensitive_features=groups),
+        lambda groups: didi(Y, sensitive_features=groups),
+        lambda groups: didi(Y > 0, sensitive_features=groups, relative=True),
+        lambda groups: fairness_report(Y, sensitive_features=groups),
+        lambda groups: project_targets(Y, sensitive_features=groups),
+        lambda groups: project_targets(Y, sensitive_features=groups, constraint=DidiConstraint()),
+        lambda groups: ProjectedRegressor(cv=2).fit(X, Y, sensitive_features=groups),
+        lambda groups: MovingTargetsRegressor(max_iter=1).fit(X, Y, sensitive_features=groups),
+    ],
+)
+def test_levels_that_are_single_rows_are_said_once(call):
+    for groups, count in ((NAMES, 40), (MORE, 21)):
+        message = f"sensitive_features has {count} different values for 40 rows"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(groups)
+        # The report also says that no interval is left.
+        texts = [str(warning.message) for warning in caught]
+        (text,) = (text for text in texts if not text.startswith("40 rows leave no degree"))
+        assert text.startswith(message)
+        assert "binned_didi" in text
+    call(HALF)
+
+
+def test_didi_of_a_continuous_attribute_points_at_the_bins():
+    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
+        didi(Y, sensitive_features=AGE)
+    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
+        make_didi_scorer(sensitive_columns=0)(LinearRegression().fit(X, Y), X, Y)
+    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
+        project_targets(Y, sensitive_features=AGE, constraint="didi")
+
+
+def test_where_it_would_be_noise_nothing_is_said():
+    # By scikit-learn's rule for classes: up to 20 rows anything may be a coincidence.
+    didi(Y[:20], sensitive_features=AGE[:20])
+    gedi(Y[:20], sensitive_features=NAMES[:20])
+    # Numbers are no groups of GeDI, of bins, nor of the report.
+    gedi(Y, sensitive_features=AGE)
+    binned_didi(Y, sensitive_features=AGE)
+    fairness_report(Y, sensitive_features=AGE / 2)
+    # Rows that do not count are no rows.
+    weight = (np.arange(N) < 20) * 1.0
+    didi(Y, sensitive_features=AGE, sample_weight=weight)
