@@ -1,0 +1,92 @@
+"""Checks of what a caller hands over, and the one door to scikit-learn's private names.
+
+Values are matched to rows by position, as everywhere in scikit-learn: the index of a pandas
+object is never looked at. Nothing is dropped, cast from text, or filled in.
+"""
+
+from ._arrays import (
+    check_column,
+    check_labels,
+    check_numbers,
+    check_same_length,
+    check_sample_weight,
+    check_values,
+    is_text,
+)
+from ._attribute import (
+    attribute_columns,
+    check_attribute,
+    check_attribute_columns,
+    check_group_codes,
+    check_sensitive,
+    warn_many_groups,
+)
+from ._classes import check_all_weighted, check_classes
+from ._columns import column_positions, drop_columns, select_columns
+from ._scikit_learn import (
+    N_JOBS,
+    HasMethods,
+    Hidden,
+    Interval,
+    Options,
+    RealNotInt,
+    StrOptions,
+    _BaseScorer,
+    _check_feature_names,
+    _check_method_params,
+    _check_n_features,
+    _check_response_method,
+    _fit_context,
+    _get_feature_names,
+    _get_response_values,
+    _num_features,
+    _num_samples,
+    _safe_indexing,
+    check_classification_targets,
+    check_random_state,
+    named_in_errors,
+    validate_params,
+)
+
+__all__ = [
+    "N_JOBS",
+    "HasMethods",
+    "Hidden",
+    "Interval",
+    "Options",
+    "RealNotInt",
+    "StrOptions",
+    "_BaseScorer",
+    "_check_feature_names",
+    "_check_method_params",
+    "_check_n_features",
+    "_check_response_method",
+    "_fit_context",
+    "_get_feature_names",
+    "_get_response_values",
+    "_num_features",
+    "_num_samples",
+    "_safe_indexing",
+    "attribute_columns",
+    "check_all_weighted",
+    "check_attribute",
+    "check_attribute_columns",
+    "check_classes",
+    "check_classification_targets",
+    "check_column",
+    "check_group_codes",
+    "check_labels",
+    "check_numbers",
+    "check_random_state",
+    "check_same_length",
+    "check_sample_weight",
+    "check_sensitive",
+    "check_values",
+    "column_positions",
+    "drop_columns",
+    "is_text",
+    "named_in_errors",
+    "select_columns",
+    "validate_params",
+    "warn_many_groups",
+]

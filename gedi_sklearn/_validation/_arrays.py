@@ -1,0 +1,255 @@
+"""Arrays of numbers or of any values, and weights: without missing entries, of the right shape."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import column_or_1d
+
+__all__ = [
+    "check_column",
+    "check_labels",
+    "check_numbers",
+    "check_same_length",
+    "check_sample_weight",
+    "check_values",
+    "is_text",
+]
+
+# pandas.NA and pandas.NaT, told by name so that pandas need not be there.
+_MISSING_TYPES = {"NAType", "NaTType"}
+
+
+def _as_array(values: Any, name: str) -> np.ndarray:
+    """Return ``values`` as an array that keeps missing entries visible.
+
+    ``numpy.asarray`` on a list would turn a missing name into the text "nan", so anything that
+    is not already typed goes through ``object``.
+    """
+    if values is None:
+        raise ValueError(f"{name} is None; pass one value for each row.")
+    if sp.issparse(values):
+        raise ValueError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
+    if isinstance(values, np.ma.MaskedArray):
+        # `numpy.asarray` would bring back what lies below the mask.
+        _refuse_count(int(np.ma.count_masked(values)), values.size, name)
+    if any(hasattr(values, known) for known in ("dtype", "columns", "to_numpy", "__array__")):
+        array = np.asarray(values)
+    else:
+        _require_sized(values, name)
+        array = np.asarray(list(values), dtype=object)
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} must have one or two dimensions, got an array of shape {array.shape}."
+        )
+    if array.shape[0] == 0 or array.size == 0:
+        raise ValueError(f"{name} is empty: got an array of shape {array.shape}.")
+    if array.dtype.kind == "O":
+        _refuse_missing(array, name)
+        first = array.flat[0]
+        if isinstance(first, (list, tuple, np.ndarray)):
+            raise ValueError(f"{name} has rows of unequal length; pass one value for each row.")
+        if not hasattr(values, "dtype"):
+            array = _infer_type(array)
+    return array
+
+
+def _infer_type(array: np.ndarray) -> np.ndarray:
+    """Give a list of numbers, or of text, the type that numpy has for it; leave a mixture."""
+    if not is_text(array) or all(isinstance(value, str) for value in array.flat):
+        return np.array(array.tolist())
+    return array
+
+
+def _require_sized(values: Any, name: str) -> None:
+    # Of a dictionary the keys would be taken, and a set has an order of its own.
+    unordered = isinstance(values, (str, bytes, Mapping, Set))
+    if unordered or not hasattr(values, "__len__"):
+        shown = type(values).__name__ if unordered and len(values) > 5 else repr(values)
+        raise ValueError(f"{name} must hold one value for each row, in their order; got {shown}.")
+
+
+def _refuse_missing(array: np.ndarray, name: str) -> None:
+    """Raise where an entry is NaN, None, NA or NaT, and say how many are."""
+    if array.dtype.kind == "f":
+        missing = 0 if _all_finite(array) else int(np.isnan(array).sum())
+    elif array.dtype.kind in "mM":
+        missing = int(np.isnat(array).sum())
+    elif array.dtype.kind == "O":
+        missing = sum(_is_missing(value) for value in array.flat)
+    else:
+        missing = 0
+    _refuse_count(missing, array.size, name)
+
+
+def _refuse_count(missing: int, size: int, name: str) -> None:
+    if missing:
+        raise ValueError(
+            f"{name} contains NaN: {missing} of {size} values are missing (NaN, None or "
+            "NA). Drop or impute those rows first; a missing value is neither a number nor a "
+            "group."
+        )
+
+
+def _all_finite(array: np.ndarray) -> bool:
+    # The sum is one pass without a copy, and not finite where any value is not.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in _MISSING_TYPES:
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def _refuse_objects(array: np.ndarray, name: str) -> None:
+    """Raise where an entry is neither a number nor text, as scikit-learn does."""
+    known = (numbers.Number, np.bool_, str, bytes)
+    for value in array.flat:
+        if not isinstance(value, known):
+            raise TypeError(
+                f"{name} must hold numbers: each argument must be a string or a number, got a "
+                f"{type(value).__name__}."
+            )
+
+
+def is_text(array: np.ndarray) -> bool:
+    """Tell whether an array holds labels that are not numbers."""
+    if array.dtype.kind == "O":
+        return not all(isinstance(value, (numbers.Number, np.bool_)) for value in array.flat)
+    return array.dtype.kind in "USTV"
+
+
+def check_column(y: Any, name: str) -> np.ndarray:
+    """Return targets of any type, shape (n,); a column vector with scikit-learn's warning.
+
+    Unlike `column_or_1d` alone it keeps missing entries visible.
+    """
+    return column_or_1d(_as_array(y, name), warn=True)
+
+
+def check_labels(values: Any, name: str) -> np.ndarray:
+    """Return a one-dimensional array of any type without missing values.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Numbers, text, booleans, categories.
+    name : str
+        The caller's argument, for the error.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    array = _as_array(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
+    _refuse_missing(array, name)
+    if array.dtype.kind == "O" and len({isinstance(label, str) for label in array}) > 1:
+        raise ValueError(f"{name} mixes text with other labels; use labels of one type.")
+    return array
+
+
+def check_values(values: Any, name: str) -> np.ndarray:
+    """Return values of any type as an array (n, m) without missing entries."""
+    array = _as_array(values, name)
+    _refuse_missing(array, name)
+    return array.reshape(array.shape[0], -1)
+
+
+def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np.ndarray:
+    """Return finite float64 values; booleans and integers count as they are.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,) or (n, m)
+        The caller's values.
+    name : str
+        The caller's argument, for the error.
+    n_columns : int, default=None
+        1 asks for a result of shape (n,); None for one of shape (n, m).
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, m), float64
+        A copy only where the type had to change; never written to by this library.
+    """
+    array = _as_array(values, name)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name}: Complex data not supported; got {array.dtype}.")
+    if array.dtype.kind == "O":
+        _refuse_objects(array, name)
+    if array.dtype.kind in "mM" or is_text(array):
+        raise ValueError(
+            f"{name} must hold numbers, got {array.dtype} values such as {array.flat[0]!r}. "
+            "Encode labels as numbers first; text is never parsed."
+        )
+    if array.dtype.kind != "f" or array.dtype.itemsize != 8:
+        given, array = array, array.astype(np.float64)
+        if given.dtype.kind in "iu":
+            _refuse_lost_integers(given, array, name)
+    _refuse_missing(array, name)
+    if not _all_finite(array):
+        raise ValueError(f"{name} contains infinity; every value must be finite.")
+    if n_columns == 1:
+        if array.ndim == 2 and array.shape[1] != 1:
+            raise ValueError(
+                f"{name} must be one-dimensional, got an array of shape {array.shape}."
+            )
+        return array.reshape(-1)
+    return array.reshape(array.shape[0], -1)
+
+
+def _refuse_lost_integers(given: np.ndarray, array: np.ndarray, name: str) -> None:
+    """Raise where integers that differ have become one float: they would seem constant."""
+    exact = 2.0**53
+    if np.abs(array).max() > exact and len(np.unique(given)) > len(np.unique(array)):
+        raise ValueError(
+            f"{name} holds integers above 2**53 that differ by less than floats can tell, such as "
+            f"{given.flat[0]}. Subtract an origin first."
+        )
+
+
+def check_same_length(n_samples: int, **arrays: np.ndarray | None) -> None:
+    """Raise where an array has another number of rows than ``n_samples``."""
+    for name, array in arrays.items():
+        if array is not None and array.shape[0] != n_samples:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {name} has "
+                f"{array.shape[0]} rows where {n_samples} were expected."
+            )
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None:
+    """Return non-negative weights of shape (n,), or None where none were given.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or missing, if the length differs, or if all weights are 0.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n_samples, float(sample_weight))
+    array = _as_array(sample_weight, "sample_weight")
+    if array.ndim != 1:
+        raise ValueError(f"sample_weight: Sample weights must be 1D, got shape {array.shape}.")
+    weight = check_numbers(array, "sample_weight", n_columns=1)
+    check_same_length(n_samples, sample_weight=weight)
+    if (weight < 0).any():
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: {int((weight < 0).sum())} of "
+            f"{n_samples}; weights must be at least 0."
+        )
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is zero in every row; at least one row must count.")
+    return weight

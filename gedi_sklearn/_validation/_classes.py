@@ -1,0 +1,50 @@
+"""Targets that are classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from ._arrays import check_column, check_labels, check_numbers, check_sample_weight
+
+__all__ = [
+    "check_all_weighted",
+    "check_classes",
+]
+
+
+def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes of labels, shape (K,), and every row's as an integer, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If the labels are none, or the rows of positive weight have a single class.
+    """
+    labels = check_labels(check_column(y, "y"), "y")
+    if labels.dtype.kind == "f":
+        check_numbers(labels, "y")  # infinity is no label
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    weight = check_sample_weight(sample_weight, len(codes))
+    present = np.unique(codes if weight is None else codes[weight > 0])
+    if len(present) < 2:
+        where = "y" if weight is None else "the rows of positive sample_weight"
+        raise ValueError(
+            f"Classifier can't train when only one class is present: {where} has only "
+            f"{classes[present].tolist()}."
+        )
+    check_all_weighted(classes, codes[weight > 0] if weight is not None else codes)
+    return classes, codes
+
+
+def check_all_weighted(classes: np.ndarray, codes: np.ndarray) -> None:
+    """Raise where a class, of codes 0…K − 1, is not among those of the rows that count."""
+    absent = np.setdiff1d(np.arange(len(classes)), codes)
+    if absent.size:
+        raise ValueError(
+            f"class(es) {classes[absent].tolist()} of y are found in rows of zero sample_weight "
+            "only, which do not count. Leave these rows out."
+        )

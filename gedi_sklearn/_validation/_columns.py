@@ -1,0 +1,73 @@
+"""Columns of X, by position or by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from ._scikit_learn import _num_features, _safe_indexing
+
+__all__ = ["column_positions", "drop_columns", "select_columns"]
+
+
+def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> list[int]:
+    """Return the positions in ``X`` of the columns that the parameter ``name`` names."""
+    keys = [columns] if isinstance(columns, (int, str, np.integer)) else list(columns)
+    if not keys or any(
+        isinstance(key, bool) or not isinstance(key, (int, str, np.integer)) for key in keys
+    ):
+        raise ValueError(
+            f"{name} must be a column position, a column name, or a non-empty list of these; got "
+            f"{columns!r}."
+        )
+    names = list(X.columns) if hasattr(X, "columns") else None
+    n_features = _num_features(X)
+    positions = []
+    for key in keys:
+        if isinstance(key, str):
+            if names is None:
+                raise ValueError(
+                    f"{name}={key!r} is a name, but X is a {type(X).__name__} without "
+                    "column names; pass a position, or a frame."
+                )
+            if names.count(key) != 1:
+                raise ValueError(
+                    f"{name}={key!r} names {names.count(key)} columns of X; it must "
+                    f"name exactly one of {names}."
+                )
+            positions.append(names.index(key))
+        elif -n_features <= key < n_features:
+            positions.append(int(key) % n_features)
+        else:
+            raise ValueError(f"{name}={key!r} is out of range for X with {n_features} columns.")
+    if len(set(positions)) != len(positions):
+        raise ValueError(f"{name}={columns!r} names a column of X twice.")
+    return positions
+
+
+def select_columns(X: Any, columns: Any, name: str = "sensitive_columns") -> Any:
+    """Return the columns of ``X`` that a parameter names, two-dimensional, in the type of X."""
+    if X is None:
+        raise ValueError(f"{name}= needs X, which was not passed.")
+    if sp.issparse(X):
+        positions = column_positions(X, columns, name)
+        return X.tocsc()[:, positions].toarray()
+    if not hasattr(X, "columns") and not isinstance(X, np.ma.MaskedArray):
+        X = check_array(X, dtype=None, ensure_all_finite=False)
+    return _safe_indexing(X, column_positions(X, columns, name), axis=1)
+
+
+def drop_columns(X: Any, sensitive_columns: Any) -> Any:
+    """Return ``X`` without the columns that hold the attribute."""
+    if not hasattr(X, "columns") and not sp.issparse(X):
+        X = check_array(X, dtype=None, ensure_all_finite=False)
+    dropped = set(column_positions(X, sensitive_columns))
+    kept = [position for position in range(_num_features(X)) if position not in dropped]
+    if not kept:
+        raise ValueError(
+            "drop_sensitive=True would leave no column of X: sensitive_columns names them all."
+        )
+    return _safe_indexing(X, kept, axis=1)
