@@ -19,7 +19,15 @@ from ._folds import make_folds
 from ._validation import _check_method_params, _safe_indexing
 from .exceptions import warn_caller
 
-__all__ = ["CrossFitted", "InSample", "OutOfBag", "View", "align_columns", "make_view"]
+__all__ = [
+    "CrossFitted",
+    "InSample",
+    "OutOfBag",
+    "View",
+    "align_columns",
+    "check_answer",
+    "make_view",
+]
 
 _GROUPS_HINT = (
     "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or the groups beside y, "
@@ -267,8 +275,12 @@ def _fit_and_predict(
     estimator.fit(_safe_indexing(X, train), y[train], **keywords)
     held_out = _safe_indexing(X, test)
     if has_probabilities:
-        return np.asarray(estimator.predict_proba(held_out)), estimator.classes_
-    return np.asarray(estimator.predict(held_out)), None
+        seen = estimator.classes_
+        answer, method, n_columns = estimator.predict_proba(held_out), "predict_proba", len(seen)
+    else:
+        seen, n_columns = None, int(np.prod(y.shape[1:]))
+        answer, method = estimator.predict(held_out), "predict"
+    return np.asarray(check_answer(answer, len(test), estimator, method, n_columns=n_columns)), seen
 
 
 def make_view(
@@ -302,3 +314,23 @@ def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> n
     aligned = np.zeros((len(proba), len(classes)))
     aligned[:, np.searchsorted(classes, seen)] = proba
     return aligned
+
+
+def check_answer(
+    answer: Any, n_samples: int, learner: Any, method: str = "predict", *, n_columns: int = 1
+) -> Any:
+    """Return what a learner answers for some rows, untouched.
+
+    Raises
+    ------
+    ValueError
+        If it is not one value for each row, or `n_columns` of them; one in a column is welcome.
+    """
+    shape = np.shape(answer)
+    if shape[:1] != (n_samples,) or np.prod(shape) != n_samples * n_columns:
+        expected = (n_samples,) if n_columns == 1 else (n_samples, n_columns)
+        raise ValueError(
+            f"{type(learner).__name__}.{method} returned an array of shape {shape} for "
+            f"{n_samples} rows; expected {expected}."
+        )
+    return answer

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from .._cross_fit import InSample, View, align_columns
-from .._validation import check_numbers
+from .._cross_fit import InSample, View, align_columns, check_answer
+from .._validation import _num_samples, check_numbers
 from ..exceptions import warn_caller
 
 # Predictions that differ by less than this share of the range of y are one value and rounding.
@@ -153,7 +153,10 @@ class Learner:
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predictions for X as the projection is to see them."""
         name = f"the predictions of {type(self.estimator).__name__}"
-        return check_numbers(estimator.predict(X), name, n_columns=1)
+        return check_numbers(self._predict(estimator, X), name, n_columns=1)
+
+    def _predict(self, estimator: Any, X: Any) -> Any:
+        return check_answer(estimator.predict(X), _num_samples(X), self.estimator)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
         """Return what the master is to come close to."""
@@ -202,7 +205,7 @@ class ClassifierLearner(Learner):
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predicted class, 0…K − 1."""
-        labels = np.asarray(estimator.predict(X)).ravel()
+        labels = np.asarray(self._predict(estimator, X)).ravel()
         unknown = labels[~np.isin(labels, self.classes)]
         if unknown.size:
             raise ValueError(
@@ -223,7 +226,14 @@ class ClassifierLearner(Learner):
                 "response_method='predict' or 'auto'."
             )
         if self.response_method != "predict" and available:
-            proba = np.asarray(estimator.predict_proba(self.X), dtype=np.float64)
+            proba = check_answer(
+                estimator.predict_proba(self.X),
+                _num_samples(self.X),
+                self.estimator,
+                "predict_proba",
+                n_columns=len(estimator.classes_),
+            )
+            proba = np.asarray(proba, dtype=np.float64)
             columns = align_columns(proba, estimator.classes_, self.classes)
             return columns[:, 1] if len(self.classes) == 2 else columns
         if self.loss == "log_loss":

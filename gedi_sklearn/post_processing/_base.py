@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._answers import asks_for_attribute
-from .._cross_fit import CrossFitted, View, make_view
+from .._cross_fit import CrossFitted, View, check_answer, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from .._validation import (
     N_JOBS,
@@ -305,7 +305,12 @@ class Projected(MetaEstimator):
                 )
             if self.kernel_ is None:
                 return 0.0
-            expected = self.attribute_estimator_.predict(self._blind_X(X))
+            expected = check_answer(
+                self.attribute_estimator_.predict(self._blind_X(X)),
+                _num_samples(X),
+                self.attribute_estimator_,
+                n_columns=self.kernel_.n_columns,
+            )
             return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.correction_
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(

@@ -1,0 +1,111 @@
+"""A learner that answers with another number of values than asked for is named, with both."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.linear_model import LinearRegression
+
+from gedi_sklearn import (
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    ProjectedClassifier,
+    ProjectedRegressor,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 2))
+T = X.sum(axis=1)
+Y = np.where(T > 0, "yes", "no")
+
+
+class ShortRegressor(RegressorMixin, BaseEstimator):
+    """Forgets the last row."""
+
+    def fit(self, X, y):
+        self.shape_ = y.shape[1:]
+        return self
+
+    def predict(self, X):
+        return np.zeros((len(X) - 1, *self.shape_)) + X[1:, :1].reshape(-1, *[1] * len(self.shape_))
+
+
+class ShortClassifier(ClassifierMixin, BaseEstimator):
+    """Forgets the last row."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return self.classes_[(X[1:, 0] > 0).astype(int)]
+
+    def predict_proba(self, X):
+        p = 1 / (1 + np.exp(-X[1:, 0]))
+        return np.c_[1 - p, p]
+
+
+class Undecided(ShortClassifier):
+    """Knows the probability of one class of two."""
+
+    def predict(self, X):
+        return self.classes_[(X[:, 0] > 0).astype(int)]
+
+    def predict_proba(self, X):
+        return 1 / (1 + np.exp(-X[:, :1]))
+
+
+class Column(LinearRegression):
+    """Answers in a column, as some learners do."""
+
+    def predict(self, X):
+        return super().predict(X)[:, None]
+
+
+@pytest.mark.parametrize(("cv", "n"), [("train", 60), (3, 20)])
+@pytest.mark.parametrize(
+    ("model", "learner", "method"),
+    [
+        (MovingTargetsRegressor, ShortRegressor, "predict"),
+        (ProjectedRegressor, ShortRegressor, "predict"),
+        (MovingTargetsClassifier, ShortClassifier, "predict"),
+        (ProjectedClassifier, ShortClassifier, "predict_proba"),
+        (MovingTargetsClassifier, Undecided, "predict_proba"),
+        (ProjectedClassifier, Undecided, "predict_proba"),
+    ],
+)
+def test_the_learner_is_named_with_what_it_gave(model, learner, method, cv, n):
+    target = T if "Regressor" in model.__name__ else Y
+    is_proba = method == "predict_proba" or (cv != "train" and target is Y)
+    method = "predict_proba" if is_proba else "predict"
+    rows = n if learner is Undecided else n - 1
+    got = f"({rows}, {1 if learner is Undecided else 2})" if is_proba else f"({rows},)"
+    expected = f"({n}, 2)" if is_proba else f"({n},)"
+    message = f"{learner.__name__}.{method} returned an array of shape {got} for {n} rows; expected"
+    with pytest.raises(ValueError, match=re.escape(f"{message} {expected}.")):
+        model(learner(), cv=cv).fit(X, target, sensitive_features=X[:, 0])
+
+
+def test_so_is_the_learner_of_the_attribute():
+    model = ProjectedRegressor(
+        sensitive_at_predict=False, attribute_estimator=ShortRegressor(), cv=3, degree=2
+    )
+    with pytest.raises(ValueError, match=r"ShortRegressor.predict returned .* \(19, 2\) for 20"):
+        model.fit(X, T, sensitive_features=X[:, 0])
+    model.set_params(attribute_estimator=None).fit(X, T, sensitive_features=X[:, 0])
+    short = ShortRegressor().fit(X, X)
+    model.attribute_estimator_ = short
+    with pytest.raises(ValueError, match=r"returned .* \(59, 2\) for 60 rows; expected \(60, 2\)"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("kind", [MovingTargetsRegressor, ProjectedRegressor])
+@pytest.mark.parametrize("cv", ["train", 3])
+def test_one_value_a_row_in_a_column_is_welcome(kind, cv):
+    plain, column = (
+        kind(learner, cv=cv).fit(X, T, sensitive_features=X[:, 0])
+        for learner in (LinearRegression(), Column())
+    )
+    assert_allclose(column.targets_, plain.targets_)
