@@ -288,6 +288,26 @@ def test_a_report_shows_one_setting_only(calls, tmp_path, capsys):
     assert (tmp_path / "paper_tables.md").read_text(encoding="utf-8") in printed
 
 
+def test_warm_starts_are_rows_of_their_own(calls, tmp_path, capsys):
+    asked = ["--protected", "race", "--folds", "1", "--output", str(tmp_path)]
+    paper_tables.main([*asked, "--model", "NN", "NN+MT"])
+    paper_tables.main([*asked, "--warm-start"])
+    assert calls == [
+        "crimes/race NN fold 0",
+        "crimes/race NN+MT fold 0",
+        "crimes/race NN+MT fold 0",
+    ]
+    capsys.readouterr()
+    paper_tables.main(["--report", "--warm-start", "--output", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "warm starts of the network (not the paper's)" in printed
+    assert "| NN |" not in printed
+    assert "cells" not in printed
+    assert (tmp_path / "paper_tables_warm_start.md").read_text(encoding="utf-8") in printed
+    assert make_model(SEX, "NN+MT", Settings(warm_start=True)).warm_start
+    assert not make_model(SEX, "NN+MT", Settings()).warm_start
+
+
 def reference_rows(n_folds=5, **shifts):
     """Return rows of every model that hold the paper's own means, some of them shifted."""
     reference = _tables.read_reference()
