@@ -1,7 +1,7 @@
 """The CSV of results: one line a row and fold, complete after each unit."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,13 @@ def append_row(path: Path, columns: Sequence[str], row: Mapping[str, Any]) -> No
     """Add one line by replacing the whole file: an interruption leaves the old or the new one."""
     rows = [*read_rows(path, columns), row]
     part = path.with_name(path.name + ".part")
-    with part.open("w", encoding="utf-8", newline="") as file:
+    write_rows(part, columns, rows)
+    part.replace(path)
+
+
+def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    part.replace(path)

@@ -35,7 +35,7 @@ _MOVING_TARGETS = {"+MT": "coarse", "+MT-Fine": "fine", "+MT-Coarse": "coarse"}
 _REGULARIZER = {"+SBR": "coarse", "+SBR-Fine": "fine", "+SBR-Coarse": "coarse"}
 CONSTRAINTS = {"": None, **_MOVING_TARGETS, **_REGULARIZER}
 # Hidden layers of the paper's networks, of a classifier and of a regressor.
-_LAYERS = ((32, 32, 32), (256, 256))
+LAYERS = ((32, 32, 32), (256, 256))
 _EPOCHS = 200
 _REGULARIZER_EPOCHS = 500  # of all rows at once
 _LAST_REGULARIZER_STEP = 5e-4  # the first is Adam's default, 1e-3
@@ -44,12 +44,12 @@ _LAST_REGULARIZER_STEP = 5e-4  # the first is Adam's default, 1e-3
 def _network_regressor(**options: Any) -> Any:
     from benchmarks._network import NetworkRegressor  # the one row that needs torch
 
-    return NetworkRegressor(_LAYERS[True], epochs=_EPOCHS, batch_size=128, **options)
+    return NetworkRegressor(LAYERS[True], epochs=_EPOCHS, batch_size=128, **options)
 
 
 def _network_classifier(**options: Any) -> Any:
     return MLPClassifier(
-        _LAYERS[False],
+        LAYERS[False],
         batch_size=128,
         alpha=0.0,  # no weight is penalised
         max_iter=_EPOCHS,
@@ -208,7 +208,7 @@ def make_regularizer(
     dual = LagrangianDualRegressor if task.is_regression else LagrangianDualClassifier
     decay = LRScheduler("CosineAnnealingLR", T_max=_REGULARIZER_EPOCHS, eta_min=last_step)
     return dual(
-        _LAYERS[task.is_regression],
+        LAYERS[task.is_regression],
         constraint=constraint_of(model),
         degree=task.degree,
         threshold=0.2,

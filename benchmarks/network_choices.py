@@ -5,7 +5,6 @@ and prints scores and GeDI % as the epochs go by; it needs the extra ``torch``.
 """
 
 import argparse
-import csv
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._storage import write_rows
 from benchmarks._tables import MEASURES, markdown, summarize
-from benchmarks._units import score_and_gedi
+from benchmarks._units import LAYERS, score_and_gedi
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
 
 try:
@@ -29,8 +29,6 @@ except ImportError as error:
 RESULTS = Path(__file__).parent / "results" / "network_choices.csv"
 EPOCHS = (10, 20, 30, 50, 100, 200)
 WEIGHTS = ("uniform", "Glorot")  # PyTorch's default, Keras's
-# Hidden layers, by whether the task is a regression.
-LAYERS = ((32, 32, 32), (256, 256))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -57,10 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for weights, seed in product(WEIGHTS, options.seed):
                 lines += run(task, weights, options.folds, seed)
                 print(markdown(list(lines[-1]), [[*line.values()] for line in lines]), flush=True)
-    with options.output.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+    write_rows(options.output, list(lines[0]), lines)
     print(f"Results: {options.output}")
 
 

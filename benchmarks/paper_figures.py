@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._figure_numbers import NUMBERS, Row, Settings, Tables, steps_down
+from benchmarks._storage import write_rows
 from benchmarks._tables import insert_between, markdown
 from benchmarks._units import SOLVERS
 
@@ -75,10 +76,8 @@ def write_tables(number: int, tables: Tables, output: Path) -> list[Path]:
     written = []
     for name, rows in tables.items():
         path = output / file_name(number, name)
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({key: _as_text(value) for key, value in row.items()} for row in rows)
+        texts = ({key: _as_text(value) for key, value in row.items()} for row in rows)
+        write_rows(path, list(rows[0]), texts)
         written.append(path)
     return written
 

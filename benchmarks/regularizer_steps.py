@@ -6,10 +6,10 @@ trade-off, which the steps move along.
 """
 
 import argparse
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks._storage import write_rows
 from benchmarks._tables import MEASURES, Value, markdown, read_reference, summarize
 from benchmarks._units import make_regularizer, models_of, score_and_gedi
 from benchmarks.tasks import N_FOLDS, TASKS, Task, load_task, split
@@ -38,10 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                         _paper(task, model),
                     ]
                     print(markdown(list(lines[-1]), [[*line.values()] for line in lines]))
-    with options.output.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+    write_rows(options.output, list(lines[0]), lines)
     print(f"Results: {options.output}")
 
 
@@ -61,21 +58,24 @@ def run(
             measured |= score_and_gedi(task, data, rows, predictions, part)
         folds.append(measured)
     values = {name: summarize([fold[name] for fold in folds]).text(3) for name in MEASURES}
-    return _identity(task, model, f"{last_step:g}", f"{multiplier_step:g}", str(n_folds)) | values
+    return _identity(task, model, f"{last_step:g}", f"{multiplier_step:g}", n_folds) | values
 
 
 def _paper(task: Task, model: str) -> dict[str, str]:
     row = read_reference()[task.dataset, task.protected_kind, model]
     values = {name: Value(float(row[name]), float(row[f"{name}_std"])).text(2) for name in MEASURES}
-    return _identity(task, model, "paper", "paper", str(N_FOLDS)) | values
+    return _identity(task, model, "paper", "paper", N_FOLDS) | values
 
 
-def _identity(task: Task, model: str, *steps_and_folds: str) -> dict[str, str]:
-    names = ("last_step", "multiplier_step", "folds")
+def _identity(
+    task: Task, model: str, last_step: str, multiplier_step: str, n_folds: int
+) -> dict[str, str]:
     return {
         "task": str(task),
         "model": model,
-        **dict(zip(names, steps_and_folds, strict=True)),
+        "last_step": last_step,
+        "multiplier_step": multiplier_step,
+        "folds": str(n_folds),
     }
 
 
