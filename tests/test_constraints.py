@@ -18,7 +18,9 @@ from gedi_sklearn import (
     Projection,
     project_targets,
 )
-from gedi_sklearn.constraints import AllowedSet
+from gedi_sklearn.constraints import joint_multipliers
+from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
+from gedi_sklearn.constraints._span import CoordinateSet
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import gedi, gedi_coefficients
 
@@ -191,65 +193,156 @@ def test_equation_22_and_not_equation_23_of_the_paper():
     assert abs(fit[2]) <= 0.2 * gedi(Y, sensitive_features=X) * (1 + 1e-12)
 
 
+def make_set(shape, seed, r):
+    rng = np.random.default_rng(seed)
+    if shape == "box":
+        return Box(r, 1.0, rng.uniform(0, 2, r), np.zeros(r, dtype=bool))
+    kind = L1Ball if shape == "l1" else Ball
+    return kind(r, 1.0, rng.uniform(0.1, 2))
+
+
 SETS = st.builds(
-    lambda seed, r, is_ball: AllowedSet(
-        np.random.default_rng(seed).normal(size=(r, r)),
-        float(np.random.default_rng(seed).uniform(0.1, 2)) if is_ball else None,
-        None if is_ball else np.random.default_rng(seed).uniform(0, 2, r),
-        unit=1.0,
-    ),
-    st.integers(0, 10_000),
-    st.integers(1, 4),
-    st.booleans(),
+    make_set, st.sampled_from(["box", "l1", "ball"]), st.integers(0, 10_000), st.integers(1, 4)
 )
 
 
-def vertices(allowed):
-    r = len(allowed.rows)
-    if allowed.radius is not None:
+def vertices(allowed, rng):
+    """Return points whose convex hull is the set (for a round one: many of its boundary)."""
+    r = allowed.size
+    if isinstance(allowed, Box):
+        return allowed.half_widths * np.array(list(product([-1, 1], repeat=r)))
+    if isinstance(allowed, L1Ball):
         return allowed.radius * np.vstack([np.eye(r), -np.eye(r)])
-    return allowed.bounds * np.array(list(product([-1, 1], repeat=r)))
+    points = rng.normal(size=(50, r))
+    return allowed.radius * points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(SETS, st.integers(0, 10_000))
 def test_the_support_function_is_the_largest_product_with_a_vertex(allowed, seed):
-    direction = np.random.default_rng(seed).normal(size=len(allowed.rows))
-    assert allowed.support(direction) == pytest.approx((vertices(allowed) @ direction).max())
+    rng = np.random.default_rng(seed)
+    direction = rng.normal(size=allowed.size)
+    corners = vertices(allowed, rng)
+    if isinstance(allowed, Ball):
+        assert (corners @ direction).max() <= allowed.support(direction) * (1 + 1e-12)
+        corners = allowed.radius * direction[None] / np.linalg.norm(direction)
+    assert allowed.support(direction) == pytest.approx((corners @ direction).max())
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(SETS, st.integers(0, 10_000))
 def test_violation_is_zero_inside_and_the_excess_outside(allowed, seed):
     rng = np.random.default_rng(seed)
-    corners = vertices(allowed)
+    corners = vertices(allowed, rng)
     inside = rng.dirichlet(np.ones(len(corners))) @ corners
     assert allowed.violation(inside) <= 1e-15
-    outside = corners[0] + 0.5 * np.sign(corners[0])
+    assert allowed.contains((0.999 * inside)[:, None])[0]
+    corner = corners[0]
+    outward = np.sign(corner) if not isinstance(allowed, Ball) else corner / allowed.radius
+    outside = corner + 0.5 * outward
     assert allowed.violation(outside) >= 0.5 - 1e-12
+    assert not allowed.contains(outside[:, None])[0]
+    normals, limits = allowed.cuts(outside)
+    assert len(normals)
+    assert (normals @ outside > limits).all()
+    assert (normals @ corners.T <= limits[:, None] + 1e-12).all()
 
 
-@pytest.mark.parametrize("integral", [False, True])
-def test_a_coarse_set_is_the_ball_of_raw_coefficients(integral):
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(SETS, st.integers(0, 10_000), st.booleans())
+def test_the_nearest_point_meets_the_variational_inequality(allowed, seed, in_a_metric):
+    # No point of the set makes an acute angle with the way to the nearest one: it is nearest.
+    rng = np.random.default_rng(seed)
+    r = allowed.size
+    rows = np.eye(r) if isinstance(allowed, Ball) else rng.normal(size=(r, r))
+    own = CoordinateSet(allowed, rows, np.linalg.inv(rows), np.eye(r), np.eye(r))
+    root = np.linalg.cholesky(np.cov(rng.normal(size=(r, 3 * r + 5))).reshape(r, r))
+    point = 5 * rng.normal(size=r)
+    u, v = own.nearest(point, root if in_a_metric else None)
+    metric = np.linalg.inv(root @ root.T) if in_a_metric else np.eye(r)
+    if v is None:
+        assert allowed.violation(rows @ point) == 0
+        assert_array_equal(u, point)
+        return
+    assert_allclose(rows @ u, v, atol=1e-9)
+    assert allowed.violation(rows @ u) <= 1e-9
+    pull = metric @ (point - u)
+    size = np.linalg.norm(metric, 2) * np.linalg.norm(point) * (1 + np.linalg.norm(u))
+    # max over the set of pull·(w − u) is 0, by the support function in v.
+    assert allowed.support(own.matrix.T @ pull) - pull @ u <= 1e-8 * size
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(SETS, st.integers(0, 10_000))
+def test_the_derivative_is_that_of_the_nearest_point(allowed, seed):
+    rng = np.random.default_rng(seed)
+    r = allowed.size
+    rows = np.eye(r) if isinstance(allowed, Ball) else rng.normal(size=(r, r))
+    own = CoordinateSet(allowed, rows, np.linalg.inv(rows), np.eye(r), np.eye(r))
+    point, step = 5 * rng.normal(size=r), 1e-6 * rng.normal(size=r)
+    u, v = own.nearest(point)
+    after, _ = own.nearest(point + step)
+    before, _ = own.nearest(point - step)
+    if np.linalg.norm(after - 2 * u + before) > 1e-10:
+        return  # a kink lies between
+    assert_allclose(own.derivative(point, v) @ step, (after - before) / 2, atol=1e-10)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(SETS, min_size=2, max_size=3),
+    st.integers(0, 10_000),
+    st.sampled_from(["apart", "correlated", "the same"]),
+)
+def test_the_nearest_point_of_several_sets(sets, seed, spans):
+    # Optimal: u is allowed, and every multiplier supports its set there.
+    rng = np.random.default_rng(seed)
+    sizes = [own.size for own in sets]
+    seen, parts = [], []
+    for own in sets:
+        r = own.size
+        rows = np.eye(r) if isinstance(own, Ball) else rng.normal(size=(r, r))
+        seen.append(CoordinateSet(own, rows, np.linalg.inv(rows), np.eye(r), np.eye(r)))
+        dimension = {"apart": sum(sizes), "correlated": sum(sizes), "the same": max(sizes)}[spans]
+        shared = rng.normal(size=(r, dimension))
+        if spans == "correlated" and parts:
+            shared = 0.1 * shared
+            shared[: len(parts[0])] += parts[0][:r]
+        parts.append(np.linalg.qr(shared.T)[0].T)
+    stacked = np.vstack(parts)
+    x = 3 * rng.normal(size=stacked.shape[1])
+    mu = joint_multipliers(seen, stacked @ x, stacked @ stacked.T)
+    u = stacked @ (x + stacked.T @ mu)
+    ends = np.cumsum(sizes)
+    scale = 1 + np.linalg.norm(x) + np.linalg.norm(mu)
+    for own, one, end in zip(sets, seen, ends, strict=True):
+        rows = slice(end - own.size, end)
+        assert own.violation(one.rows @ u[rows]) <= 1e-8 * scale
+        assert one.support(mu[rows]) + mu[rows] @ u[rows] <= 1e-8 * scale**2
+
+
+@pytest.mark.parametrize("is_class", [False, True])
+def test_a_coarse_set_is_the_ball_of_raw_coefficients(is_class):
     x = 30 + 10 * X
     design = fit_kernel("polynomial", x[:, None], degree=3)
     constraint = CoarseConstraint(degree=3, threshold=0.5, relative=False)
-    allowed = constraint.allowed_set(design.fitted, unit=1.0, integral=integral)
+    allowed, to_v, _ = constraint.allowed(design, unit=1.0, is_class=is_class)
     a = gedi_coefficients(Y, sensitive_features=x, degree=3)
-    v = allowed.rows @ design.standardized(Y)
+    v = to_v @ design.standardized(Y)
     assert_allclose(v, a, rtol=1e-8)
     assert allowed.violation(v) == pytest.approx(np.abs(a).sum() - 0.5)
 
 
-def test_an_infinite_threshold_has_no_rows():
+def test_an_infinite_threshold_bounds_nothing():
     design = fit_kernel("polynomial", X[:, None], degree=3)
     for constraint in (
         CoarseConstraint(threshold=np.inf),
         FineConstraint(threshold=[np.inf] * 3),
     ):
-        allowed = constraint.allowed_set(design.fitted, unit=1.0, integral=True)
-        assert allowed.rows.shape == (0, 3)
-        assert allowed.violation(allowed.rows @ design.standardized(Y)) == 0
+        allowed, to_v, _ = constraint.allowed(design, unit=1.0, is_class=True)
+        assert not allowed.bounded.any()
+        assert allowed.take(allowed.bounded).size == 0
+        assert allowed.violation(to_v @ design.standardized(Y)) == 0
 
 
 @pytest.mark.parametrize("move", [lambda x: x, lambda x: 100 * x + 2000, lambda x: 5 - x / 7])
@@ -258,12 +351,11 @@ def test_a_fine_set_for_integers_does_not_depend_on_unit_and_origin(move):
     x = move(X)
     design = fit_kernel("polynomial", x[:, None], degree=3)
     q = 0.2 * gedi(Y, sensitive_features=x)
-    allowed = FineConstraint(degree=3, threshold=q, relative=False, slack=0.01).allowed_set(
-        design.fitted, unit=1.0, integral=True
-    )
+    constraint = FineConstraint(degree=3, threshold=q, relative=False, slack=0.01)
+    allowed, to_v, _ = constraint.allowed(design, unit=1.0, is_class=True)
     slope = 0.2 * gedi(Y, sensitive_features=X) * X.std()
-    assert_allclose(allowed.bounds, [slope, 0.01 * slope, 0.01 * slope], rtol=1e-10)
-    s = np.abs(allowed.rows @ design.standardized(Y))
+    assert_allclose(allowed.half_widths, [slope, 0.01 * slope, 0.01 * slope], rtol=1e-10)
+    s = np.abs(to_v @ design.standardized(Y))
     expected = gedi_coefficients(
         Y, sensitive_features=X, kernel=PolynomialKernel(3, standardize=True)
     )
@@ -285,11 +377,11 @@ def test_forbidden_trailing_degrees_are_the_same_set_in_both_bases():
 def test_where_nothing_is_allowed_the_slack_is_a_share_of_the_reference():
     design = fit_kernel("polynomial", X[:, None], degree=2)
     constraint = FineConstraint(degree=2, threshold=0.0, relative=False, slack=0.01)
-    allowed = constraint.allowed_set(design.fitted, unit=3.0, integral=True)
-    assert_allclose(allowed.bounds, [0.03, 0.03])
+    allowed = constraint.allowed(design, unit=3.0, is_class=True).allowed
+    assert_allclose(allowed.half_widths, [0.03, 0.03])
     assert allowed.forbidden.all()
-    exact = constraint.allowed_set(design.fitted, unit=3.0, integral=False)
-    assert_allclose(exact.bounds, 0)
+    exact = constraint.allowed(design, unit=3.0, is_class=False).allowed
+    assert_allclose(exact.half_widths, 0)
 
 
 @both

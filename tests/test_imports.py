@@ -39,18 +39,15 @@ LAYERS = (
 
 # Private modules of the package that tests may import, each with its reason.
 OPEN_TO_TESTS = {
-    "gedi_sklearn.projection._full": "the paper's n-variable model, the oracle of the projections",
-    "gedi_sklearn.projection._binary": "where a fake solver is put in, with any answer",
-    "gedi_sklearn.projection._gurobi": "the same",
+    "gedi_sklearn.constraints._groups": "the soft threshold, against its conditions",
+    "gedi_sklearn.constraints._sets": "the geometry of every set, against its definition",
+    "gedi_sklearn.constraints._span": "the nearest point of several sets, against its conditions",
+    "gedi_sklearn.projection._classes": "where cores are made small and rounding is left out",
+    "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",
     "gedi_sklearn.projection._highs": "the same",
-    "gedi_sklearn.projection._bound": "products of allowed sets, for the two solvers below",
-    "gedi_sklearn.projection._group_means": "the soft threshold, against its conditions",
-    "gedi_sklearn.projection._model": "the answers of a fake solver",
-    "gedi_sklearn.projection._multiclass": "where cores are made small",
+    "gedi_sklearn.projection._linear_model": "the answers of a fake solver",
     "gedi_sklearn.projection._projection": "where a fake solver is put in",
     "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",
-    "gedi_sklearn.projection._several": "the least-distance problem, against its conditions",
-    "gedi_sklearn.projection._rounding": "the rounding, alone",
 }
 
 OPTIONAL = ("gurobipy", "torch", "skorch", "maxcorr", "matplotlib", "polars", "pandas")
@@ -175,7 +172,7 @@ def test_a_forbidden_import_is_found(source):
         ("from gedi_sklearn._validation import Interval", "gedi_sklearn.kernels"),
         ("from .exceptions import SolverError", "gedi_sklearn.kernels"),
         ("from ..kernels import PolynomialKernel", "gedi_sklearn.metrics.indicators"),
-        ("from ._gurobi import solve", "gedi_sklearn.projection._binary"),
+        ("from ._gurobi import solve", "gedi_sklearn.projection._classes"),
         ("import gurobipy as gp", "gedi_sklearn.projection._gurobi"),
         ("from sklearn.utils._param_validation import Interval", "gedi_sklearn._validation"),
         ("from sklearn import __version__", "gedi_sklearn.kernels"),
@@ -197,10 +194,10 @@ def test_optional_packages_can_be_made_missing():
 
 
 def test_a_private_import_of_a_client_is_found():
-    assert client_faults("from gedi_sklearn.projection._session import solve", "tests.made_up")
+    assert client_faults("from gedi_sklearn.projection._solvers import solve", "tests.made_up")
     assert client_faults("from gedi_sklearn.kernels import _qr", "tests.made_up")
     assert not client_faults("from gedi_sklearn import kernels, __version__", "tests.made_up")
-    assert not client_faults("from gedi_sklearn.projection._full import solve", "tests.made_up")
+    assert not client_faults("from gedi_sklearn.projection._classes import solve", "tests.made_up")
 
 
 def test_import_loads_no_optional_package():

@@ -287,7 +287,7 @@ def test_a_constant_attribute_leaves_the_plain_learner(data, kind, sensitive_at_
     target = t if kind is ProjectedRegressor else y
     X = np.c_[np.ones(400), X[:, 1:]]
     model = kind(sensitive_columns=0, sensitive_at_predict=sensitive_at_predict)
-    with pytest.warns(UserWarning, match="constant, so there is nothing to correct"):
+    with pytest.warns(UserWarning, match="constant, so there is nothing to constrain"):
         model.fit(X, target)
     assert_array_equal(model.predict(X), model.estimator_.predict(X))
     assert model.kernel_ is None

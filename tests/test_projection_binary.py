@@ -12,12 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from gedi_sklearn import FineConstraint, PolynomialKernel, Projection, project_targets
-from gedi_sklearn.constraints import AllowedSet
+from gedi_sklearn.constraints import Product
+from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi_coefficients
-from gedi_sklearn.projection._bound import AllowedProduct
-from gedi_sklearn.projection._full import full_binary
-from gedi_sklearn.projection._rounding import near_optimal_box
+from tests.oracles import full_binary
 
 pytestmark = [
     # Raw units on purpose: binary targets must not depend on them.
@@ -112,12 +111,6 @@ class Reference:
         """Return the loss of the full model with its bounds times a factor."""
         bounded = self.bounds is not None
         finite = np.isfinite(self.bounds) if bounded else np.ones(len(self.effects), bool)
-        allowed = AllowedSet(
-            np.eye(len(self.effects))[finite],
-            None if bounded else self.radius * factor,
-            self.bounds[finite] * factor if bounded else None,
-            unit=1.0,
-        )
         found = full_binary(
             self.y,
             self.p,
@@ -125,7 +118,8 @@ class Reference:
             loss=self.loss,
             weight=self.w,
             effects=self.effects[finite],
-            allowed=allowed,
+            radius=None if bounded else self.radius * factor,
+            bounds=self.bounds[finite] * factor if bounded else None,
             solver=solver,
             time_limit=20.0,
         )
@@ -776,9 +770,10 @@ def test_the_models_bound_counts_where_rounding_had_found_its_solution():
 
 
 SETS = st.one_of(
-    st.builds(lambda radius: AllowedSet(np.eye(3), radius, None, unit=1.0), st.floats(0.1, 10.0)),
+    st.builds(lambda radius: L1Ball(3, 1.0, radius), st.floats(0.1, 10.0)),
+    st.builds(lambda radius: Ball(3, 1.0, radius), st.floats(0.1, 10.0)),
     st.builds(
-        lambda bounds: AllowedSet(np.eye(3), None, np.array(bounds), unit=1.0),
+        lambda bounds: Box(3, 1.0, np.array(bounds), np.zeros(3, dtype=bool)),
         st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3),
     ),
 )
@@ -793,21 +788,24 @@ SETS = st.one_of(
 def test_rounding_looks_wherever_a_small_gap_is_possible(parts, share, seed):
     # Every allowed v that is worth nearly as much as the best one lies in the box.
     rng = np.random.default_rng(seed)
-    allowed = AllowedProduct(tuple(parts))
+    allowed = Product(parts)
     direction = rng.choice([0.0, 1.0, -1.0], 3 * len(parts))
     v = np.concatenate([_points(part, rng, 300) for part in parts])
     best = sum(part.support(own) for part, own in allowed.split(direction))
     tolerance = share * best + 1e-9
     near = v[:, best - direction @ v <= tolerance]
-    transform, centre, half_widths = near_optimal_box(allowed, direction, tolerance)
+    transform, centre, half_widths = allowed.near_optimal_box(direction, tolerance)
     outside = np.abs(transform @ near - centre[:, None]) - half_widths[:, None]
     assert outside.max(initial=0.0) <= 1e-9 * (1 + np.abs(v).max())
 
 
 def _points(part, rng, count):
     """Return points of a set, many of them in its corners."""
-    if part.bounds is not None:
-        return part.bounds[:, None] * np.clip(rng.normal(0, 2, (3, count)), -1, 1)
+    if isinstance(part, Box):
+        return part.half_widths[:, None] * np.clip(rng.normal(0, 2, (3, count)), -1, 1)
+    if isinstance(part, Ball):
+        points = rng.normal(size=(3, count))
+        return part.radius * rng.random(count) ** 0.2 * points / np.linalg.norm(points, axis=0)
     weight = rng.dirichlet(np.full(4, 0.2), count).T[:3]
     return part.radius * weight * rng.choice([-1, 1], (3, count))
 

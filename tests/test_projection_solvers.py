@@ -12,7 +12,6 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from gedi_sklearn import Projection, project_targets
-from gedi_sklearn.constraints import AllowedSet
 from gedi_sklearn.exceptions import (
     InfeasibleProjectionError,
     RankDeficientKernelError,
@@ -20,9 +19,8 @@ from gedi_sklearn.exceptions import (
     SolverLicenceError,
     SolverLimitError,
 )
-from gedi_sklearn.projection import _binary, _gurobi, _highs, _multiclass, _projection
-from gedi_sklearn.projection._full import full_binary
-from gedi_sklearn.projection._model import Outcome
+from gedi_sklearn.projection import _classes, _gurobi, _highs, _projection
+from gedi_sklearn.projection._linear_model import LinearModel, Outcome
 
 pytestmark = [
     # The notice of the licence that comes with pip, once a process: tests may use that licence.
@@ -42,7 +40,7 @@ REAL = X + RNG.normal(size=N)
 @pytest.fixture
 def solver_only(monkeypatch):
     """Leave everything to the solver: no rounding of the relaxation beforehand."""
-    monkeypatch.setattr(_binary.BinaryTargets, "_round", lambda self, *args: None)
+    monkeypatch.setattr(_classes, "rounded_ones", lambda *args: ())
 
 
 class FakeSession:
@@ -91,7 +89,7 @@ class TestAnswersOfASolver:
 
     def test_a_solution_that_breaks_the_constraint_is_refused(self, monkeypatch):
         def unconstrained(model, true):
-            return dataclasses.replace(true, x=np.where(model.cost < 0, model.capacity, 0.0))
+            return dataclasses.replace(true, x=np.where(model.cost < 0, model.upper_bound, 0.0))
 
         with pytest.raises(SolverError, match="violate the constraint"):
             solve_with(monkeypatch, unconstrained)
@@ -139,8 +137,9 @@ class TestAnswersOfASolver:
 
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_a_core_without_a_solution_proves_nothing_of_the_whole(self, monkeypatch, n_classes):
-        monkeypatch.setattr(_binary, "_CORE_SIZES", (10, 20))
-        monkeypatch.setattr(_multiclass, "_CORE_VARIABLES", (30, 60))
+        monkeypatch.setattr(_classes, "_CORE_SIZES", (10, 20))
+        monkeypatch.setattr(_classes, "_CORE_VARIABLES", (30, 60))
+        monkeypatch.setattr(_classes, "rounded_classes", lambda *args: ())
         session = FakeSession(Outcome(None, "infeasible", -np.inf))
         monkeypatch.setattr(_projection, "open_session", lambda *args: session)
         y = np.digitize(REAL, [0] if n_classes == 2 else [-0.5, 0.5])
@@ -537,7 +536,7 @@ def test_nothing_is_printed(capfd, solver, y):
 
 
 def test_verbose_prints_the_solvers_log(capfd, monkeypatch):
-    monkeypatch.setattr(_binary.BinaryTargets, "_round", lambda self, *args: None)
+    monkeypatch.setattr(_classes, "rounded_ones", lambda *args: ())
     with Projection(Y, solver="highs", verbose=2, **FINE) as projection:
         projection.solve(P)
     assert "HiGHS" in capfd.readouterr().out
@@ -558,18 +557,15 @@ def test_a_model_that_is_too_large_for_the_licence_names_size_and_ways_out():
         pytest.skip("this machine has a Gurobi licence of its own, without that limit")
     n = 2500
     rng = np.random.default_rng(1)
-    allowed = AllowedSet(np.eye(1), None, np.array([0.1]), unit=1.0)
-    with pytest.raises(SolverLicenceError, match="2,000") as caught:
-        full_binary(
-            (rng.random(n) < 0.5).astype(float),
-            rng.random(n),
-            1.0,
-            loss="hamming",
-            weight=np.ones(n),
-            effects=rng.normal(size=(1, n)),
-            allowed=allowed,
-            solver="gurobi",
-        )
+    model = LinearModel(
+        rng.random(n) - 0.5, rng.normal(size=(1, n)), np.r_[-0.1], np.r_[0.1], np.ones(n), n
+    )
+    session = _gurobi.GurobiSession({}, 0, False)
+    try:
+        with pytest.raises(SolverLicenceError, match="2,000") as caught:
+            session.solve_linear(model, gap=0.0, start=None, time_limit=None)
+    finally:
+        session.close()
     for word in ("2500 variables", "GRB_LICENSE_FILE", "solver='highs'"):
         assert word in str(caught.value)
 

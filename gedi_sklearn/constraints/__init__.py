@@ -1,24 +1,44 @@
-r"""Which coefficients of the projected targets are allowed.
+r"""Which coefficients of targets are allowed, and what a constraint says on given rows.
 
-A constraint knows no solver and no data: it turns, once the kernel is fitted and the reference is
-known, into an :class:`AllowedSet`
+A constraint knows no solver and no data. On rows it becomes a :class:`FittedConstraint`: a fitted
+kernel, and a set
 
-.. math:: \{ s : \|V s\|_1 \le q \} \quad\text{or}\quad \{ s : |V s| \le b \}
+.. math:: \{ c : A c \in C \}
 
-in the standardised coefficients s of :mod:`gedi_sklearn.kernels`, where a projection reads off
-its linear rows, its membership, its violation and its support function.
+of allowed orthonormal coordinates c, where C is an L1 ball, a box or a Euclidean ball of v = A c.
+The sets of :mod:`._sets` own their geometry: their violation, support function, projection and
+what a linear model needs of them.
 """
 
-from ._base import AllowedSet, Constraint, check_numbers_or_inf
-from ._didi import DidiConstraint, group_rows
+from ._arguments import (
+    CONSTRAINT_PARAMETERS,
+    NAMED_CONSTRAINTS,
+    constraint_in_words,
+    fit_constraint,
+    split_attributes,
+)
+from ._base import Constraint, check_numbers_or_inf
+from ._didi import DidiConstraint
+from ._fitted import VIOLATION_TOLERANCE, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
+from ._sets import AllowedSet, Product
+from ._span import JointSpan, joint_multipliers
 
 __all__ = [
+    "CONSTRAINT_PARAMETERS",
+    "NAMED_CONSTRAINTS",
+    "VIOLATION_TOLERANCE",
     "AllowedSet",
     "CoarseConstraint",
     "Constraint",
     "DidiConstraint",
     "FineConstraint",
+    "FittedConstraint",
+    "JointSpan",
+    "Product",
     "check_numbers_or_inf",
-    "group_rows",
+    "constraint_in_words",
+    "fit_constraint",
+    "joint_multipliers",
+    "split_attributes",
 ]

@@ -2,64 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._validation import check_numbers
 from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
-from ..metrics._reference import reference_disparity
+from ..metrics import reference_disparity
+from ._sets import AllowedSet
 
-__all__ = ["AllowedSet", "Constraint", "check_numbers_or_inf"]
+__all__ = ["AllowedCoefficients", "Constraint", "check_numbers_or_inf"]
 
 
-@dataclass(frozen=True)
-class AllowedSet:
-    r"""Allowed coefficients: an L1 ball (`radius`) or a box (`bounds`) of v = V s.
+class AllowedCoefficients(NamedTuple):
+    """A set, and how its v follow from the standardised coefficients s of a kernel.
 
     Attributes
     ----------
-    rows : ndarray of shape (r, k)
-        V; directions without a bound have no row.
-    radius : float or None
-        The ball's radius; None for a box.
-    bounds : ndarray of shape (r,) or None
-        The box's half widths; None for a ball.
-    unit : float
-        What counts as 1 on the scale of v, for tolerances.
-    forbidden : ndarray of shape (r,) or None
-        Rows of a box that have nothing but a slack; None for a ball.
+    allowed : AllowedSet
+        The set of v.
+    to_v : ndarray of shape (r, k)
+        V: v = V s.
+    from_v : ndarray of shape (k, r)
+        W: s = W v.
     """
 
-    rows: np.ndarray
-    radius: float | None
-    bounds: np.ndarray | None
-    unit: float
-    forbidden: np.ndarray | None = None
-
-    def violation(self, v: np.ndarray) -> float:
-        """Return by how much v = V s leaves the set, 0 inside."""
-        if self.radius is not None:
-            return max(0.0, float(np.abs(v).sum()) - self.radius)
-        return max(0.0, float(np.max(np.abs(v) - self.bounds, initial=0.0)))
-
-    def contains(self, v: np.ndarray) -> np.ndarray:
-        """Tell for every column of v (r, m) whether it is in the set, shape (m,)."""
-        if self.radius is not None:
-            return np.abs(v).sum(axis=0) <= self.radius
-        assert self.bounds is not None  # it has one of the two
-        return (np.abs(v) <= self.bounds[:, None]).all(axis=0)
-
-    def support(self, direction: np.ndarray) -> float:
-        """Return max over the set of direction·v, the support function."""
-        size = np.abs(direction)
-        if self.radius is None:
-            return float(size @ self.bounds)
-        largest = float(size.max(initial=0.0))
-        return self.radius * largest if largest else 0.0  # the radius may be infinite
+    allowed: AllowedSet
+    to_v: np.ndarray
+    from_v: np.ndarray
 
 
 class Constraint(BaseEstimator):
@@ -74,6 +46,8 @@ class Constraint(BaseEstimator):
     name: ClassVar[str]
     # Whether each coefficient has a bound of its own, rather than their sum.
     bounds_each: ClassVar[bool] = False
+    # Whether one threshold bounds the columns of all classes together.
+    joins_classes: ClassVar[bool] = False
 
     def validate(self) -> None:
         """Check the parameters' types and ranges.
@@ -121,19 +95,29 @@ class Constraint(BaseEstimator):
         """Return a fitted kernel's own columns on other rows, centred there."""
         return fit_kernel(kernel.transform(values), values)
 
-    def indicator(self, design: KernelDesign, z: np.ndarray, *, integral: bool) -> float:
-        """Return the indicator of targets: ‖α̃(z)‖₁."""
-        return float(np.abs(design.coefficients(z)).sum())
+    def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
+        """Return the indicator of targets: ‖α̃(z)‖₁, of the worst of several columns.
+
+        Parameters
+        ----------
+        design : KernelDesign
+            The kernel on the rows.
+        columns : ndarray of shape (n, m)
+            Real targets or the 0/1 column of the second of two classes (m = 1), or of every class.
+        is_class : bool
+            Whether the columns stand for classes.
+        """
+        return max(float(np.abs(design.coefficients(column)).sum()) for column in columns.T)
 
     def reference(
-        self, design: KernelDesign, values: np.ndarray, y: np.ndarray, *, integral: bool
+        self, design: KernelDesign, values: np.ndarray, columns: np.ndarray, *, is_class: bool
     ) -> float:
         """Return the indicator of the original targets that `relative` asks for; 0 within rounding.
 
         An absolute threshold of 0 leaves its slack on that scale too.
         """
         return reference_disparity(
-            y,
+            columns[:, 0],
             values,
             kernel=self.kernel,
             degree=self.degree,
@@ -142,8 +126,30 @@ class Constraint(BaseEstimator):
             covariates=getattr(design, "covariates", None),
         )
 
-    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
-        """Return the set for a fitted kernel; `threshold` is absolute by now."""
+    def allowed(
+        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+    ) -> AllowedCoefficients:
+        """Return the set for a fitted kernel; `threshold` is absolute by now.
+
+        Parameters
+        ----------
+        design : KernelDesign
+            The kernel on the rows.
+        unit : float
+            The reference, in outcome units per deviation of the first kernel column.
+        is_class : bool
+            Whether the targets are classes.
+        n_columns : int, default=1
+            Number of target columns that share the set.
+
+        Returns
+        -------
+        AllowedCoefficients
+        """
+        raise NotImplementedError
+
+    def in_words(self) -> str:
+        """Return the constraint as people write it, e.g. "DIDI ≤ 0.2 × DIDI of y"."""
         raise NotImplementedError
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from .._validation import Interval, check_group_codes, warn_many_groups
 from ..kernels import FittedKernel, KernelDesign, fit_groups
-from ..metrics._reference import is_negligible
-from ._base import AllowedSet, Constraint
+from ..metrics import is_negligible
+from ._base import AllowedCoefficients, Constraint
+from ._sets import GroupBall
 
-__all__ = ["DidiConstraint", "group_rows"]
+__all__ = ["DidiConstraint"]
 
 
 class DidiConstraint(Constraint):
@@ -51,6 +52,7 @@ class DidiConstraint(Constraint):
     """
 
     name: ClassVar[str] = "didi"
+    joins_classes: ClassVar[bool] = True
     kernel = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "threshold": [Interval(Real, 0, np.inf, closed="both")],
@@ -70,41 +72,43 @@ class DidiConstraint(Constraint):
         """Return the indicators of the groups that other rows hold."""
         return fit_groups(values)
 
-    def indicator(self, design: KernelDesign, z: np.ndarray, *, integral: bool) -> float:
-        """Return the DIDI of targets, in its classification form where they are two classes."""
-        deviations = group_rows(design.fitted) @ design.standardized(z)
-        return (2.0 if integral else 1.0) * float(np.abs(deviations).sum())
+    def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
+        """Return the DIDI of targets, in its classification form where they are classes."""
+        rows = group_rows(design)
+        values = [np.abs(rows @ design.standardized(column)).sum() for column in columns.T]
+        return _n_forms(columns.shape[1], is_class) * float(np.sum(values))
 
     def reference(
-        self, design: KernelDesign, values: np.ndarray, y: np.ndarray, *, integral: bool
+        self, design: KernelDesign, values: np.ndarray, columns: np.ndarray, *, is_class: bool
     ) -> float:
         """Return the DIDI of the original targets, 0 within rounding."""
-        if is_negligible(design, design.standardized(y), y):
+        if all(is_negligible(design, design.standardized(own), own) for own in columns.T):
             return 0.0
-        return self.indicator(design, y, integral=integral)
+        return self.indicator(design, columns, is_class=is_class)
 
-    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
-        """Return the L1 ball in the deviations of the groups.
+    def allowed(
+        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+    ) -> AllowedCoefficients:
+        """Return the L1 ball in the deviations of the groups; see the base class."""
+        radius = float(self.threshold) / _n_forms(n_columns, is_class)
+        to_v = group_rows(design)
+        # s = W d for the deviations, which are tied.
+        from_v = np.linalg.pinv(to_v)
+        unit = radius if 0 < radius < np.inf else unit / design.fitted.scale[0]
+        size = n_columns * len(to_v)
+        ball = GroupBall(size, unit, radius, design.group_weights(), design.n_covariates == 0)
+        return AllowedCoefficients(ball, to_v, from_v)
 
-        Parameters
-        ----------
-        kernel : FittedKernel
-            The indicators of the groups.
-        unit : float
-            The reference, in outcome units for each deviation of the first indicator.
-        integral : bool
-            Whether the targets are two classes, both of which count.
-
-        Returns
-        -------
-        AllowedSet
-        """
-        radius = float(self.threshold) / (2.0 if integral else 1.0)
-        rows = group_rows(kernel) if np.isfinite(radius) else np.empty((0, kernel.n_columns))
-        positive = 0 < radius < np.inf
-        return AllowedSet(rows, radius, None, unit=radius if positive else unit / kernel.scale[0])
+    def in_words(self) -> str:
+        return f"DIDI ≤ {self.threshold:g}{' × DIDI of y' if self.relative else ''}"
 
 
-def group_rows(kernel: FittedKernel) -> np.ndarray:
+def group_rows(design: KernelDesign) -> np.ndarray:
     """Return V with d = V s for the deviations of all groups, shape (g, k)."""
-    return kernel.basis.evaluate(np.arange(kernel.n_columns + 1.0)[:, None]) - kernel.center_
+    indicators = design.fitted.basis.evaluate(np.arange(design.fitted.n_columns + 1.0)[:, None])
+    return indicators - design.group_weights() @ indicators
+
+
+def _n_forms(n_columns: int, is_class: bool) -> float:
+    """Return 2 for the one column of two classes, whose other class has the same deviations."""
+    return 2.0 if is_class and n_columns == 1 else 1.0

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._validation import HasMethods, Interval, StrOptions
-from ..kernels import FittedKernel
-from ._base import AllowedSet, Constraint, check_numbers_or_inf
+from ..kernels import FittedKernel, KernelDesign, PolynomialKernel
+from ._base import AllowedCoefficients, Constraint, check_numbers_or_inf
+from ._sets import Box, L1Ball
 
 __all__ = ["CoarseConstraint", "FineConstraint"]
 
@@ -75,26 +76,18 @@ class CoarseConstraint(Constraint):
         self.threshold = threshold
         self.relative = relative
 
-    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
-        """Return the L1 ball in raw coefficients.
-
-        Parameters
-        ----------
-        kernel : FittedKernel
-            The fitted kernel.
-        unit : float
-            The reference indicator, in outcome units for each deviation of the attribute.
-        integral : bool
-            Whether the targets are 0 or 1; makes no difference here.
-
-        Returns
-        -------
-        AllowedSet
-        """
+    def allowed(
+        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+    ) -> AllowedCoefficients:
+        """Return the L1 ball in raw coefficients; see the base class."""
         radius = float(self.threshold)
-        rows = kernel.basis.to_raw if np.isfinite(radius) else np.empty((0, kernel.n_columns))
-        positive = 0 < radius < np.inf
-        return AllowedSet(rows, radius, None, unit=radius if positive else unit / kernel.scale[0])
+        kernel = design.fitted
+        unit = radius if 0 < radius < np.inf else unit / kernel.scale[0]
+        ball = L1Ball(kernel.n_columns, unit, radius)
+        return AllowedCoefficients(ball, kernel.basis.to_raw, kernel.basis.from_raw)
+
+    def in_words(self) -> str:
+        return f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}, {_kernel_in_words(self)}"
 
 
 class FineConstraint(Constraint):
@@ -186,41 +179,55 @@ class FineConstraint(Constraint):
             )
         return bounds
 
-    def allowed_set(self, kernel: FittedKernel, *, unit: float, integral: bool) -> AllowedSet:
-        """Return the box, in outcome units for each deviation of a kernel column.
+    def allowed(
+        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+    ) -> AllowedCoefficients:
+        """Return the box, in outcome units per deviation of a kernel column; see the base class.
 
         With d the last coefficient that is not forbidden, the trailing forbidden ones are
         bounded in the standardised basis, where "degrees d + 1 … k vanish" is the same set as in
-        the raw one, and the leading ones are those of the polynomial of degree d.
-
-        Parameters
-        ----------
-        kernel : FittedKernel
-            The fitted kernel.
-        unit : float
-            The reference indicator, in outcome units for each deviation of the attribute.
-        integral : bool
-            Whether forbidden directions get the slack.
-
-        Returns
-        -------
-        AllowedSet
+        the raw one, and the leading ones are those of the polynomial of degree d. Classes leave
+        forbidden directions their slack.
         """
-        bounds, scale = self.bounds(kernel), kernel.scale
+        kernel = design.fitted
+        bounds, scale, basis = self.bounds(kernel), kernel.scale, kernel.basis
         free = np.flatnonzero(bounds > 0)
         leading = free[-1] + 1 if free.size else 0
-        rows = np.eye(kernel.n_columns)
-        rows[:leading, :leading] = kernel.basis.to_raw[:leading, :leading] * scale[:leading, None]
-        half_widths = bounds * scale
+        to_v, from_v = np.eye(kernel.n_columns), np.eye(kernel.n_columns)
+        to_v[:leading, :leading] = basis.to_raw[:leading, :leading] * scale[:leading, None]
+        from_v[:leading, :leading] = basis.from_raw[:leading, :leading] / scale[:leading]
+        half_widths, forbidden = bounds * scale, bounds == 0
         finite = half_widths[np.isfinite(half_widths)]
         unit = float(finite.max()) if finite.any() else unit
-        if integral:
-            half_widths[bounds == 0] = self.slack * unit
-        bounded = np.isfinite(half_widths)
-        return AllowedSet(
-            rows[bounded],
-            None,
-            half_widths[bounded],
-            unit=unit,
-            forbidden=(bounds == 0)[bounded],
-        )
+        if is_class:
+            half_widths[forbidden] = self.slack * unit
+        box = Box(kernel.n_columns, unit, half_widths, forbidden)
+        return AllowedCoefficients(box, to_v, from_v)
+
+    def in_words(self) -> str:
+        if isinstance(self.threshold, Real):
+            bound = f"|α̃₁| ≤ {self.threshold:g}{_unit(self)}, every other coefficient 0"
+        else:
+            bounds = ", ".join(f"{entry:g}" for entry in np.ravel(self.threshold))
+            bound = f"|α̃| ≤ ({bounds}){_unit(self)}"
+        return f"{bound}, {_kernel_in_words(self)}"
+
+
+def _unit(constraint: Any) -> str:
+    if constraint.relative is False:
+        return ""
+    if constraint.kernel == "polynomial" or isinstance(constraint.kernel, PolynomialKernel):
+        return f" × GeDI-V{int(constraint.relative)} of y"
+    return " × GeDI of y"
+
+
+def _kernel_in_words(constraint: Any) -> str:
+    kernel = constraint.kernel
+    if isinstance(kernel, str):
+        word = {"polynomial": "degree", "fourier": "order"}[kernel]
+        name = {"polynomial": "polynomial", "fourier": "Fourier"}[kernel]
+        return f"{name} kernel of {word} {constraint.degree}"
+    if isinstance(kernel, PolynomialKernel):
+        scale = ", standardised" if kernel.standardize else ""
+        return f"polynomial kernel of degree {kernel.degree}{scale}"
+    return f"kernel {kernel!r}"

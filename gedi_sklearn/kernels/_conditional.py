@@ -38,6 +38,7 @@ class ConditionalDesign(KernelDesign):
         fitted.center_ = np.zeros(fitted.n_columns)  # the columns are residuals
         super().__init__(fitted, design.values, design.weight)
         self.covariates = covariates
+        self._unconditional = design
         self._root = np.sqrt(np.broadcast_to(self.shares(slice(None)), self.n_rows))
         self._explained = self._orthonormal_covariates(covariates)
         columns = design.columns(slice(None))
@@ -54,6 +55,9 @@ class ConditionalDesign(KernelDesign):
             error.rank = rank
             raise error
         fitted.R_ = factor
+
+    def group_weights(self) -> np.ndarray:
+        return self._unconditional.group_weights()
 
     @property
     def n_covariates(self) -> int:
@@ -87,6 +91,10 @@ class ConditionalDesign(KernelDesign):
     def columns(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return the residualised standardised columns of some rows, shape (rows, k)."""
         return self._columns[rows]
+
+    def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return some rows of Q, shape (rows, k)."""
+        return self._columns[rows] @ self.fitted.R_inverse
 
     def leverage(self) -> np.ndarray:
         """Return the leverage of every row, covariates included, shape (n,)."""

@@ -108,6 +108,42 @@ class FittedKernel:
         -------
         ndarray of shape (n, k)
         """
+        encoded = self._encoded(values)
+        return (self.basis.evaluate(encoded) - self.center_) @ self.basis.from_raw
+
+    def orthonormal(self, values: Any) -> np.ndarray:
+        """Return Q for new rows, orthonormal on the training rows.
+
+        Powers far from 0 cancel in sums of raw columns; these do not.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, m)
+            The attribute (for a precomputed kernel: its columns).
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        return self.orthonormal_columns(self._encoded(values))
+
+    def orthonormal_columns(self, values: np.ndarray) -> np.ndarray:
+        """Return Q for attribute values as numbers, shape (n, m).
+
+        Where raw units multiply rounding, that of the powers is avoided by long doubles.
+        """
+        if self.conversion_is_harmless:
+            return (self.basis.evaluate(values) - self.center_) @ self.R_inverse
+        wide = self.basis.evaluate(values.astype(np.longdouble)) - self.center_
+        return (wide @ self.R_inverse.astype(np.longdouble)).astype(np.float64)
+
+    @cached_property
+    def conversion_is_harmless(self) -> bool:
+        """Whether the conversion to raw units hardly amplifies rounding."""
+        return bool(np.linalg.cond(self.basis.to_raw) < _HARMLESS_CONVERSION)
+
+    def _encoded(self, values: Any) -> np.ndarray:
+        """Return the attribute of new rows as the basis takes it."""
         # This library hands on arrays whose columns it has compared.
         if self.attribute_columns is not None and hasattr(values, "columns"):
             check_attribute_columns(self.attribute_columns, values)
@@ -123,7 +159,7 @@ class FittedKernel:
             )
         if self.encoder is not None:
             values = self.encoder.transform(values)
-        return (self.basis.evaluate(values) - self.center_) @ self.basis.from_raw
+        return values
 
     @property
     def R_inverse(self) -> np.ndarray:
@@ -174,6 +210,10 @@ class KernelDesign:
         """Return what covariates leave of a target: all of it here."""
         return z
 
+    def group_weights(self) -> np.ndarray:
+        """Return the weights of the groups of a kernel that tells groups apart, summing to 1."""
+        raise NotImplementedError
+
     @property
     def keys(self) -> np.ndarray:
         """What a row of the columns is a function of, shape (n, m)."""
@@ -185,7 +225,7 @@ class KernelDesign:
 
     def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows of Q, shape (rows, k)."""
-        return (self.columns(rows) - self.fitted.center_) @ self.fitted.R_inverse
+        return self.fitted.orthonormal_columns(self.values[rows])
 
     def shares(self, rows: slice) -> np.ndarray | float:
         """Return the weights of some rows, such that all sum to 1."""
@@ -238,7 +278,7 @@ class KernelDesign:
         where the conversion is harmless, since it costs a pass over them.
         """
         R = self.fitted.R_
-        if "orthonormal" in self.__dict__ and self._conversion_is_harmless:
+        if "orthonormal" in self.__dict__ and self.fitted.conversion_is_harmless:
             shares = self.shares(slice(None))
             coordinates = ((z - self.mean(z)) * shares) @ self.orthonormal
             return coordinates, dtrsv(R, coordinates)
@@ -246,14 +286,10 @@ class KernelDesign:
         products = self._known[1] if known else self._products(z)  # type: ignore[index]
         coordinates = dtrsv(R, products, trans=1)
         solution = dtrsv(R, coordinates)
-        if known and self._conversion_is_harmless:
+        if known and self.fitted.conversion_is_harmless:
             return coordinates, solution
         correction = dtrsv(R, self._products(z, solution), trans=1)
         return coordinates + correction, solution + dtrsv(R, correction)
-
-    @cached_property
-    def _conversion_is_harmless(self) -> bool:
-        return bool(np.linalg.cond(self.fitted.basis.to_raw) < _HARMLESS_CONVERSION)
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c = Q'Wz̃, the coefficients of z in the orthonormal basis, shape (k,)."""

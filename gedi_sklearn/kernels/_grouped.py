@@ -45,6 +45,10 @@ class GroupedDesign(KernelDesign):
         """Return some rows of Q, shape (rows, k)."""
         return self.groups.orthonormal[self.codes[rows]]
 
+    def group_weights(self) -> np.ndarray:
+        """Return the weights of the groups, summing to 1, shape (g,)."""
+        return np.asarray(self.groups.weight)
+
     def leverage(self) -> np.ndarray:
         """Return the leverage of every row in the fit on the constant and the kernel, (n,)."""
         own = 1 + np.square(self.groups.orthonormal).sum(axis=1)

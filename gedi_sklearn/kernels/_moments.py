@@ -69,7 +69,7 @@ def monomial_factors(powers: np.ndarray) -> list[tuple[int, int]]:
 def evaluate_monomials(values: np.ndarray, factors: list[tuple[int, int]]) -> np.ndarray:
     """Return the columns of :func:`monomial_factors`, each one product from an earlier one."""
     # One column after the other in memory, as they are filled.
-    columns = np.empty((len(factors), values.shape[0]))
+    columns = np.empty((len(factors), values.shape[0]), dtype=values.dtype)
     for column, (parent, attribute) in zip(columns, factors, strict=True):
         if parent < 0:
             column[:] = values[:, attribute]

@@ -20,11 +20,13 @@ from .._validation import (
     check_random_state,
     check_sample_weight,
 )
-from ..constraints import Constraint
-from ..exceptions import RankDeficientKernelError, warn_caller
-from ..projection._bound import Bound
-from ..projection._build import NAMED_CONSTRAINTS, build_constraint
-from ..projection._parameters import PROJECTION_CONSTRAINTS
+from ..constraints import (
+    CONSTRAINT_PARAMETERS,
+    NAMED_CONSTRAINTS,
+    Constraint,
+    FittedConstraint,
+    fit_constraint,
+)
 
 
 class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
@@ -34,7 +36,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint],
         **{
-            name: PROJECTION_CONSTRAINTS[name]
+            name: CONSTRAINT_PARAMETERS[name]
             for name in ("kernel", "degree", "threshold", "relative", "slack")
         },
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -129,7 +131,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         kept = slice(None) if weight is None else weight > 0
         y, features = y[kept], features[kept]
         weight = None if weight is None else weight[kept]
-        bound = self._make_bound(attribute[kept], y, weight)
+        constraint = self._fit_constraint(attribute[kept], y, weight)
 
         shares = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
         is_classification = self._loss == "log_loss"
@@ -137,7 +139,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             features,
             y,
             shares,
-            bound,
+            constraint,
             device=self.device,
             is_classification=is_classification,
         )
@@ -157,7 +159,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             device=self.device,
             verbose=self.verbose,
         )
-        self._set_fitted(bound)
+        self._set_fitted(constraint)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -166,12 +168,10 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def _set_fitted(self, bound: Bound | None) -> None:
+    def _set_fitted(self, constraint: FittedConstraint) -> None:
         """Set the fitted attributes; no row of the kernel stays."""
-        self.kernel_ = None if bound is None else bound.kernel
-        self.constraint_ = None if bound is None else bound.constraint
-        self.threshold_ = np.inf if bound is None else bound.threshold
-        self.reference_ = np.nan if bound is None else bound.reference
+        self.kernel_, self.constraint_ = constraint.kernel, constraint.constraint
+        self.threshold_, self.reference_ = constraint.threshold, constraint.reference
         self.multipliers_ = self.net_.criterion_.multipliers.cpu().numpy().copy()
         epochs = self.net_.history
         self.history_ = {
@@ -201,30 +201,21 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         """Return the targets as numbers, shape (n,)."""
         raise NotImplementedError
 
-    def _make_bound(
+    def _fit_constraint(
         self, attribute: np.ndarray, y: np.ndarray, weight: np.ndarray | None
-    ) -> Bound | None:
-        """Return the constraint on the rows; None for a constant attribute."""
+    ) -> FittedConstraint:
+        """Return the constraint on the rows."""
         names = ("kernel", "degree", "threshold", "relative", "slack")
         carried = {name: getattr(self, name) for name in names}
-        constraint = build_constraint(self.constraint, **carried)
-        try:
-            return Bound(
-                constraint,
-                attribute,
-                y,
-                weight=weight,
-                covariates=None,
-                integral=self._loss == "log_loss",
-            )
-        except RankDeficientKernelError as error:
-            if error.rank > 0:
-                raise
-        warn_caller(
-            "sensitive_features is constant, so there is nothing to constrain: the network is "
-            "trained on its loss alone.",
+        return fit_constraint(
+            self.constraint,
+            attribute,
+            y,
+            weight=weight,
+            n_classes=2 if self._loss == "log_loss" else 0,
+            allow_constant=True,
+            **carried,
         )
-        return None
 
     def _seed(self) -> int:
         """Return a seed of torch; without `random_state` a new one every time."""

@@ -18,8 +18,7 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from skorch.utils import to_numpy
 
-from ..constraints import AllowedSet
-from ..projection._bound import Bound
+from ..constraints import AllowedSet, FittedConstraint
 
 # Rows that a prediction takes at a time.
 _PREDICTION_ROWS = 50_000
@@ -77,23 +76,26 @@ class Rows(torch.utils.data.Dataset):
         X: np.ndarray,
         y: np.ndarray,
         shares: np.ndarray,
-        bound: Bound | None,
+        constraint: FittedConstraint,
         *,
         device: str,
         is_classification: bool,
     ) -> None:
         self.X = torch.tensor(X, device=device)
-        self.bound = bound
+        self.constraint = constraint
         self.is_classification = is_classification
         self.batch = {
             "rows": torch.arange(len(y), device=device),
             "targets": torch.tensor(y, dtype=torch.float32, device=device),
             "shares": torch.tensor(shares, dtype=torch.float64, device=device),
         }
-        if bound is not None:
-            to_bounded = bound.allowed.rows @ bound.kernel.R_inverse
-            bounded = bound.design.orthonormal @ to_bounded.T
-            self.batch["bounded"] = torch.tensor(bounded, device=device)
+        self.allowed: AllowedSet | None = None
+        for part in constraint.parts:  # one, or none for a constant attribute
+            bounded = part.allowed.bounded
+            self.allowed = part.allowed.take(bounded)
+            to_v = part.coordinate_set.rows[bounded]
+            seen = part.design.orthonormal @ to_v.T
+            self.batch["bounded"] = torch.tensor(seen, device=device)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -106,10 +108,8 @@ class Rows(torch.utils.data.Dataset):
         measured = {"predictions": predictions}
         if self.is_classification:
             measured["labels"] = (predictions > 0.5).astype(np.float64)
-        if self.bound is None:
-            return {f"{name}_gedi": np.nan for name in measured} | {"violation": 0.0}
-        indicators = {f"{name}_gedi": self.bound.indicator(z) for name, z in measured.items()}
-        return indicators | {"violation": self.bound.violation(predictions)}
+        found = {f"{name}_gedi": self.constraint.indicator(z) for name, z in measured.items()}
+        return found | {"violation": self.constraint.violation(predictions)}
 
 
 class Batches:
@@ -143,13 +143,9 @@ class Lagrangian(torch.nn.Module):
         super().__init__()
         self.loss, self.link = LOSSES[loss]
         self.allowed = allowed
-        if allowed is None:
-            size = 0
-        elif allowed.bounds is None:
-            size = 1
-        else:
-            size = len(allowed.bounds)
-            self.register_buffer("bounds", torch.tensor(allowed.bounds))
+        limits = np.empty(0) if allowed is None else allowed.limits
+        self.register_buffer("limits", torch.tensor(limits))
+        size = len(limits)
         self.register_buffer("multipliers", torch.zeros(size, dtype=torch.float64))
         self.violations = torch.zeros_like(self.multipliers)
 
@@ -161,18 +157,10 @@ class Lagrangian(torch.nn.Module):
             return mean_loss
         predictions = self.link(outputs).double()
         weighted = shares * (predictions - shares @ predictions)
-        violations = self._violations(weighted @ batch["bounded"])
+        sizes: Any = self.allowed.sizes(weighted @ batch["bounded"])
+        violations = (sizes - self.limits).clamp(min=0)
         self.violations = violations.detach()
         return mean_loss + self.multipliers @ violations
-
-    def _violations(self, v: torch.Tensor) -> torch.Tensor:
-        """Return by how much v leaves the allowed set, shape (r,)."""
-        assert self.allowed is not None
-        if self.allowed.radius is not None:
-            excess = (v.abs().sum() - self.allowed.radius).reshape(1)
-        else:
-            excess = v.abs() - self.bounds
-        return excess.clamp(min=0)
 
 
 class Ascent(Callback):
@@ -283,7 +271,7 @@ def train(
         train_split=None,
         callbacks=[Ascent(multiplier_learning_rate), Monitor(), *callbacks],
         criterion__loss=loss,
-        criterion__allowed=None if rows.bound is None else rows.bound.allowed,
+        criterion__allowed=rows.allowed,
         **{f"module__{name}": value for name, value in network.items()},
         **options,
     )

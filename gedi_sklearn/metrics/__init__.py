@@ -5,6 +5,7 @@ from ._gedi import gedi, gedi_coefficients
 from ._hgr import hgr
 from ._interval import ConfidenceInterval, gedi_interval
 from ._null import GediNull, PermutationTestResult, gedi_null, gedi_permutation_test
+from ._reference import is_negligible, reference_disparity
 from ._scorers import (
     make_binned_didi_scorer,
     make_didi_scorer,
@@ -24,9 +25,11 @@ __all__ = [
     "gedi_null",
     "gedi_permutation_test",
     "hgr",
+    "is_negligible",
     "make_binned_didi_scorer",
     "make_didi_scorer",
     "make_gedi_scorer",
     "make_hgr_scorer",
     "quantile_bin_edges",
+    "reference_disparity",
 ]

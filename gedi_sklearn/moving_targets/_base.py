@@ -22,8 +22,9 @@ from .._validation import (
     check_sample_weight,
     select_columns,
 )
+from ..constraints import constraint_in_words
 from ..exceptions import RankDeficientKernelError
-from ..projection._parameters import PROJECTION_CONSTRAINTS
+from ..projection import PROJECTION_PARAMETERS
 from ._dual import DEFAULT_TOL, DualSteps, Search
 from ._history import History
 from ._learner import Learner
@@ -31,7 +32,6 @@ from ._master import Master
 from ._rules import Kept, StopRule
 from ._steps import ProjectionSteps, Steps
 from ._validation_data import ValidationData
-from ._words import constraint_in_words
 
 
 class BaseMovingTargets(MetaEstimator):
@@ -42,7 +42,7 @@ class BaseMovingTargets(MetaEstimator):
         "estimator": [HasMethods(["fit"]), None],
         **{
             name: allowed
-            for name, allowed in PROJECTION_CONSTRAINTS.items()
+            for name, allowed in PROJECTION_PARAMETERS.items()
             if name not in ("loss", "random_state")
         },
         "target_weight": [
@@ -212,7 +212,7 @@ class BaseMovingTargets(MetaEstimator):
 
         with master, History(master, y, weight, loss, held_out, self.verbose > 0) as history:
             targets = y
-            if self.init == "projection" and not master.allows(y):
+            if self.init == "projection" and not master.projection.satisfied(y):
                 targets = master.solve()
             fit = learner.fit(targets)
             history.record(0, np.nan, targets, fit)
@@ -241,7 +241,9 @@ class BaseMovingTargets(MetaEstimator):
         limits = (None, None) if is_dual else (self.tol, self.n_iter_no_change)
         stop = StopRule(y, weight, *limits)
         projections = ProjectionSteps(master, self._resolve_target_weight, self.max_iter, stop)
-        if not is_dual or master.kernel is None:  # a constant attribute leaves nothing to search
+        if (
+            not is_dual or master.projection.kernel_ is None
+        ):  # a constant attribute leaves nothing to search
             return projections
         tol = DEFAULT_TOL if self.tol is None else self.tol
         return DualSteps(self._make_search(master, tol, first), tol, self.max_iter, projections)
@@ -255,8 +257,9 @@ class BaseMovingTargets(MetaEstimator):
         self.estimator_ = kept.fit.estimator
         self.targets_ = learner.decode(kept.targets)
         self.selected_iteration_ = kept.iteration
-        self.kernel_, self.constraint_ = master.kernel, master.constraint
-        self.threshold_, self.reference_ = master.threshold, master.reference
+        projection = master.projection
+        self.kernel_, self.constraint_ = projection.kernel_, projection.constraint_
+        self.threshold_, self.reference_ = projection.threshold_, projection.reference_
         self.solver_ = master.solver
         self.history_ = history.as_arrays()
         self.n_iter_ = len(history.entries) - 1
@@ -282,10 +285,14 @@ class BaseMovingTargets(MetaEstimator):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Return what notebooks and IPython show: the parameters, and the constraint in words."""
-        bundle, words = super()._repr_mimebundle_(**kwargs), constraint_in_words(self)
+        bundle, words = super()._repr_mimebundle_(**kwargs), self._constraint_in_words()
         if "text/html" in bundle:
             bundle["text/html"] += f"<p>{escape(words)}</p>"
         return {**bundle, "text/plain": f"{bundle['text/plain']}\n{words}"}
+
+    def _constraint_in_words(self) -> str:
+        names = ("kernel", "degree", "threshold", "relative", "slack")
+        return constraint_in_words(self.constraint, **{name: getattr(self, name) for name in names})
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the targets as the projection takes them, shape (n,)."""
@@ -312,7 +319,7 @@ class BaseMovingTargets(MetaEstimator):
         check_consistent_length(X, y)
         attribute = self._check_attribute(X, sensitive_features, len(y), reset=False)
         try:
-            gedi = master.gedi_on(attribute, self._covariates(X))
+            gedi = master.projection.gedi_on(attribute, self._covariates(X))
         except RankDeficientKernelError as error:
             raise ValueError(f"the validation rows are too few or too alike: {error}") from error
         return ValidationData(learner, self._inner_X(X), y, gedi)

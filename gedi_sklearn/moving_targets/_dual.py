@@ -22,8 +22,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..constraints import JointSpan
 from ..exceptions import warn_caller
-from ..projection._several import JointSpan, nearest_in_product
 from ._learner import LearnerFit
 from ._master import Master
 from ._rules import Kept
@@ -47,14 +47,16 @@ _LOWEST, _HIGHEST = (1e-4, 0.1), 2.0
 
 
 class Miss(NamedTuple):
-    """How far a fit is from the optimum, in deviations of y.
+    """How far a fit is from the optimum.
 
     Attributes
     ----------
     distance : float
-        Of the coordinates of the predictions from the constraint.
+        By how much the predictions miss the constraint: relative to its bound for real targets,
+        in deviations of y for classes.
     residual : float
-        By how much the targets would move to make a learner that follows them optimal.
+        By how much the targets would move to make a learner that follows them optimal, in
+        deviations of y.
     """
 
     distance: float
@@ -67,6 +69,9 @@ class Miss(NamedTuple):
 
 class Search(Protocol):
     """Looks for the multipliers."""
+
+    # What a distance from the constraint is counted in.
+    unit: str
 
     def judge(self, fit: LearnerFit) -> Miss:
         """Take the fit on the last targets."""
@@ -145,7 +150,7 @@ class DualSteps:
         warn_caller(
             f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
             f"would still have moved by {miss.residual:.2g} deviations of y, with predictions "
-            f"{miss.distance:.2g} deviations away from the constraint (tol={self.tol:g}). "
+            f"{miss.distance:.2g} {self.search.unit} away from the constraint (tol={self.tol:g}). "
             f"{self.fallback.n_steps} iteration(s) of moving targets followed. The fit "
             f"of iteration {kept.iteration} is kept, the best by violation ({kept.rank[0]:.3g}) "
             "and loss of its predictions. Raise `tol` or `max_iter`, or use "
@@ -167,6 +172,8 @@ class RealSearch:
         Targets of the first fit.
     """
 
+    unit = "times its bound"
+
     def __init__(self, master: Master, tol: float, first: np.ndarray) -> None:
         self.master = master
         self.span = master.span
@@ -181,15 +188,14 @@ class RealSearch:
 
     def judge(self, fit: LearnerFit) -> Miss:
         """Take the coordinates of the predictions at the last multipliers."""
-        span, g = self.span, self.master.coordinates(fit.predictions)
+        g = self.master.coordinates(fit.predictions)
         self._tried.append((self.multipliers, g))
-        away, _ = nearest_in_product(span.rows, span.allowed, span.rows @ g)
-        wanted = span.rows @ (g + self.multipliers)
-        move, _ = nearest_in_product(span.rows, span.allowed, wanted)
+        move = self.span.move(g + self.multipliers)
         residual = float(np.linalg.norm(self.multipliers + move))
         if residual < self._least:
             self._best, self._least = len(self._tried) - 1, residual
-        return Miss(float(np.linalg.norm(away)) / self.deviation, residual / self.deviation)
+        distance = self.master.relative_violation(fit.predictions)
+        return Miss(distance, residual / self.deviation)
 
     def propose(self, length: float) -> np.ndarray:
         """Return y − Qλ for the λ that are right if the learner goes on to respond as it did."""
@@ -202,7 +208,7 @@ class RealSearch:
         seen = response(steps, len(base), self.noise, self.lowest)
         optimum = optimal_multipliers(self.span, base, g, seen)
         self.multipliers = base + length * (optimum - base)
-        return self.master.moved(-self.span.q @ self.multipliers)
+        return self.master.moved(-self.multipliers)
 
 
 def response(
@@ -254,11 +260,7 @@ def optimal_multipliers(
 
     With g(λ) = u − Sλ the allowed point is the one nearest to u in the metric of S⁻¹.
     """
-    root = np.linalg.cholesky(response)
-    _, outward = nearest_in_product(
-        span.rows @ root, span.allowed, span.rows @ (g + response @ multipliers)
-    )
-    return -span.rows.T @ outward
+    return -span.stacked.T @ span.multipliers(g + response @ multipliers, metric=response)
 
 
 class ClassSearch:
@@ -269,6 +271,8 @@ class ClassSearch:
     master : Master
         Knows the constraint and makes the labels.
     """
+
+    unit = "deviations"
 
     def __init__(self, master: Master) -> None:
         self.master = master
@@ -283,14 +287,13 @@ class ClassSearch:
     def judge(self, fit: LearnerFit) -> Miss:
         """Take the coordinates of the predicted labels, and look for the next targets."""
         if self._scores is None:
-            if self.master.allows(fit.predictions):
+            if self.master.projection.satisfied(fit.predictions):
                 return Miss(0.0, 0.0)
             self._scores, self._labels = _probabilities(fit), fit.predictions
         g = self.master.coordinates(fit.predictions)
         followed = self.master.coordinates(self._labels)
         self._added = g - followed
-        away, _ = nearest_in_product(self.span.rows, self.span.allowed, self.span.rows @ g)
-        distance = float(np.linalg.norm(away)) / self.master.deviation
+        distance = self.master.outcome_violation(fit.predictions)
         self._next = self._labels_for(self._added)
         if self._next is None:
             return Miss(distance, np.inf)  # no labels make up for what the predictions add
@@ -310,7 +313,7 @@ class ClassSearch:
     def _labels_for(self, offset: np.ndarray) -> np.ndarray | None:
         """Return labels whose coordinates are allowed once the offset is added, if any are."""
         assert self._scores is not None  # of the first fit
-        return self.master.relaxed_labels(self._scores, self.span.rows @ offset)
+        return self.master.relaxed_labels(self._scores, offset)
 
 
 def _probabilities(fit: LearnerFit) -> np.ndarray:

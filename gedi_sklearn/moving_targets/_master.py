@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from time import perf_counter
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..exceptions import RankDeficientKernelError, warn_caller
-from ..projection import Projection
-from ..projection._several import JointSpan
+from ..constraints import JointSpan
+from ..exceptions import warn_caller
+from ..projection import Projection, moved_targets, relaxed_labels
 
 # What the history keeps of a projection.
 _FACTS = ("objective", "bound", "gap", "violation", "status", "solver", "n_variables")
@@ -22,9 +22,6 @@ _FACTS = ("objective", "bound", "gap", "violation", "status", "solver", "n_varia
 
 class Master:
     """One :class:`Projection` for a whole fit, closed at its end.
-
-    A constant attribute cannot be influenced by anything, so there is no projection: every
-    target is allowed, and the wrapped model is the plain learner.
 
     Parameters
     ----------
@@ -37,87 +34,44 @@ class Master:
 
     Attributes
     ----------
-    kernel, constraint, threshold, reference
-        What the projection resolved; without one None, None, inf and NaN.
+    projection : Projection
+        The projection.
     solver : str
         What solved the last projection; "" before the first.
     """
 
     def __init__(self, y: np.ndarray, sensitive_features: np.ndarray, **options: Any) -> None:
         self.y = y
+        self.weight = options.get("sample_weight")
         self.solver = ""
         self._facts: dict[str, Any] = {}
         self._stopped: list[str] = []
         start = perf_counter()
-        try:
-            self._projection = Projection(y, sensitive_features=sensitive_features, **options)
-        except RankDeficientKernelError as error:
-            if error.rank > 0:
-                raise
-            self._projection = None
-            given = "" if options.get("conditional_on") is None else ", given conditional_on"
-            warn_caller(
-                f"sensitive_features is constant{given}, so there is nothing to constrain: the "
-                "inner estimator is fitted once, on the original targets."
-            )
+        self.projection = Projection(
+            y, sensitive_features=sensitive_features, allow_constant=True, **options
+        )
         self._seconds = perf_counter() - start
 
     @property
-    def kernel(self) -> Any:
-        """The fitted kernel."""
-        return None if self._projection is None else self._projection.kernel_
-
-    @property
-    def constraint(self) -> Any:
-        """The constraint with its absolute threshold."""
-        return None if self._projection is None else self._projection.constraint_
-
-    @property
-    def threshold(self) -> Any:
-        """The absolute threshold."""
-        return np.inf if self._projection is None else self._projection.threshold_
-
-    @property
-    def reference(self) -> float:
-        """The indicator that a relative threshold is a share of."""
-        return np.nan if self._projection is None else self._projection.reference_
+    def span(self) -> JointSpan:
+        """All that the constraint sees of targets."""
+        return self.projection.fitted_constraint_.span
 
     def __enter__(self) -> Master:
-        if self._projection is not None:
-            self._projection.__enter__()
+        self.projection.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._projection is not None:
-            self._projection.__exit__(*error)
-
-    def allows(self, targets: np.ndarray) -> bool:
-        """Tell whether targets or hard predictions satisfy the constraint."""
-        return self._projection is None or self._projection.satisfied(targets)
-
-    def gedi(self, targets: np.ndarray) -> float:
-        """Return the indicator of targets or hard predictions; NaN for a constant attribute."""
-        return np.nan if self._projection is None else self._projection.gedi(targets)
-
-    def gedi_on(self, attribute: np.ndarray, covariates: Any) -> Callable[[np.ndarray], float]:
-        """Return the function that measures targets of other rows."""
-        if self._projection is None:
-            return lambda targets: np.nan
-        return self._projection.gedi_on(attribute, covariates)
-
-    def violation(self, targets: np.ndarray) -> float:
-        """Return by how much targets or hard predictions miss the constraint."""
-        return 0.0 if self._projection is None else self._projection.violation(targets)
+        self.projection.__exit__(*error)
 
     def solve(self, scores: np.ndarray | None = None, target_weight: float = 1.0) -> np.ndarray:
         """Return the allowed targets nearest to the learner's scores and to y."""
-        assert self._projection is not None  # a constant attribute allows everything
         with self.timed(), warnings.catch_warnings():
             # Said once at the end of the fit, see `warn_early_stops`.
             warnings.simplefilter("ignore", ConvergenceWarning)
             # Of interest where the learner follows, which `warn_collapse` looks at.
             warnings.filterwarnings("ignore", "the projection leaves a single row", UserWarning)
-            result = self._projection.solve(scores, target_weight)
+            result = self.projection.solve(scores, target_weight)
         self._facts = {name: getattr(result, name) for name in _FACTS}
         self.solver = result.solver
         if result.status not in ("optimal", "gap"):
@@ -125,40 +79,40 @@ class Master:
         return result.targets
 
     @cached_property
-    def span(self) -> JointSpan:
-        """All that the constraint sees of targets."""
-        assert self._projection is not None  # a constant attribute allows everything
-        return self._projection.joint_span()
-
-    @cached_property
     def deviation(self) -> float:
         """The deviation of y."""
-        y = self.counted(self.y)
-        return float(np.sqrt(self.span.share @ (y - self.span.share @ y) ** 2))
+        share, y = self.span.normalized_weight, self._counted(self.y)
+        return float(np.sqrt(share @ (y - share @ y) ** 2))
 
-    def counted(self, values: np.ndarray) -> np.ndarray:
+    def _counted(self, values: np.ndarray) -> np.ndarray:
         """Return the values of the rows of positive weight."""
-        assert self._projection is not None  # a constant attribute allows everything
-        return self._projection.counted(values)
+        return values if self.weight is None else values[self.weight > 0]
 
     def coordinates(self, values: np.ndarray) -> np.ndarray:
         """Return the coordinates of targets or predictions, shape (K,)."""
-        return self.span.coordinates(self.counted(values))
+        return self.span.coordinates(self._counted(values))
 
-    def moved(self, change: np.ndarray) -> np.ndarray:
-        """Return y plus a change of the rows that count, for real targets."""
-        assert self._projection is not None  # a constant attribute allows everything
-        targets = self._projection.moved_targets(change)
+    def relative_violation(self, values: np.ndarray) -> float:
+        """Return by how much targets or predictions miss the constraint, in its own units."""
+        return self.projection.fitted_constraint_.relative_violation(self._counted(values))
+
+    def outcome_violation(self, values: np.ndarray) -> float:
+        """Return by how much targets or predictions miss the constraint, in deviations of y."""
+        missed = self.projection.fitted_constraint_.outcome_violation(self._counted(values))
+        return missed / self.deviation
+
+    def moved(self, move: np.ndarray) -> np.ndarray:
+        """Return y moved by coordinates x, for real targets."""
+        targets = moved_targets(self.projection, move)
         self._note_dual(targets, "exact")
         return targets
 
     def relaxed_labels(self, scores: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
-        """Return the labels that are allowed once an offset is added to their v, if there are any.
+        """Return labels that are allowed once an offset is added to their coordinates, if any are.
 
         Up to the rounding of the relaxation.
         """
-        assert self._projection is not None  # a constant attribute allows everything
-        labels = self._projection.relaxed_labels(scores, offset)
+        labels = relaxed_labels(self.projection, scores, offset)
         if labels is None:
             return None
         labels = labels.astype(self.y.dtype)
@@ -168,7 +122,7 @@ class Master:
     def _note_dual(self, targets: np.ndarray, solver: str) -> None:
         self.solver = solver
         self._facts = {
-            "violation": self.violation(targets),
+            "violation": self.projection.violation(targets),
             "status": "dual",
             "solver": solver,
             "n_variables": self.span.q.shape[1],

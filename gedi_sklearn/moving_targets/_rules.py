@@ -92,7 +92,7 @@ class Kept(NamedTuple):
         cls, iteration: int, targets: np.ndarray, fit: LearnerFit, master: Master, loss: float
     ) -> Kept:
         """Rank a fit by the violation and the loss of its predictions."""
-        return cls(iteration, targets, fit, (master.violation(fit.predictions), loss))
+        return cls(iteration, targets, fit, (master.projection.violation(fit.predictions), loss))
 
     def or_better(self, later: Kept) -> Kept:
         """Return the better one.

@@ -82,7 +82,9 @@ class ProjectionSteps:
     def next(self, fit: LearnerFit) -> Step | None:
         """Return the projection of the predictions, as long as there is reason to."""
         if self._last is None:
-            is_over = self.master.allows(self.master.y) and self.master.allows(fit.predictions)
+            is_over = self.master.projection.satisfied(
+                self.master.y
+            ) and self.master.projection.satisfied(fit.predictions)
         else:
             is_over = self.stop.reached(self._last)
         if is_over or self.n_steps == self.max_iter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,9 +26,7 @@ from .._validation import (
     drop_columns,
 )
 from ..constraints import Constraint
-from ..exceptions import RankDeficientKernelError, warn_caller
-from ..projection import Projection
-from ..projection._parameters import PROJECTION_CONSTRAINTS
+from ..projection import PROJECTION_PARAMETERS, Projection
 
 # The folds of m(X) where those of the learner are named by a word: it has no out-of-bag rows.
 _BLIND_CV = 5
@@ -40,19 +37,19 @@ class Learned(NamedTuple):
 
     Attributes
     ----------
-    projection : Projection or None
-        The constraint on the rows; None for a constant attribute.
+    projection : Projection
+        The constraint on the rows.
     scores : ndarray of shape (n,)
         Predictions by models that have not seen the rows.
     columns : ndarray of shape (n, k)
-        F̃(x), or what X says of it.
+        Q(x), the orthonormal columns of the kernel, or what X says of them.
     labels : ndarray of shape (n,)
         The original targets.
     weight : ndarray of shape (n,) or None
         Weights of the rows.
     """
 
-    projection: Projection | None
+    projection: Projection
     scores: np.ndarray
     columns: np.ndarray
     labels: np.ndarray
@@ -74,7 +71,7 @@ class Projected(MetaEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"]), None],
         **{
-            name: PROJECTION_CONSTRAINTS[name]
+            name: PROJECTION_PARAMETERS[name]
             for name in ("kernel", "degree", "threshold", "relative", "slack")
         },
         "constraint": [StrOptions({"coarse", "fine"}), Constraint],
@@ -158,12 +155,12 @@ class Projected(MetaEstimator):
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(view(self.estimator_, self._labels(y)), inner)
         projection = self._make_projection(y, attribute, sample_weight)
-        with projection or nullcontext():
-            self.kernel_: Any = None if projection is None else projection.kernel_
-            if self.kernel_ is None:
+        with projection:
+            self.kernel_: Any = projection.kernel_
+            if self.kernel_ is None:  # a constant attribute
                 columns = np.empty((len(y), 0))
             elif self.sensitive_at_predict:
-                columns = self.kernel_.transform(attribute)
+                columns = self.kernel_.orthonormal(attribute)
             else:
                 columns = self._expect_kernel(X, y, attribute, keywords, view)
             learned = Learned(projection, p, columns, self._labels(y), weight)
@@ -175,42 +172,35 @@ class Projected(MetaEstimator):
 
     def _make_projection(
         self, y: np.ndarray, attribute: np.ndarray, sample_weight: Any
-    ) -> Projection | None:
-        """Return the projection; None for a constant attribute, which cannot influence anything."""
-        try:
-            return Projection(
-                y,
-                sensitive_features=attribute,
-                constraint=self.constraint,
-                kernel=self.kernel,
-                degree=self.degree,
-                threshold=self.threshold,
-                relative=self.relative,
-                slack=self.slack,
-                loss=self._loss,
-                sample_weight=sample_weight,
-                solver="highs",
-            )
-        except RankDeficientKernelError as error:
-            if error.rank > 0:
-                raise
-            warn_caller(
-                "sensitive_features is constant, so there is nothing to correct: the predictions "
-                "are those of the inner estimator.",
-            )
-            return None
+    ) -> Projection:
+        """Return the projection."""
+        return Projection(
+            y,
+            sensitive_features=attribute,
+            constraint=self.constraint,
+            kernel=self.kernel,
+            degree=self.degree,
+            threshold=self.threshold,
+            relative=self.relative,
+            slack=self.slack,
+            loss=self._loss,
+            sample_weight=sample_weight,
+            solver="highs",
+            allow_constant=True,
+        )
 
     def _correct(self, learned: Learned) -> None:
         """Find the correction at the threshold of the projection."""
         projection, p, columns, labels, weight = learned
-        if projection is None:
-            self.constraint_, self.threshold_, self.reference_ = None, np.inf, np.nan
-            self.correction_ = np.empty(0)
-        else:
-            self.constraint_ = projection.constraint_
-            self.threshold_, self.reference_ = projection.threshold_, projection.reference_
-            self.correction_ = self._find_correction(projection, p, columns)
-        self.targets_ = self._decide(p + columns @ self.correction_)
+        self.constraint_ = projection.constraint_
+        self.threshold_, self.reference_ = projection.threshold_, projection.reference_
+        self.orthonormal_correction_ = np.empty(0)
+        if columns.shape[1]:
+            self.orthonormal_correction_ = self._find_correction(projection, p, columns)
+        self.correction_ = projection.fitted_constraint_.raw_correction(
+            self.orthonormal_correction_
+        )
+        self.targets_ = self._decide(p + columns @ self.orthonormal_correction_)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
             self.targets_ = np.where(weight > 0, self.targets_, labels)
@@ -218,9 +208,7 @@ class Projected(MetaEstimator):
     def _correct_at(self, threshold: Any) -> None:
         """Correct at another threshold what `fit` has learned; to the last bit as a refit does."""
         learned = self._learned
-        if learned.projection is not None:
-            learned = learned._replace(projection=learned.projection.at(threshold))
-        self._correct(learned)
+        self._correct(learned._replace(projection=learned.projection.at(threshold)))
 
     def _view(
         self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
@@ -282,7 +270,7 @@ class Projected(MetaEstimator):
         named = self.sensitive_columns is not None
         self._hidden = column_positions(X, self.sensitive_columns) if named else []
         X = self._blind_X(X)
-        columns = self.kernel_.transform(attribute)
+        columns = self.kernel_.orthonormal(attribute)
         # A splitter may shuffle anew, and an iterator has ended: the learner's own folds.
         cv = learner_view.folds if isinstance(learner_view, CrossFitted) else _BLIND_CV
         view = self._view(cv, X, y, keywords, "attribute_estimator")
@@ -311,7 +299,7 @@ class Projected(MetaEstimator):
                 self.attribute_estimator_,
                 n_columns=self.kernel_.n_columns,
             )
-            return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.correction_
+            return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.orthonormal_correction_
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows, "
@@ -322,7 +310,7 @@ class Projected(MetaEstimator):
         values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
             return 0.0
-        return self.kernel_.transform(values) @ self.correction_
+        return self.kernel_.orthonormal(values) @ self.orthonormal_correction_
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""

@@ -12,20 +12,22 @@ from sklearn.metrics import accuracy_score
 from .._cross_fit import align_columns, check_answer
 from .._validation import _num_samples, check_classes, check_numbers
 from ..exceptions import warn_caller
-from ..projection import Projection
+from ..projection import Projection, score_correction
 from ._base import Projected
 
 # A threshold on scores meets a constraint up to ties, and a blind one as far as m(X) is right:
 # where it misses, the largest share of the threshold at which it does not is looked for, in so
 # many bisections.
 _BISECTIONS = 7
+# Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
+_TIE = 1e-12
 
 
 class ProjectedClassifier(ClassifierMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
-    One fit of the learner; a row is of class 1 where :math:`p(x) + \tilde F(x) \cdot \beta > 1/2`,
-    β from the multipliers of the projection of cross-fitted probabilities on the constraint.
+    One fit of the learner; a row is of class 1 where :math:`p(x) + Q(x) \cdot c > 1/2`,
+    c from the multipliers of the projection of cross-fitted probabilities on the constraint.
 
     Parameters
     ----------
@@ -54,8 +56,9 @@ n_features_in_, feature_names_in_
 
     Notes
     -----
-    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows of equal score and
-    attribute are decided alike, so that many ties can leave a part of the threshold unused.
+    A score of 1/2, within rounding, is class 0, in `predict` and in `predict_proba`. Rows of equal
+    score and attribute are decided alike, so that many ties can leave a part of the threshold
+    unused.
 
     Examples
     --------
@@ -114,7 +117,7 @@ n_features_in_, feature_names_in_
         return align_columns(proba, estimator.classes_, self.classes_)[:, 1]
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
-        return self.classes_[(scores > 0.5).astype(int)]
+        return self.classes_[_is_second(scores)]
 
     def _find_correction(
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
@@ -122,8 +125,8 @@ n_features_in_, feature_names_in_
         expected = None if self.sensitive_at_predict else columns
 
         def attempt(share: float) -> tuple[float, np.ndarray]:
-            beta = projection.score_shift(p, expected, share)
-            return projection.violation((p + columns @ beta > 0.5).astype(int)), beta
+            beta = score_correction(projection, p, expected, share)
+            return projection.violation(_is_second(p + columns @ beta)), beta
 
         best = attempt(1.0)
         low, high = 0.0, 1.0
@@ -158,6 +161,7 @@ n_features_in_, feature_names_in_
             Columns in the order of `classes_`.
         """
         p = np.clip(self._corrected(X, sensitive_features), 0.0, 1.0)
+        p[np.abs(p - 0.5) <= _TIE] = 0.5
         return np.column_stack([1 - p, p])
 
     def score(
@@ -182,3 +186,8 @@ n_features_in_, feature_names_in_
         """
         y_pred = self._predict_for_score(X, sensitive_features)
         return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+
+
+def _is_second(scores: np.ndarray) -> np.ndarray:
+    """Return 1 where scores are above 1/2, else 0."""
+    return (scores > 0.5 + _TIE).astype(int)

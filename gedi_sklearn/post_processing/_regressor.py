@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 
 from .._cross_fit import check_answer
 from .._validation import _num_samples, check_column, check_numbers
-from ..projection import Projection
+from ..projection import Projection, attribute_blind_correction
 from ._base import Projected
 
 
@@ -101,9 +101,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         if not self.sensitive_at_predict:
-            return projection.blind_correction(p, columns)
+            return attribute_blind_correction(projection, p, columns)
         # Weight 0: nearest to the predictions, wherever the targets are.
-        return projection.solve(p, 0.0).correction
+        return projection.solve(p, 0.0).orthonormal_correction
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None

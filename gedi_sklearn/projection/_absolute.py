@@ -1,56 +1,51 @@
 r"""Real targets, absolute error: a linear program with few rows and many columns.
 
 A row's loss |z − p| + w|z − y| is piecewise linear with kinks at p and y, so z leaves its cheapest
-value t in at most two segments on either side, each at its own price a unit. The constraint has
+value t in at most two segments on either side, each at its own price per unit. The constraint has
 one row for each bounded coefficient, whatever the number of rows of data, and the program is
 solved by the sifting of :mod:`._relaxation`. There is nothing to round.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..constraints import FittedConstraint
 from ..exceptions import SolverError
-from ._bound import Bound
-from ._groups import row_effects, row_scale
-from ._model import LinearModel, Solution
-from ._relaxation import solve_relaxation
+from ._groups import LinearImage, row_scale
+from ._linear_model import LinearModel, Solution
+from ._relaxation import BoundedColumns, solve_relaxation
 
 __all__ = ["AbsoluteLoss"]
 
 
 class AbsoluteLoss:
-    """Projection of real targets at absolute error.
+    """Projection of real targets at absolute error, under any constraints.
 
     Parameters
     ----------
-    bound : Bound
-        The constraint on the rows of positive weight.
+    constraint : FittedConstraint
+        The constraints on the rows of positive weight.
     y : ndarray of shape (n,)
         Original targets.
-    weight : ndarray of shape (n,)
-        Sample weights, all positive.
     target_bounds : tuple of (float, float) or None
         Lowest and highest target.
     """
 
     def __init__(
         self,
-        bound: Bound,
+        constraint: FittedConstraint,
         *,
         y: np.ndarray,
-        weight: np.ndarray,
         target_bounds: tuple[float, float] | None,
     ) -> None:
-        self.bound = bound
-        self.design = bound.design
-        self.allowed = bound.allowed
+        self.constraint = constraint
+        self.image = LinearImage(constraint)
         self.y = y
-        self.weight = weight
+        self.weight = constraint.weight
+        self.share = self.weight / self.weight.sum()
         self.low, self.high = target_bounds or (-np.inf, np.inf)
-        self.effects = row_effects(bound.design, bound.allowed, slice(None), weight / weight.sum())
+        self.effects = self.image.effects(np.arange(len(y)), self.share)
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
@@ -59,43 +54,48 @@ class AbsoluteLoss:
         matrix = np.tile(self.effects, 4) * sign
         used = reach > 0
         # Solvers' tolerances are absolute: targets of deviation 1, weights of mean 1.
-        unit = self.design.deviation(base) or self.design.deviation(self.y) or 1.0
+        unit = self._deviation(base) or self._deviation(self.y) or 1.0
         mean_weight = float(self.weight.mean())
         model = self._model(
             price[used] / mean_weight,
             matrix[:, used],
             reach[used] / unit,
-            self.effects @ ((base - self.design.mean(base)) / unit),
+            self.effects @ ((base - self.share @ base) / unit),
             unit,
         )
-        solved = solve_relaxation(model)
+        solved = solve_relaxation(BoundedColumns(model))
         if solved is None:
             raise SolverError.from_status("highs", "infeasible, though constant targets are not")
         moved = np.zeros(len(price))
         moved[used] = unit * solved[0][: used.sum()]
         z = base + (moved * sign).reshape(4, -1).sum(axis=0)
+        z = np.clip(z, self.low, self.high)
         objective = self._loss(z, p, target_weight)
         fixed = self._loss(base, p, target_weight)
         bound = min(objective, fixed + mean_weight * unit * self._lower_bound(model, solved[1]))
         scale = row_scale(matrix[:, used])
-        kernel = self.design.fitted
-        multipliers = mean_weight * solved[1][: len(scale)] / scale
+        seen = self.image.orthonormal_multipliers(mean_weight * solved[1][: len(scale)] / scale)
+        multipliers = self.constraint.raw_multipliers(seen)
         return Solution(
             z=z,
             objective=objective,
             bound=bound,
             gap=(objective - bound) / objective if objective else 0.0,
-            multipliers=self.bound.raw_multipliers(multipliers),
-            correction=np.full(kernel.n_columns, np.nan),
+            multipliers=multipliers,
+            correction=np.full(len(multipliers), np.nan),
+            orthonormal_correction=np.full(len(multipliers), np.nan),
             status="optimal",
             solver="highs",
             n_variables=len(model.cost),
             n_groups=len(self.y),
         )
 
+    def _deviation(self, z: np.ndarray) -> float:
+        return float(np.sqrt(self.share @ (z - self.share @ z) ** 2))
+
     def _lower_bound(self, model: LinearModel, multipliers: np.ndarray) -> float:
         """Return what the multipliers prove, once shrunk until every price covers its gain."""
-        endless = np.isinf(model.capacity)
+        endless = np.isinf(model.upper_bound)
         gain = multipliers @ model.matrix[:, endless]
         with np.errstate(divide="ignore"):
             cover = np.where(gain > 0, model.cost[endless] / gain, 1.0).min(initial=1.0)
@@ -138,20 +138,22 @@ class AbsoluteLoss:
         shift: np.ndarray,
         unit: float,
     ) -> LinearModel:
-        """Return the program for targets in a unit; its rows are those of `BinaryTargets`."""
-        r, n = matrix.shape
+        """Return the program for targets in a unit."""
+        n = matrix.shape[1]
         scale = row_scale(matrix)
         rows, shift = matrix / scale[:, None], shift / scale
-        if self.allowed.bounds is not None:
-            bounds = self.allowed.bounds / unit / scale
-            return LinearModel(price, rows, -bounds - shift, bounds - shift, reach, n)
-        units = np.diag((self.allowed.radius or 0.0) / unit / scale)
-        total: Any = np.r_[np.zeros(n), np.ones(2 * r)]
+        sets = self.image.allowed.linear_rows()
+        n_sums, n_auxiliary = sets.sums.shape
         return LinearModel(
-            np.r_[price, np.zeros(2 * r)],
-            np.vstack([np.hstack([rows, -units, units]), total]),
-            np.r_[-shift, -np.inf],
-            np.r_[-shift, 1.0],
-            np.r_[reach, np.ones(2 * r)],
+            np.r_[price, np.zeros(n_auxiliary)],
+            np.block(
+                [
+                    [rows, sets.auxiliary / unit / scale[:, None]],
+                    [np.zeros((n_sums, n)), sets.sums],
+                ]
+            ),
+            np.r_[sets.lower / unit / scale - shift, np.full(n_sums, -np.inf)],
+            np.r_[sets.upper / unit / scale - shift, np.ones(n_sums)],
+            np.r_[reach, np.ones(n_auxiliary)],
             n,
         )

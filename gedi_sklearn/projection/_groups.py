@@ -1,89 +1,58 @@
-"""Rows of a binary projection: what they cost, what they add to the bounded v, and their groups."""
+"""Rows of a projection of classes: their costs, what they add to the bounded v, their groups."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..constraints import AllowedSet
-from ..kernels import KernelDesign, row_blocks
+from ..constraints import FittedConstraint, Product
+from ..kernels import row_blocks
 
-__all__ = ["LOG_LOSS_MARGIN", "Groups", "costs", "mix_ranges", "row_effects", "row_scale"]
+__all__ = ["Groups", "LinearImage", "class_costs", "mix_ranges", "row_scale"]
 
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
-LOG_LOSS_MARGIN = 1e-3
+_LOG_LOSS_MARGIN = 1e-3
 # Ranges (quantiles) of the effect on a row of v whose nearest groups take turns at the front of
 # the core, and how many turns.
 _EFFECT_RANGES = 8
 _TURNS = 3
 
 
-def costs(
-    y: np.ndarray, p: np.ndarray | None, target_weight: float, loss: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's loss at z = 1 minus that at z = 0, and the loss at z = 0.
+def class_costs(
+    y: np.ndarray, p: np.ndarray | None, target_weight: float, loss: str, n_classes: int
+) -> np.ndarray:
+    """Return the loss of every row in every class, shape (n, K).
 
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Original targets, 0 or 1.
-    p : ndarray of shape (n,) or None
-        Predictions in [0, 1]; None for the loss against y alone.
+        Original targets, 0…K − 1.
+    p : ndarray of shape (n,) or (n, K), or None
+        Probabilities of the second of two classes, or of every class; None for the loss against
+        y alone.
     target_weight : float
         Weight of the loss against y, beside predictions.
     loss : {"hamming", "log_loss"}
         Hamming distance (its mean, for probabilities) or the negative log likelihood.
+    n_classes : int
+        K.
 
     Returns
     -------
-    difference, at_zero : ndarray of shape (n,)
+    ndarray of shape (n, K)
     """
-    terms = [(y, 1.0)] if p is None else [(p, 1.0), (y, target_weight)]
-    difference, at_zero = np.zeros(len(y)), np.zeros(len(y))
-    for probability, factor in terms:
-        if loss == "hamming":
-            difference += factor * (1 - 2 * probability)
-            at_zero += factor * probability
-        else:
-            clipped = np.clip(probability, LOG_LOSS_MARGIN, 1 - LOG_LOSS_MARGIN)
-            difference += factor * (np.log1p(-clipped) - np.log(clipped))
-            at_zero -= factor * np.log1p(-clipped)
-    return difference, at_zero
+    own = (y[:, None] == np.arange(n_classes)).astype(np.float64)
+    if p is None:
+        return _losses(own, loss)
+    predicted = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    return _losses(predicted, loss) + target_weight * _losses(own, loss)
 
 
-def row_effects(
-    design: KernelDesign,
-    allowed: AllowedSet,
-    rows: slice | np.ndarray,
-    share: np.ndarray,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return A = V R⁻¹Q'W, shape (r, n): what a 1 in a row adds to the bounded v.
-
-    Parameters
-    ----------
-    design : KernelDesign
-        The kernel on the rows.
-    allowed : AllowedSet
-        The constraint.
-    rows : slice or ndarray of int, shape (n,)
-        Which rows.
-    share : ndarray of shape (n,)
-        Their weights over the sum of all weights.
-    out : ndarray of shape (r, n), default=None
-        Where to put the result.
-
-    Returns
-    -------
-    ndarray of shape (r, n)
-    """
-    to_v = allowed.rows @ design.fitted.R_inverse
-    chosen = np.arange(design.n_rows)[rows]
-    effects = np.empty((len(to_v), len(chosen))) if out is None else out
-    for block in row_blocks(len(chosen)):
-        effects[:, block] = to_v @ design.orthonormal_of(chosen[block]).T * share[block]
-    return effects
+def _losses(probability: np.ndarray, loss: str) -> np.ndarray:
+    if loss == "hamming":
+        return 1 - probability
+    return -np.log(np.clip(probability, _LOG_LOSS_MARGIN, 1 - _LOG_LOSS_MARGIN))
 
 
 def row_scale(effects: np.ndarray) -> np.ndarray:
@@ -92,13 +61,111 @@ def row_scale(effects: np.ndarray) -> np.ndarray:
     return np.where(largest == 0, 1.0, largest)
 
 
+class LinearImage:
+    """The bounded v as a linear function of targets: v_i is row a_i of E times target column b_i.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        The constraints on the rows of positive weight.
+
+    Attributes
+    ----------
+    allowed : Product
+        The sets of v, without what has no bound.
+    row, column : ndarray of int, shape (r,)
+        a and b.
+    n_rows : int
+        Number of rows of E.
+    """
+
+    def __init__(self, constraint: FittedConstraint) -> None:
+        self._maps = []
+        sets, rows, columns, start = [], [], [], 0
+        for parts in constraint.listed:
+            matrix = parts[0].coordinate_set.rows
+            bounded = parts[0].allowed.bounded[: len(matrix)]
+            self._maps.append((parts[0].design, matrix[bounded]))
+            own = start + np.arange(int(bounded.sum()))
+            for part in parts:
+                if part.allowed.bounded.any():
+                    sets.append(part.allowed.take(part.allowed.bounded))
+                    rows.append(np.tile(own, len(part.columns)))
+                    columns.append(np.repeat(part.columns, len(own)))
+            start += len(own)
+        self.allowed = Product(sets)
+        self.n_rows = start
+        self.row = np.concatenate([np.empty(0, dtype=int), *rows])
+        self.column = np.concatenate([np.empty(0, dtype=int), *columns])
+        self.constraint = constraint
+
+    @property
+    def keys(self) -> list[np.ndarray]:
+        """What a column of E is a function of, beside the row's weight."""
+        return [design.keys for design, _ in self._maps]
+
+    def effects(
+        self, rows: np.ndarray, weight: np.ndarray, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return columns of E: what a 1 in a row adds to v.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (g,)
+            Which rows.
+        weight : ndarray of shape (g,)
+            Their weights over the sum of all weights.
+        out : ndarray of shape (n_rows, g), default=None
+            Where to put the result.
+        """
+        effects = np.empty((self.n_rows, len(rows))) if out is None else out
+        start = 0
+        for design, matrix in self._maps:
+            own = effects[start : start + len(matrix)]
+            for block in row_blocks(len(rows)):
+                own[:, block] = matrix @ design.orthonormal_of(rows[block]).T * weight[block]
+            start += len(matrix)
+        return effects
+
+    def by_class(self) -> list[tuple[np.ndarray, Product]] | None:
+        """Return the rows of v and the sets of every class; None where a set joins classes."""
+        owners = [np.unique(column) for _, column in self.allowed.split(self.column)]
+        if any(len(owner) != 1 for owner in owners):
+            return None
+        return [
+            (
+                np.flatnonzero(self.column == c),
+                Product(
+                    [
+                        part
+                        for part, owner in zip(self.allowed.parts, owners, strict=True)
+                        if owner[0] == c
+                    ]
+                ),
+            )
+            for c in range(self.constraint.n_classes)
+        ]
+
+    def orthonormal_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return multipliers of v as those of the orthonormal coordinates of every column."""
+        found, start = [], 0
+        for part in self.constraint.parts:
+            bounded = part.allowed.bounded
+            own = np.zeros(part.allowed.size)
+            own[bounded] = multipliers[start : start + int(bounded.sum())]
+            start += int(bounded.sum())
+            found.append((own.reshape(len(part.columns), -1) @ part.coordinate_set.rows).ravel())
+        return np.concatenate([np.empty(0), *found])
+
+
 @dataclass(frozen=True)
 class Groups:
     """Rows sorted so that interchangeable ones stand together, the likeliest ones first.
 
-    `order` (n,) sorts the rows; group g is order[start[g] : start[g] + size[g]], and each of its
-    rows costs cost[g] and adds scale · matrix[:r, g] to v, with r the length of scale. What else
-    there is in the matrix is the rest of the integer model.
+    `order` (n,) sorts the rows; group g is order[start[g] : start[g] + size[g]]. Its rows are
+    counted in m columns: one per class, or, for two classes, the second class alone. A row of
+    group g in column j costs cost[g, j] and adds scale · matrix[:, g] to E z_j; `image` says where
+    that stands in v. What else there is in the matrix is the rest of a linear model.
     """
 
     order: np.ndarray
@@ -107,48 +174,106 @@ class Groups:
     cost: np.ndarray
     matrix: np.ndarray
     scale: np.ndarray
+    image: LinearImage
 
     @property
     def n(self) -> int:
         return len(self.start)
 
     @property
+    def n_columns(self) -> int:
+        return self.cost.shape[1]
+
+    @property
+    def column(self) -> np.ndarray:
+        """The target column that every row of v looks at, shape (r,)."""
+        return self.image.column if self.n_columns > 1 else np.zeros_like(self.image.column)
+
+    @property
     def scaled_effects(self) -> np.ndarray:
-        """What a one of every group adds to v / scale, shape (r, g)."""
+        """E / scale for one row of every group, shape (rows of E, g)."""
         return self.matrix[: len(self.scale), : self.n]
 
-    def effects(self, groups: np.ndarray) -> np.ndarray:
-        """Return what a one of some groups adds to v, shape (r, groups)."""
-        return self.scaled_effects[:, groups] * self.scale[:, None]
+    def take(self, groups: np.ndarray, size: np.ndarray) -> Groups:
+        """Return some groups, with other sizes: those of a model, not of rows."""
+        matrix = self.scaled_effects[:, groups]
+        start = self.start[groups]
+        return replace(self, start=start, size=size, cost=self.cost[groups], matrix=matrix)
+
+    def effects(self, groups: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Return what changes of the columns of some groups add to v, shape (r, moves).
+
+        Parameters
+        ----------
+        groups : ndarray of int, shape (moves,)
+            The groups.
+        change : ndarray of shape (m, moves)
+            What is added to each of their columns.
+        """
+        scaled = self.scaled_effects[:, groups] * self.scale[:, None]
+        return scaled[self.image.row] * change[self.column]
 
     def v(self, counts: np.ndarray) -> np.ndarray:
-        """Return v of counts, shape (r,)."""
-        return self.scale * (self.scaled_effects @ counts)
+        """Return v of counts (g, m), shape (r,)."""
+        sums = self.scale[:, None] * (self.scaled_effects @ counts)
+        return sums[self.image.row, self.column]
 
-    def price(self, counts: np.ndarray) -> float:
+    def reduced(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return C − E'λ of every group and column, shape (g, m)."""
+        dual = np.zeros((len(self.scale), self.n_columns))
+        dual[self.image.row, self.column] = multipliers * self.scale[self.image.row]
+        return self.cost - self.scaled_effects.T @ dual
+
+    def choose(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the column of least reduced cost, and by how much it wins; both shape (g,).
+
+        With two classes −1 stands for the first one, which costs nothing.
+        """
+        reduced = self.reduced(multipliers)
+        if self.n_columns == 1:
+            return np.where(reduced[:, 0] < 0, 0, -1), np.abs(reduced[:, 0])
+        two = np.partition(reduced, 1, axis=1)
+        return reduced.argmin(axis=1), two[:, 1] - two[:, 0]
+
+    def dual_value(self, multipliers: np.ndarray) -> float:
+        """Return the lower bound that multipliers prove: Σ size·min(C − E'λ) − σ(−λ)."""
+        least = self.reduced(multipliers).min(axis=1)
+        if self.n_columns == 1:
+            least = np.minimum(least, 0.0)
+        return float(self.size @ least) - self.image.allowed.support(multipliers)
+
+    def objective(self, counts: np.ndarray) -> float:
         """Return the cost of counts."""
-        return float(self.cost @ counts)
+        return float((self.cost * counts).sum())
 
     def rows_of_classes(self, counts: np.ndarray) -> np.ndarray:
-        """Return the numbers of zeros and of ones, shape (2,)."""
-        ones = counts.sum()
-        return np.array([len(self.order) - ones, ones])
+        """Return how many rows every class has, shape (K,)."""
+        rows = counts.sum(axis=0)
+        return np.r_[self.size.sum() - rows, rows] if self.n_columns == 1 else rows
 
     def fault(self, counts: np.ndarray) -> str | None:
         """Return why counts are none of these groups, None where they are."""
-        outside = (counts < 0).any() or (counts > self.size).any()
-        return "counts outside of their bounds" if outside else None
+        rows = counts.sum(axis=1)
+        if (counts < 0).any() or (rows > self.size).any():
+            return "counts outside of their bounds"
+        if self.n_columns > 1 and (rows != self.size).any():
+            return "counts that do not add up"
+        return None
 
     def spread(self, counts: np.ndarray) -> np.ndarray:
-        """Return z with the first counts[g] rows of every group set to 1."""
-        rank = np.arange(len(self.order)) - np.repeat(self.start, self.size)
+        """Return z (n,), 0…K − 1: the first rows of a group to its last class, and so on."""
+        if self.n_columns == 1:
+            counts = np.column_stack([self.size - counts[:, 0], counts[:, 0]])
         z = np.empty(len(self.order))
-        z[self.order] = rank < np.repeat(counts, self.size)
+        classes = np.tile(np.arange(counts.shape[1])[::-1], len(counts))
+        z[self.order] = np.repeat(classes, counts[:, ::-1].ravel().astype(int))
         return z
 
     def counts(self, z: np.ndarray) -> np.ndarray:
-        """Return the number of ones of z in every group."""
-        return np.add.reduceat(z[self.order], self.start)
+        """Return the counts of targets z, shape (g, m)."""
+        first = 1 if self.n_columns == 1 else 0
+        columns = z[self.order, None] == np.arange(first, first + self.n_columns)
+        return np.add.reduceat(columns.astype(np.float64), self.start, axis=0)
 
 
 def mix_ranges(nearest: np.ndarray, effects: np.ndarray) -> np.ndarray:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..constraints import JointSpan
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
-from ._model import LeastDistance, LinearModel, Outcome
+from ._linear_model import LinearModel, Outcome
 
 __all__ = ["PARAMETERS", "GurobiSession", "licence_is_configured"]
 
@@ -161,7 +162,7 @@ class GurobiSession:
             kinds = np.full(len(model.cost), grb.CONTINUOUS)
             kinds[: model.n_integers] = grb.INTEGER
             x = gurobi_model.addMVar(
-                len(model.cost), lb=0.0, ub=model.capacity, vtype=kinds, obj=model.cost
+                len(model.cost), lb=0.0, ub=model.upper_bound, vtype=kinds, obj=model.cost
             )
             equal = model.lower == model.upper
             above, below = ~equal & np.isfinite(model.upper), ~equal & np.isfinite(model.lower)
@@ -181,46 +182,65 @@ class GurobiSession:
             bound = float(gurobi_model.ObjBound) if solved else -np.inf
             return Outcome(x.X if solved else None, status, bound)
 
-    def solve_distance(self, problem: LeastDistance) -> tuple[np.ndarray, str]:
-        r"""Return the coefficients nearest to a point, and "gurobi".
+    def refuse(self, what: str, solved_by: str) -> None:
+        """Refuse a problem that has no small model.
 
-        In residual form, with u_j = a_j‖M_j‖/‖c‖ so that every column has norm 1::
-
-            min r'r   s.t.  r = M̂u − c/‖c‖,   |u_j| ≤ b_j   or
-                            Σ_j ρ_j(u⁺_j + u⁻_j) ≤ 1,  ρ_j = ‖c‖ / (q‖M_j‖)
-
-        A quadratic form in u itself would square the condition of M. Simplex ends on an active
-        set and is exact there; the barrier, on raw percentages at degree 5, stops at twice the
-        optimum and beyond.
+        Raises
+        ------
+        ValueError
         """
-        size = float(np.linalg.norm(problem.point))
-        norms = np.linalg.norm(problem.matrix, axis=0)
-        k = len(norms)
-        if size == 0 or problem.radius == 0:
-            return np.zeros(k), self.name
+        raise ValueError(
+            f"solver='gurobi' has no model of {what}, which is solved by {solved_by}. Use "
+            "solver='auto' or solver='highs'."
+        )
+
+    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
+        r"""Return the multipliers μ of the allowed point nearest to coordinates x.
+
+        In residual form, with v_b in units in which every column of M_b has norm 1::
+
+            min r'r   s.t.  B_b r = M_b v_b − B_b x,   lower ≤ v_b + D w_b ≤ upper,   S w_b ≤ 1
+
+        for every set b, and v_b = A_b M_b v_b where its coordinates are tied. A quadratic form in
+        v itself would square the condition of M. Simplex ends on an active set and is exact
+        there; the barrier, on raw percentages at degree 5, stops at twice the optimum and beyond.
+        The multipliers of B_b r = … are 2 μ_b.
+        """
+        size = float(np.linalg.norm(x))
+        if size == 0:
+            return np.zeros(len(span.stacked))
         gurobipy = _import_gurobipy()
         infinity = gurobipy.GRB.INFINITY
         with gurobipy.Model(env=self._environment()) as model:
-            r = model.addMVar(k, lb=-infinity)
-            if problem.bounds is not None:
-                limits = np.minimum(problem.bounds * norms / size, infinity)
-                u: Any = model.addMVar(k, lb=-limits, ub=limits)
-            else:
-                assert problem.radius is not None  # it has one of the two
-                weights = size / (problem.radius * norms)
-                plus, minus = model.addMVar(k), model.addMVar(k)
-                model.addConstr(weights @ plus + weights @ minus <= 1)
-                u = plus - minus
-            model.addConstr(r == (problem.matrix / norms) @ u - problem.point / size)
+            r = model.addMVar(len(x), lb=-infinity)
+            links = []
+            for own, part in zip(span.sets, span.parts, strict=True):
+                norms = np.linalg.norm(own.matrix, axis=0) / size
+                rows = own.allowed.linear_rows()
+                auxiliary = rows.auxiliary * norms[:, None]
+                # Every column in its own unit: far from 0 the norms differ by many digits.
+                unit = np.abs(auxiliary).max(axis=0, initial=0.0)
+                unit = np.where(unit > 0, unit, 1.0)
+                v = model.addMVar(len(norms), lb=-infinity)
+                w = model.addMVar(len(unit), ub=unit)
+                links.append(
+                    model.addConstr(part @ r == (own.matrix / norms / size) @ v - part @ x / size)
+                )
+                if own.matrix.shape[0] != own.matrix.shape[1]:
+                    model.addConstr((own.rows @ own.matrix - np.eye(len(norms))) / norms @ v == 0)
+                within = v + (auxiliary / unit) @ w if len(unit) else v
+                for limit, sign in ((rows.upper, 1.0), (-rows.lower, -1.0)):
+                    finite = np.isfinite(limit)
+                    if finite.any():
+                        model.addConstr(sign * within[finite] <= (limit * norms)[finite])
+                if len(unit):
+                    model.addConstr((rows.sums / unit) @ w <= 1)
             model.setObjective(r @ r)
-            status = self._optimize(model, {"Method": _DUAL_SIMPLEX, "OptimalityTol": 1e-9})
+            settings = {"Method": _DUAL_SIMPLEX, "OptimalityTol": 1e-9}
+            status = self._optimize(model, settings)
             if status != "optimal":
                 raise SolverError.from_status(self.name, status)
-            # Gurobi's tolerance of feasibility is wider than ours.
-            if problem.bounds is not None:
-                return np.clip(u.X * size / norms, -problem.bounds, problem.bounds), self.name
-            a = u.getValue() * size / norms
-            return a / max(1.0, float(np.abs(a).sum()) / (problem.radius or 1.0)), self.name
+            return np.concatenate([size / 2 * np.atleast_1d(link.Pi) for link in links])
 
     def _optimize(self, model: Any, settings: Mapping[str, Any]) -> str:
         """Solve, with the settings of the model unless the user gave their own; map the status."""

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, OptimizeWarning, linprog, milp
 
+from ..constraints import JointSpan
 from ..exceptions import SolverError
-from ._model import LeastDistance, LinearModel, Outcome
-from ._real import nearest_coefficients
+from ._linear_model import LinearModel, Outcome
 
 __all__ = ["PARAMETERS", "HighsSession", "solve_continuous"]
 
@@ -103,7 +103,7 @@ class HighsSession:
                 result = milp(
                     model.cost,
                     integrality=integrality,
-                    bounds=Bounds(0, model.capacity),
+                    bounds=Bounds(0, model.upper_bound),
                     constraints=LinearConstraint(model.matrix, model.lower, model.upper),
                     options=options | self.params,
                 )
@@ -122,9 +122,12 @@ class HighsSession:
             -np.inf if bound is None else float(bound),
         )
 
-    def solve_distance(self, problem: LeastDistance) -> tuple[np.ndarray, str]:
-        """Return the coefficients nearest to a point, in closed form, and "exact"."""
-        return nearest_coefficients(problem), "exact"
+    def refuse(self, what: str, solved_by: str) -> None:
+        """Do nothing: HiGHS, and the exact methods beside it, solve every problem."""
+
+    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
+        """Return None: HiGHS takes no quadratic model, and there is a closed form."""
+        return None
 
 
 def read_status(message: str) -> str:
@@ -161,7 +164,7 @@ def solve_continuous(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None
             b_ub=np.r_[model.upper[above], -model.lower[below]],
             A_eq=model.matrix[equal],
             b_eq=model.upper[equal],
-            bounds=np.column_stack([np.zeros(len(model.capacity)), model.capacity]),
+            bounds=np.column_stack([np.zeros(len(model.upper_bound)), model.upper_bound]),
             method="highs",
         )
     status = read_status(result.message)

@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._validation import Interval, check_random_state, named_in_errors, validate_params
-from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ._binary import BinaryTargets
-from ._blind import blind_correction, score_shift
-from ._constrained import ConstrainedTargets
-from ._multiclass import MultiClassTargets
-from ._parameters import PROJECTION_CONSTRAINTS
-from ._problem import class_problem, real_problem
+from .._validation import (
+    Interval,
+    StrOptions,
+    attribute_columns,
+    check_all_weighted,
+    check_attribute,
+    check_attribute_columns,
+    check_random_state,
+    check_sample_weight,
+    check_sensitive,
+    named_in_errors,
+    validate_params,
+)
+from ..constraints import CONSTRAINT_PARAMETERS, FittedConstraint, fit_constraint, split_attributes
+from ..exceptions import warn_caller
+from ..kernels import AttributeEncoder, FittedKernel
+from ._absolute import AbsoluteLoss
+from ._classes import ClassTargets
 from ._result import ProjectionResult
-from ._session import open_session
-from ._targets import Targets, check_bounds
+from ._solvers import open_session
+from ._squared import SquaredLoss
+from ._targets import CLASS_LOSSES, Targets, check_bounds
 
-__all__ = ["Projection"]
+__all__ = ["PROJECTION_PARAMETERS", "Projection"]
+
+# The declared ranges of the parameters, shared with the estimators that pass them on.
+PROJECTION_PARAMETERS: dict[str, list[Any]] = {
+    **CONSTRAINT_PARAMETERS,
+    "loss": [StrOptions({"auto", "squared_error", "absolute_error", "hamming", "log_loss"})],
+    "gap": [Interval(Real, 0, 1, closed="left")],
+    "target_bounds": [tuple, list, None],
+    "solver": [StrOptions({"auto", "gurobi", "highs"})],
+    "solver_params": [Mapping, None],
+    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+    "random_state": ["random_state"],
+}
 
 # Where no seed is given, ties and solvers still use a fixed one: a fit with a deterministic
 # learner is deterministic.
 _FIXED_SEED = 0
 
 
-class Projection(ConstrainedTargets):
+class Projection:
     r"""Repeated projection of targets on one constraint.
 
     Holds what is fixed during a fit: the kernel on the rows, the constraint with its absolute
@@ -61,7 +84,7 @@ class Projection(ConstrainedTargets):
     slack : float, default=1e-3
         What a forbidden direction may keep, for two classes and fine constraints.
     gap : float, default=5e-5
-        (objective − bound) / Σ w_i|c_i| to be content with, for two classes; 0 asks for the
+        (objective − bound) / Σ w_i|c_i| that is asked for, for classes; 0 asks for the
         optimum.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
@@ -82,6 +105,9 @@ class Projection(ConstrainedTargets):
         Which of equal rows flip, and the solver's seed. None is a fixed seed.
     verbose : int, default=0
         Above 1 the solver prints its log.
+    allow_constant : bool, default=False
+        Whether a constant attribute is a projection that allows everything, with a warning,
+        rather than an error.
 
     Attributes
     ----------
@@ -93,15 +119,19 @@ class Projection(ConstrainedTargets):
         The absolute threshold.
     reference_ : float
         The indicator of `y` that a relative threshold is a share of; 1.0 for an absolute one.
+    fitted_constraint_ : FittedConstraint
+        The constraint on the rows of positive weight, in orthonormal coordinates.
 
-    These four are lists where `constraint` is one.
+    The first four are lists where `constraint` is one, and None, None, inf and NaN for a constant
+    attribute.
 
     Raises
     ------
     ValueError
         If an input is malformed, or a relative threshold meets a reference of 0.
     RankDeficientKernelError
-        If the kernel's columns are dependent on these rows (rank 0: a constant attribute).
+        If the kernel's columns are dependent on these rows (rank 0: a constant attribute, unless
+        it is allowed).
 
     See Also
     --------
@@ -123,7 +153,8 @@ class Projection(ConstrainedTargets):
             "y": ["array-like"],
             "sample_weight": ["array-like", Interval(Real, 0, None, closed="neither"), None],
             "verbose": ["verbose"],
-            **PROJECTION_CONSTRAINTS,
+            "allow_constant": ["boolean"],
+            **PROJECTION_PARAMETERS,
         },
         prefer_skip_nested_validation=True,
     )
@@ -149,6 +180,7 @@ class Projection(ConstrainedTargets):
         time_limit: float | None = 60.0,
         random_state: Any = None,
         verbose: int = 0,
+        allow_constant: bool = False,
     ) -> None:
         carried = {
             "kernel": kernel,
@@ -157,22 +189,26 @@ class Projection(ConstrainedTargets):
             "relative": relative,
             "slack": slack,
         }
-        targets = Targets(y, loss)
-        self._target_bounds = check_bounds(target_bounds, targets)
-        super().__init__(
-            targets,
-            constraint=constraint,
-            sensitive_features=sensitive_features,
-            conditional_on=conditional_on,
-            sample_weight=sample_weight,
+        self._targets = Targets(y, loss)
+        self.loss = self._targets.loss
+        self._target_bounds = check_bounds(target_bounds, self._targets)
+        self._columns = attribute_columns(sensitive_features)
+        self.fitted_constraint_ = self._fit_constraint(
+            constraint,
+            sensitive_features,
+            conditional_on,
+            sample_weight,
+            allow_constant=allow_constant,
             **carried,
         )
+        if isinstance(self.kernel_, FittedKernel):
+            self.kernel_.attribute_columns = self._columns
         self.gap = gap
         self._time_limit = time_limit
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        self._tie_order = rng.permutation(len(self._weight)).astype(np.int32)
+        self._tie_order = rng.permutation(len(self.fitted_constraint_.weight)).astype(np.int32)
         self._session = open_session(solver, solver_params, seed, verbose > 1)
         self._problem = self._make_problem()
 
@@ -200,12 +236,12 @@ class Projection(ConstrainedTargets):
         -------
         Projection
         """
-        if self._is_list:
+        if isinstance(self.kernel_, list):
             raise ValueError(
                 "a list of constraints has no single threshold to change; build another Projection."
             )
         other = copy.copy(self)
-        other._constraints = [self._constraints[0].at(threshold)]
+        other.fitted_constraint_ = self.fitted_constraint_.at(threshold)
         other._problem = other._make_problem()
         return other
 
@@ -245,18 +281,16 @@ class Projection(ConstrainedTargets):
         if not np.isfinite(target_weight) or target_weight < 0:
             raise ValueError(f"target_weight must be finite and at least 0, got {target_weight}.")
         started = time.perf_counter()
-        p = None if y_pred is None else self._targets.encode_predictions(y_pred)[self._rows]
+        p = None if y_pred is None else self._counted(self._targets.encode_predictions(y_pred))
         solution = self._problem.solve(p, target_weight)
-        targets = self._targets.y.copy()
-        targets[self._rows] = solution.z
-        violation = self._violation(solution.z)
-        if violation > 0:
-            warn_caller(IllConditionedKernelWarning.from_violation(violation))
+        constraint = self.fitted_constraint_
+        violation = constraint.violation(solution.z)
+        constraint.warn_rounding(solution.z)
         if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
             self._warn_early_stop(solution.status, solution.gap)
         return ProjectionResult(
-            targets=self._targets.decode(targets),
-            coefficients=self._coefficients(solution.z),
+            targets=self._targets.decode(self._with_counted(solution.z)),
+            coefficients=constraint.coefficients(solution.z),
             threshold=self.threshold_,
             violation=violation,
             satisfied=violation == 0.0,
@@ -265,6 +299,7 @@ class Projection(ConstrainedTargets):
             gap=solution.gap,
             multipliers=solution.multipliers,
             correction=solution.correction,
+            orthonormal_correction=solution.orthonormal_correction,
             status=solution.status,
             solver=solution.solver,
             n_variables=solution.n_variables,
@@ -272,27 +307,159 @@ class Projection(ConstrainedTargets):
             seconds=time.perf_counter() - started,
         )
 
-    def _make_problem(self) -> Any:
-        """Return the problem that the loss and the targets make, solved by every `solve`."""
-        if self.is_classification:
-            return self._class_problem(self._constraints)
-        return real_problem(
-            self._constraints,
-            y=self._targets.y[self._rows],
-            weight=self._weight,
-            loss=self.loss,
-            target_bounds=self._target_bounds,
-            is_list=self._is_list,
-            session=self._session,
+    @property
+    def is_classification(self) -> bool:
+        """Whether the targets are classes."""
+        return self.loss in CLASS_LOSSES
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel, without any row."""
+        return self.fitted_constraint_.kernel
+
+    @property
+    def constraint_(self) -> Any:
+        """The constraint with its absolute threshold."""
+        return self.fitted_constraint_.constraint
+
+    @property
+    def threshold_(self) -> Any:
+        """The absolute threshold."""
+        return self.fitted_constraint_.threshold
+
+    @property
+    def reference_(self) -> Any:
+        """The indicator of `y` that a relative threshold is a share of."""
+        return self.fitted_constraint_.reference
+
+    def coefficients(self, z: Any) -> np.ndarray:
+        """Return α̃ of targets, shape (k,): of all constraints or classes, one after another.
+
+        Parameters
+        ----------
+        z : array-like of shape (n,)
+            Real targets, or labels.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        return self.fitted_constraint_.coefficients(self._encode(z))
+
+    def gedi(self, z: Any) -> float:
+        """Return the bounded indicator: ‖α̃(z)‖₁, or the DIDI.
+
+        With several constraints it is the sum; with more than two classes, each against the rest,
+        the largest. NaN for a constant attribute.
+
+        Parameters
+        ----------
+        z : array-like of shape (n,)
+            Real targets, or labels.
+
+        Returns
+        -------
+        float
+        """
+        return self.fitted_constraint_.indicator(self._encode(z))
+
+    def gedi_on(
+        self, sensitive_features: Any, conditional_on: Any = None
+    ) -> Callable[[Any], float]:
+        """Return the function that measures targets of other rows as :meth:`gedi` does these.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n',) or (n', m)
+            The attribute(s) of those rows.
+        conditional_on : array-like of shape (n',) or (n', p), default=None
+            Their covariates, where the projection has any.
+
+        Returns
+        -------
+        callable
+            From numbers (n',), classes as 0 and 1, to the indicator.
+        """
+        check_attribute_columns(self._columns, sensitive_features)
+        values = check_sensitive(sensitive_features, kind="mixed")
+        covariates = _check_covariates(conditional_on, len(values))
+        attributes = split_attributes(values, isinstance(self.kernel_, list))
+        return self.fitted_constraint_.indicator_on(attributes, covariates)
+
+    def violation(self, z: Any) -> float:
+        """Return by how much targets miss the constraint (the worst one), 0 within rounding.
+
+        Parameters
+        ----------
+        z : array-like of shape (n,)
+            Real targets, or labels.
+
+        Returns
+        -------
+        float
+        """
+        return self.fitted_constraint_.violation(self._encode(z))
+
+    def satisfied(self, z: Any) -> bool:
+        """Tell whether targets satisfy the constraint within rounding.
+
+        Parameters
+        ----------
+        z : array-like of shape (n,)
+            Real targets, or labels.
+
+        Returns
+        -------
+        bool
+        """
+        return self.violation(z) == 0.0
+
+    def _fit_constraint(
+        self,
+        constraint: Any,
+        sensitive_features: Any,
+        conditional_on: Any,
+        sample_weight: Any,
+        **options: Any,
+    ) -> FittedConstraint:
+        """Return the constraint on the rows of positive weight."""
+        targets, n = self._targets, len(self._targets.y)
+        values = check_sensitive(sensitive_features, n_samples=n, kind="mixed")
+        covariates = _check_covariates(conditional_on, n)
+        weight = check_sample_weight(sample_weight, n)
+        self._rows = slice(None) if weight is None else weight > 0
+        y = self._counted(targets.y)
+        if targets.classes is not None:
+            check_all_weighted(targets.classes, y)
+        return fit_constraint(
+            constraint,
+            self._counted(values),
+            y,
+            weight=None if weight is None else self._counted(weight),
+            covariates=None if covariates is None else self._counted(covariates),
+            n_classes=targets.n_classes,
+            **options,
         )
 
-    def _class_problem(self, bounds: list[Any]) -> BinaryTargets | MultiClassTargets:
-        """Return the problem of classes under constraints on the rows."""
-        return class_problem(
-            bounds,
-            n_classes=self._targets.n_classes,
-            y=self._targets.y[self._rows],
-            weight=self._weight,
+    def _make_problem(self) -> SquaredLoss | AbsoluteLoss | ClassTargets:
+        """Return the problem that the loss and the targets make, solved by every `solve`."""
+        constraint, y = self.fitted_constraint_, self._counted(self._targets.y)
+        if self.is_classification:
+            return self._class_problem(constraint)
+        if self.loss == "absolute_error":
+            self._session.refuse("loss='absolute_error'", "HiGHS")
+            return AbsoluteLoss(constraint, y=y, target_bounds=self._target_bounds)
+        if self._target_bounds is not None:
+            self._session.refuse("target_bounds with loss='squared_error'", "an exact method")
+        return SquaredLoss(
+            constraint, y=y, target_bounds=self._target_bounds, session=self._session
+        )
+
+    def _class_problem(self, constraint: FittedConstraint) -> ClassTargets:
+        """Return the problem of classes under a constraint on the rows."""
+        return ClassTargets(
+            constraint,
+            y=self._counted(self._targets.y),
             loss=self.loss,
             gap=self.gap,
             tie_order=self._tie_order,
@@ -300,85 +467,19 @@ class Projection(ConstrainedTargets):
             time_limit=self._time_limit,
         )
 
-    def blind_correction(self, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
-        """Return the β of least ‖Mβ‖ with p + Mβ allowed, for real targets.
+    def _encode(self, z: Any) -> np.ndarray:
+        """Return targets of the rows that count as numbers."""
+        return self._counted(self._targets.encode(z))
 
-        Parameters
-        ----------
-        p : ndarray of shape (n,)
-            Predictions.
-        expected : ndarray of shape (n, k)
-            M = E[F̃ | X].
+    def _counted(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of the rows of positive weight."""
+        return values[self._rows]
 
-        Returns
-        -------
-        ndarray of shape (k,)
-        """
-        (own,) = self._constraints
-        return blind_correction(own, p[self._rows], expected[self._rows])
-
-    def score_shift(self, p: np.ndarray, expected: np.ndarray | None, share: float) -> np.ndarray:
-        """Return β such that 1 where p + F̃β > ½ solves the relaxation, for two classes.
-
-        Parameters
-        ----------
-        p : ndarray of shape (n,)
-            Probabilities.
-        expected : ndarray of shape (n, k) or None
-            E[F̃ | X] in the place of F̃, for a rule that does not see the attribute.
-        share : float
-            Share of the threshold that may be used.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-        """
-        (own,) = self._constraints
-        expected = None if expected is None else expected[self._rows]
-        return score_shift(
-            own,
-            p[self._rows],
-            expected,
-            share,
-            make_problem=lambda bound: self._class_problem([bound]),
-            total_weight=self._weight.sum(),
-        )
-
-    def moved_targets(self, change: np.ndarray) -> np.ndarray:
-        """Return the original real targets plus a change of the rows that count, within bounds.
-
-        Parameters
-        ----------
-        change : ndarray of shape (rows that count,)
-            What is added.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+    def _with_counted(self, z: np.ndarray) -> np.ndarray:
+        """Return targets of all rows; those of zero weight keep their original one."""
         targets = self._targets.y.copy()
-        targets[self._rows] += change
-        if self._target_bounds is not None:
-            targets[self._rows] = np.clip(targets[self._rows], *self._target_bounds)
+        targets[self._rows] = z
         return targets
-
-    def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
-        """Return the labels that the relaxation gives to scores, for two classes.
-
-        Parameters as for :meth:`BinaryTargets.relaxed_labels`, p for all rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or None
-            0 or 1; the original target of rows of zero weight. None where there are none.
-        """
-        assert isinstance(self._problem, BinaryTargets)  # asked for two classes only
-        counted = self._problem.relaxed_labels(p[self._rows], offset)
-        if counted is None:
-            return None
-        labels = self._targets.y.copy()
-        labels[self._rows] = counted
-        return labels
 
     def _warn_early_stop(self, status: str, gap: float) -> None:
         warn_caller(
@@ -387,3 +488,11 @@ class Projection(ConstrainedTargets):
             "limits in `solver_params`, for nearer ones.",
             ConvergenceWarning,
         )
+
+
+def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:
+    """Return covariates as numbers (n, p): a category is the indicators of its levels."""
+    if conditional_on is None:
+        return None
+    values = check_attribute(conditional_on, n_samples, kind="mixed", name="conditional_on")
+    return AttributeEncoder(values).transform(values) if values.dtype.kind == "O" else values

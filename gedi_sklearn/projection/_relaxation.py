@@ -1,131 +1,294 @@
-r"""Linear relaxation over many groups: few rows, many columns, solved by sifting.
+r"""Linear relaxation over many columns or groups: few rows, solved by sifting.
 
 The optimum is determined by the multipliers λ of k + 1 rows or so, and at the right λ all but a
-few columns sit at the bound that the sign of their reduced cost c − A'λ names. So: fix the columns
-far from 0 at that bound, solve the linear program of the others, and look whether a fixed one
-contradicts the new λ. If none does, the solution is optimal for all columns; those that do join
-the next program. The first λ comes from random samples of growing size, each sifted from the λ of
-the one before, whose error falls with the square root of its size.
+few columns stand where their reduced cost puts them: a column of a bounded variable at one of its
+ends, the rows of a group in the class that is cheapest. So: fix what is far from a tie, solve the
+linear program of the others, and look whether something fixed contradicts the new λ. If nothing
+does, the solution is optimal for all; what does joins the next program. The first λ comes from
+random samples of growing size, each sifted from the λ of the one before, whose error falls with
+the square root of its size.
 """
 
 from __future__ import annotations
 
+from typing import Protocol, Self
+
 import numpy as np
+import scipy.sparse as sp
 
 from ..kernels import row_blocks
+from ._groups import Groups
 from ._highs import solve_continuous
-from ._model import LinearModel
+from ._linear_model import LinearModel
 
-__all__ = ["GROWTH", "OPEN", "leverage", "solve_relaxation"]
+__all__ = ["Assignment", "BoundedColumns", "leverage", "solve_relaxation"]
 
-# Columns that one linear program takes without sifting, and the smallest sample.
-_DIRECT = 2000
 # Size of a sample over that of the one before.
-GROWTH = 8
-# Sampling error of λ, in the share of columns whose sign it leaves open: OPEN / √(sample size).
-OPEN = 8.0
+_GROWTH = 8
+# Sampling error of λ, in the share of columns whose choice it leaves open: OPEN / √(sample size).
+_OPEN = 8.0
 
 
-def solve_relaxation(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
-    """Solve a model without its integrality.
+class Relaxable(Protocol):
+    """A linear program of many choices, each of which has few alternatives."""
+
+    # What one linear program takes without sifting, and the smallest sample.
+    direct: int
+
+    @property
+    def n(self) -> int:
+        """Number of choices."""
+
+    @property
+    def n_multipliers(self) -> int:
+        """Number of multipliers."""
+
+    def sample(self, chosen: np.ndarray) -> Self:
+        """Return the program of some choices, in numbers that stand for all of them."""
+
+    def choose(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what every choice is at given multipliers, and by how much; both shape (n,)."""
+
+    def effects(self) -> np.ndarray:
+        """Return the columns of the choices, shape (rows, n)."""
+
+    def solve(
+        self, free: np.ndarray | slice, choice: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Solve the program with all but the free choices fixed; None if infeasible."""
+
+
+def solve_relaxation(program: Relaxable) -> tuple[np.ndarray, np.ndarray] | None:
+    """Solve a program of many choices.
 
     Parameters
     ----------
-    model : LinearModel
-        The first `n_integers` columns are the many; the others take part in every program.
+    program : Relaxable
+        The program.
 
     Returns
     -------
-    tuple of ndarray of shape (p,) and ndarray of shape (m,), or None
-        A basic optimal solution and multipliers of the rows; None if infeasible.
+    tuple of ndarray and ndarray, or None
+        A basic optimal solution and its multipliers; None if infeasible.
 
     Raises
     ------
     SolverError
         If the solver of the small programs fails.
     """
-    n = model.n_integers
-    if n <= _DIRECT:
-        return solve_continuous(model)
+    n, multipliers = program.n, np.zeros(program.n_multipliers)
     shuffled = np.random.default_rng(0).permutation(n)
-    size, previous, multipliers = _DIRECT, None, np.zeros(len(model.lower))
+    size, previous = program.direct, None
     while size < n:
-        solved = _sift(_sample(model, shuffled[:size]), multipliers, previous)
+        solved = _sift(program.sample(shuffled[:size]), multipliers, previous)
         if solved is not None:
             multipliers, previous = solved[1], size
-        size *= GROWTH
-    return _sift(model, multipliers, previous)
-
-
-def _sample(model: LinearModel, columns: np.ndarray) -> LinearModel:
-    """Return the model of some of the many columns, in numbers that stand for all of them."""
-    n = model.n_integers
-    kept = np.r_[columns, np.arange(n, len(model.cost))]
-    capacity = model.capacity[kept]
-    capacity[: len(columns)] *= n / len(columns)
-    return LinearModel(
-        model.cost[kept],
-        model.matrix[:, kept],
-        model.lower,
-        model.upper,
-        capacity,
-        len(columns),
-    )
+        size *= _GROWTH
+    return _sift(program, multipliers, previous)
 
 
 def _sift(
-    model: LinearModel, multipliers: np.ndarray, sample_size: int | None
+    program: Relaxable, multipliers: np.ndarray, sample_size: int | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Solve the relaxation from multipliers found on a sample of the given size."""
-    n = model.n_integers
-    if sample_size is None or n <= _DIRECT:
-        return solve_continuous(model)
-    reduced = model.reduced_cost(multipliers)
-    n_open = min(n, max(_DIRECT, int(OPEN * n / np.sqrt(sample_size))))
-    free = np.ones(len(model.cost), dtype=bool)
-    free[:n] = _most_doubtful(model, reduced, n_open)
-    at_capacity = reduced < 0
-    # A column without a limit cannot be fixed there.
-    free |= at_capacity & np.isinf(model.capacity)
+    """Solve a program from the multipliers of a sample of the given size."""
+    n = program.n
+    choice, distance = program.choose(multipliers)
+    if sample_size is None or n <= program.direct:
+        return program.solve(slice(None), choice)
+    n_open = min(n, max(program.direct, int(_OPEN * n / np.sqrt(sample_size))))
+    turns_at = leverage(program.effects())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.divide(distance, turns_at, out=turns_at)
+    free = np.zeros(n, dtype=bool)
+    free[np.argpartition(turns_at, n_open - 1)[:n_open]] = True
     while True:
-        fixed = at_capacity & ~free
+        solved = program.solve(free, choice)
+        if solved is None:
+            if free.all():
+                return None
+            # Those left open cannot make up for those fixed wrongly: open as many again.
+            closed = np.flatnonzero(~free)
+            more = min(len(closed), int(free.sum()))
+            free[closed[np.argsort(distance[closed])[:more]]] = True
+            continue
+        now, distance = program.choose(solved[1])
+        wrong = ~free & (now != choice)
+        if not wrong.any():
+            return solved
+        free |= wrong
+
+
+class BoundedColumns:
+    """A linear model whose many variables are at one of two ends: 0, or their upper bound.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The first `n_integers` columns are the many; the others take part in every program.
+    """
+
+    direct = 2000
+
+    def __init__(self, model: LinearModel) -> None:
+        self.model = model
+
+    @property
+    def n(self) -> int:
+        return self.model.n_integers
+
+    @property
+    def n_multipliers(self) -> int:
+        return len(self.model.lower)
+
+    def sample(self, chosen: np.ndarray) -> BoundedColumns:
+        model = self.model
+        kept = np.r_[chosen, np.arange(self.n, len(model.cost))]
+        upper_bound = model.upper_bound[kept]
+        upper_bound[: len(chosen)] *= self.n / len(chosen)
+        return BoundedColumns(
+            LinearModel(
+                model.cost[kept],
+                model.matrix[:, kept],
+                model.lower,
+                model.upper,
+                upper_bound,
+                len(chosen),
+            )
+        )
+
+    def choose(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        reduced = self.model.reduced_cost(multipliers)[: self.n]
+        choice = reduced < 0
+        return choice, np.abs(reduced, out=reduced)
+
+    def effects(self) -> np.ndarray:
+        return self.model.matrix[:, : self.n]
+
+    def solve(
+        self, free: np.ndarray | slice, choice: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        model = self.model
+        if isinstance(free, slice):
+            return solve_continuous(model)
+        opened = np.ones(len(model.cost), dtype=bool)
+        # A column without a limit cannot be fixed there.
+        opened[: self.n] = free | (choice & np.isinf(model.upper_bound[: self.n]))
         x = np.zeros(len(model.cost))
-        x[fixed] = model.capacity[fixed]
+        x[: self.n][choice] = model.upper_bound[: self.n][choice]
+        x[opened] = 0.0
         shift = model.matrix @ x
         solved = solve_continuous(
             LinearModel(
-                model.cost[free],
-                model.matrix[:, free],
+                model.cost[opened],
+                model.matrix[:, opened],
                 model.lower - shift,
                 model.upper - shift,
-                model.capacity[free],
+                model.upper_bound[opened],
                 0,
             )
         )
         if solved is None:
-            if free.all():
-                return None
-            # The columns left open cannot make up for those fixed wrongly: open as many again.
-            closed = np.flatnonzero(~free)
-            more = min(len(closed), int(free.sum()))
-            free[closed[np.argsort(np.abs(reduced[closed]))[:more]]] = True
-            continue
-        x[free], multipliers = solved
-        reduced = model.reduced_cost(multipliers)
-        wrong = ~free & np.where(at_capacity, reduced > 0, reduced < 0)
-        if not wrong.any():
-            return x, multipliers
-        free |= wrong
+            return None
+        x[opened] = solved[0]
+        return x, solved[1]
 
 
-def _most_doubtful(model: LinearModel, reduced: np.ndarray, count: int) -> np.ndarray:
-    """Mark so many of the n columns whose sign an error of λ turns most easily, shape (n,)."""
-    n = model.n_integers
-    doubt = leverage(model.matrix[:, :n])
-    np.divide(np.abs(reduced[:n]), doubt, out=doubt)
-    mark = np.zeros(n, dtype=bool)
-    mark[np.argpartition(doubt, count - 1)[:count]] = True
-    return mark
+class Assignment:
+    r"""Rows of groups in one of several classes each.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups, with a column per class.
+    """
+
+    direct = 1000
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+
+    @property
+    def n(self) -> int:
+        return self.groups.n
+
+    @property
+    def n_multipliers(self) -> int:
+        return len(self.groups.image.row)
+
+    def sample(self, chosen: np.ndarray) -> Assignment:
+        groups = self.groups
+        drawn = groups.take(chosen, groups.size[chosen] * (self.n / len(chosen)))
+        # The effects of all rows sum to 0, and with them the v of all classes: those of a sample
+        # have to as well, or narrow sets around 0 exclude each other.
+        mean = drawn.matrix @ drawn.size / drawn.size.sum()
+        drawn.matrix[:] -= mean[:, None]
+        return Assignment(drawn)
+
+    def choose(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.groups.choose(multipliers)
+
+    def effects(self) -> np.ndarray:
+        return self.groups.scaled_effects
+
+    def solve(
+        self, free: np.ndarray | slice, choice: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        groups = self.groups
+        opened = np.arange(groups.n)[free]
+        columns = np.arange(groups.n_columns)
+        counts = np.where(columns == choice[:, None], groups.size[:, None], 0.0)
+        counts[opened] = 0.0
+        own = groups.take(opened, groups.size[opened])
+        solved = solve_continuous(self.model(own, groups.v(counts), np.zeros(len(columns))))
+        if solved is None:
+            return None
+        counts[opened] = solved[0][: own.cost.size].reshape(-1, len(columns))
+        multipliers = solved[1][: self.n_multipliers] / groups.scale[groups.image.row]
+        return counts, multipliers
+
+    @staticmethod
+    def model(groups: Groups, fixed: np.ndarray, least: np.ndarray) -> LinearModel:
+        r"""Return the model of some groups, given the v of the others.
+
+        Variables: the counts of every group by class, then the auxiliary ones w of the sets::
+
+            min C·x   s.t.  lower ≤ E x_c + f + D w ≤ upper,   S w ≤ 1
+                            Σ_g x_gc ≥ least_c            (every class keeps a row)
+                            Σ_c x_gc = size_g
+        """
+        g, k = groups.cost.shape
+        image = groups.image
+        scale = groups.scale[image.row]
+        sets = image.allowed.linear_rows()
+        n_sums, n_auxiliary = sets.sums.shape
+        # Row i of v: the effects of row a_i of E, on the columns of class b_i, every k-th one.
+        effects = groups.scaled_effects[image.row]
+        columns = (np.arange(g) * k)[None, :] + image.column[:, None]
+        pointers = np.arange(len(effects) + 1) * g
+        v_rows = sp.csr_array(
+            (effects.ravel(), columns.ravel(), pointers), shape=(len(effects), g * k)
+        )
+        counts = sp.csr_array(np.tile(np.eye(k), g))
+        one_class = sp.csr_array(
+            (np.ones(g * k), np.arange(g * k), np.arange(g + 1) * k), shape=(g, g * k)
+        )
+        matrix = sp.block_array(
+            [
+                [v_rows, sets.auxiliary / scale[:, None]],
+                [counts, np.zeros((k, n_auxiliary))],
+                [sp.csr_array((n_sums, g * k)), sets.sums],
+                [one_class, sp.csr_array((g, n_auxiliary))],
+            ]
+        )
+        shift = fixed / scale
+        return LinearModel(
+            np.r_[groups.cost.ravel(), np.zeros(n_auxiliary)],
+            sp.csr_array(matrix),
+            np.r_[sets.lower / scale - shift, least, np.full(n_sums, -np.inf), groups.size],
+            np.r_[sets.upper / scale - shift, np.full(k, np.inf), np.ones(n_sums), groups.size],
+            np.r_[np.repeat(groups.size, k).astype(float), np.ones(n_auxiliary)],
+            g * k,
+        )
 
 
 def leverage(columns: np.ndarray) -> np.ndarray:
@@ -141,8 +304,8 @@ def leverage(columns: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(columns @ columns.T / np.outer(scale, scale))
     kept = values > values[-1] * 1e-10
     whitening = (vectors[:, kept] / np.sqrt(values[kept])).T / scale
-    doubt = np.empty(columns.shape[1])
-    for block in row_blocks(len(doubt)):
+    found = np.empty(columns.shape[1])
+    for block in row_blocks(len(found)):
         whitened = whitening @ columns[:, block]
-        doubt[block] = np.sqrt((whitened**2).sum(axis=0))
-    return doubt
+        found[block] = np.sqrt((whitened**2).sum(axis=0))
+    return found

@@ -34,14 +34,18 @@ class ProjectionResult:
     bound : float
         Proven lower bound of the loss of any targets that satisfy the constraint.
     gap : float
-        (objective − bound) / Σ w_i|c_i| with the rows' costs c_i for two classes; 0 for an exact
-        solution.
+        (objective − bound) / Σ w_i|c_i| with the rows' costs c_i for classes, and
+        (objective − bound) / objective for real targets.
     multipliers : ndarray of shape (k,)
         Multipliers λ of the constraint on :math:`\tilde\alpha`. Real targets:
         z minimises loss(z) − λᵀα̃(z). Two classes: those of the linear relaxation, NaN where it
         was not needed.
     correction : ndarray of shape (k,)
-        Real targets: β with z = t + F̃β, t the unconstrained optimum. NaN for two classes.
+        Real targets: β with z = t + F̃β, t the unconstrained optimum. NaN for classes and at
+        absolute error.
+    orthonormal_correction : ndarray of shape (k,)
+        The same in the orthonormal basis of the kernel: z = t + Q(x)c, exact where powers of the
+        attribute cancel.
     status : {"optimal", "gap", "time_limit", "work_limit", "node_limit", "interrupted"}
         Why the solver stopped; "gap" is within the asked gap without a proof of optimality.
     solver : {"exact", "gurobi", "highs"}
@@ -64,6 +68,7 @@ class ProjectionResult:
     gap: float
     multipliers: np.ndarray
     correction: np.ndarray
+    orthonormal_correction: np.ndarray
     status: str
     solver: str
     n_variables: int

@@ -7,7 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["LIMITS", "LeastDistance", "LinearModel", "Outcome", "Solution", "SolverSession"]
+from ..constraints import JointSpan
+
+__all__ = ["LIMITS", "LinearModel", "Outcome", "Solution", "SolverSession"]
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
@@ -25,7 +27,7 @@ class LinearModel:
         A, every row scaled to a largest entry of 1.
     lower, upper : ndarray of shape (m,)
         Range of every row.
-    capacity : ndarray of shape (p,)
+    upper_bound : ndarray of shape (p,)
         u.
     n_integers : int
         How many of the leading variables are integer.
@@ -35,13 +37,13 @@ class LinearModel:
     matrix: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    capacity: np.ndarray
+    upper_bound: np.ndarray
     n_integers: int
 
     def reduced_cost(self, multipliers: np.ndarray) -> np.ndarray:
         """Return c − A'λ, shape (p,)."""
-        price = multipliers @ self.matrix
-        return np.subtract(self.cost, price, out=price)
+        dual_value = multipliers @ self.matrix
+        return np.subtract(self.cost, dual_value, out=dual_value)
 
     def lagrangian_bound(self, multipliers: np.ndarray) -> float:
         """Return the lower bound on the optimum that any row multipliers prove.
@@ -53,38 +55,7 @@ class LinearModel:
         ends = np.where(multipliers > 0, self.lower, self.upper)
         rows = np.where(multipliers == 0, 0.0, multipliers * np.where(multipliers == 0, 0, ends))
         used = reduced < 0
-        return float(reduced[used] @ self.capacity[used] + rows.sum())
-
-
-@dataclass(frozen=True)
-class LeastDistance:
-    r"""Minimise ‖M a − c‖² subject to ‖a‖₁ ≤ radius or |a| ≤ bounds.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (k, k)
-        M = R T⁻¹: turns raw coefficients into orthonormal coordinates.
-    point : ndarray of shape (k,)
-        c, the coordinates of the targets to be projected.
-    radius : float or None
-        Radius of an L1 ball; None for a box.
-    bounds : ndarray of shape (k,) or None
-        Half widths of a box (0 forbids, inf frees); None for a ball.
-    """
-
-    matrix: np.ndarray
-    point: np.ndarray
-    radius: float | None
-    bounds: np.ndarray | None
-
-    def support(self, direction: np.ndarray) -> float:
-        """Return max over the allowed a of direction·a; a free coefficient allows none."""
-        size = np.abs(direction)
-        if self.radius is not None:
-            return float(self.radius * size.max())
-        assert self.bounds is not None  # it has one of the two
-        finite = np.isfinite(self.bounds)
-        return float(self.bounds[finite] @ size[finite])
+        return float(reduced[used] @ self.upper_bound[used] + rows.sum())
 
 
 @dataclass(frozen=True)
@@ -116,6 +87,8 @@ class Solution:
         Targets as numbers.
     multipliers : ndarray of shape (k,)
         Of the constraint on the raw coefficients.
+    orthonormal_correction : ndarray of shape (k,)
+        Correction of real targets in the orthonormal basis of every kernel; NaN for classes.
     """
 
     z: np.ndarray
@@ -124,6 +97,7 @@ class Solution:
     gap: float
     multipliers: np.ndarray
     correction: np.ndarray
+    orthonormal_correction: np.ndarray
     status: str
     solver: str
     n_variables: int
@@ -166,5 +140,8 @@ class SolverSession(Protocol):
         Outcome
         """
 
-    def solve_distance(self, problem: LeastDistance) -> tuple[np.ndarray, str]:
-        """Return the coefficients nearest to a point, and the name of what found them."""
+    def refuse(self, what: str, solved_by: str) -> None:
+        """Raise ValueError where this solver was asked for by name and has no such model."""
+
+    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
+        """Return the multipliers of the allowed point nearest to x; None leaves it to the span."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..constraints import JointSpan
 from ..exceptions import SolverLicenceError, warn_caller
 from . import _gurobi, _highs
-from ._model import LeastDistance, LinearModel, Outcome, SolverSession
+from ._linear_model import LinearModel, Outcome, SolverSession
 
 __all__ = ["AutoSession", "open_session"]
 
@@ -94,6 +95,9 @@ class AutoSession:
             self._current = self._highs
             return self._highs.solve_linear(model, gap=gap, start=start, time_limit=time_limit)
 
-    def solve_distance(self, problem: LeastDistance) -> tuple[np.ndarray, str]:
-        """Return the exact coefficients: no solver is needed for a closed form."""
-        return self._highs.solve_distance(problem)
+    def refuse(self, what: str, solved_by: str) -> None:
+        """Do nothing: what Gurobi has no model for is solved without it."""
+
+    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
+        """Return None: no solver is needed for a closed form."""
+        return None

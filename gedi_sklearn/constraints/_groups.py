@@ -1,4 +1,4 @@
-r"""Real targets, squared loss, bounded DIDI: soft-thresholded deviations of the groups.
+r"""The deviations of groups nearest to given ones under a bounded DIDI: soft thresholds.
 
 Only the group means of t move. With n_v the share of group v and d_v the deviation of its mean,
 
@@ -12,41 +12,10 @@ linear equations.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.optimize import brentq
 
-from ..constraints import group_rows
-from ._bound import Bound
-from ._real import SquaredLoss
-
-__all__ = ["GroupSquaredLoss", "shrink_deviations"]
-
-
-class GroupSquaredLoss(SquaredLoss):
-    """Projection of real targets at squared loss under a bound on the DIDI.
-
-    Parameters
-    ----------
-    bound : Bound
-        A :class:`DidiConstraint` on the rows of positive weight.
-    **problem
-        See :class:`SquaredLoss`.
-    """
-
-    def __init__(self, bound: Bound, **problem: Any) -> None:
-        super().__init__(bound, **problem)
-        # Coordinates of a target are c with d = D c, and c = D'(n ∘ d).
-        self.deviations = group_rows(bound.kernel) @ bound.kernel.R_inverse
-        codes = bound.design.values[:, 0].astype(int)
-        self.group_share = np.bincount(codes, weights=self.weight) / self.weight.sum()
-
-    def nearest(self, point: np.ndarray) -> tuple[np.ndarray, str]:
-        """Return the allowed orthonormal coordinates nearest to given ones, and "exact"."""
-        radius = float(self.allowed.radius or 0.0)
-        d = shrink_deviations(self.deviations @ point, self.group_share, radius)
-        return self.deviations.T @ (self.group_share * d), "exact"
+__all__ = ["shrink_deviations"]
 
 
 def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.ndarray:

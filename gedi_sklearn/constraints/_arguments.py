@@ -1,0 +1,225 @@
+"""From the parameters beside `constraint` to constraint objects, and to a constraint on rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._validation import HasMethods, Interval, StrOptions
+from ..exceptions import RankDeficientKernelError, warn_caller
+from ..kernels import is_categorical
+from ._base import Constraint
+from ._didi import DidiConstraint
+from ._fitted import ColumnConstraint, FittedConstraint, with_covariates
+from ._kernel import CoarseConstraint, FineConstraint
+
+__all__ = [
+    "CONSTRAINT_PARAMETERS",
+    "NAMED_CONSTRAINTS",
+    "constraint_in_words",
+    "fit_constraint",
+    "split_attributes",
+]
+
+NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
+# Parameters that a constraint object carries itself, with their defaults here.
+_CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": True, "slack": 1e-3}
+
+# The declared ranges of the parameters, for all functions and estimators that take them.
+CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
+    "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
+    "kernel": [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
+    "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
+    "slack": [Interval(Real, 0, 1, closed="both")],
+}
+
+
+def fit_constraint(
+    constraint: Any,
+    values: np.ndarray,
+    y: np.ndarray,
+    *,
+    weight: np.ndarray | None = None,
+    covariates: np.ndarray | None = None,
+    n_classes: int = 0,
+    allow_constant: bool = False,
+    **carried: Any,
+) -> FittedConstraint:
+    """Return the constraint that parameters mean on given rows.
+
+    Parameters
+    ----------
+    constraint : str, Constraint or list of them
+        The `constraint` parameter.
+    values : ndarray of shape (n, m)
+        The attribute on rows of positive weight.
+    y : ndarray of shape (n,)
+        Original targets, classes as 0…K − 1.
+    weight : ndarray of shape (n,), default=None
+        Their weights.
+    covariates : ndarray of shape (n, p), default=None
+        What the targets may depend on.
+    n_classes : int, default=0
+        K; 0 for real targets.
+    allow_constant : bool, default=False
+        Whether a constant attribute gives the constraint that allows everything, with a warning;
+        else it is an error.
+    **carried
+        The parameters beside `constraint`.
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not go together, or a relative threshold meets a reference of 0.
+    RankDeficientKernelError
+        If a kernel's columns are dependent on these rows (rank 0: a constant attribute).
+    """
+    is_list = isinstance(constraint, (list, tuple))
+    attributes = split_attributes(values, is_list)
+    if is_list:
+        built = _build_listed(constraint, len(attributes), **carried)
+    else:
+        built = [_build(constraint, **carried)]
+    everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
+    fitted = FittedConstraint([], weight=everything, n_classes=n_classes, given_as_list=is_list)
+    columns = fitted.columns(y)
+    try:
+        listed = [
+            _fit_columns(own, attribute, columns, weight, covariates, n_classes > 0)
+            for own, attribute in zip(built, attributes, strict=True)
+        ]
+    except RankDeficientKernelError as error:
+        if error.rank > 0 or not allow_constant:
+            raise
+        beside = "" if covariates is None else ", given conditional_on"
+        warn_caller(
+            f"sensitive_features is constant{beside}, so there is nothing to constrain: the model "
+            "is the plain learner, fitted once on the original targets."
+        )
+        return FittedConstraint([], weight=everything, n_classes=n_classes, given_as_list=False)
+    return FittedConstraint(listed, weight=everything, n_classes=n_classes, given_as_list=is_list)
+
+
+def _fit_columns(
+    constraint: Constraint,
+    values: np.ndarray,
+    columns: np.ndarray,
+    weight: np.ndarray | None,
+    covariates: np.ndarray | None,
+    is_class: bool,
+) -> list[ColumnConstraint]:
+    """Return one constraint on the rows, or one per class, on a kernel that they share."""
+    design = with_covariates(constraint.fit_design(values, weight), covariates)
+    numbers = tuple(range(columns.shape[1]))
+    several = len(numbers) > 1 and not constraint.joins_classes
+    return [
+        ColumnConstraint(
+            constraint,
+            design,
+            values,
+            columns[:, own],
+            columns=own,
+            is_class=is_class,
+            name=f"class {own[0]} of y" if several else "y",
+        )
+        for own in ([(number,) for number in numbers] if several else [numbers])
+    ]
+
+
+def split_attributes(values: np.ndarray, is_list: bool) -> list[np.ndarray]:
+    """Return the attribute(s) of each constraint, every one of shape (n, m)."""
+    if not is_list:
+        return [values]
+    columns = [values[:, [j]] for j in range(values.shape[1])]
+    # A numeric attribute that stood beside a categorical one becomes numbers again.
+    return [own if is_categorical(own[:, 0]) else own.astype(np.float64) for own in columns]
+
+
+def constraint_in_words(constraint: Any, **carried: Any) -> str:
+    """Return e.g. "‖α̃‖₁ ≤ 0.2 × GeDI-V1 of y, polynomial kernel of degree 5".
+
+    Parameters
+    ----------
+    constraint : str, Constraint or list of them
+        The `constraint` parameter, as it is: nothing is checked.
+    **carried
+        The parameters beside it.
+    """
+    if isinstance(constraint, (list, tuple)):
+        return "; ".join(constraint_in_words(own) for own in constraint)
+    if isinstance(constraint, str):
+        constraint = _named(constraint, carried)
+    return constraint.in_words()
+
+
+def _named(name: str, carried: dict[str, Any]) -> Constraint:
+    """Return a constraint given by name, with those of the parameters that it takes."""
+    kind = NAMED_CONSTRAINTS[name]
+    taken = carried.keys() & kind._get_param_names()
+    return kind(**{parameter: carried[parameter] for parameter in taken})
+
+
+def _build(constraint: Any, **carried: Any) -> Constraint:
+    """Return a constraint object from the `constraint` parameter and those beside it.
+
+    Raises
+    ------
+    ValueError
+        If a constraint is given together with a parameter that it carries itself or has no use
+        for, or a parameter is out of its range.
+    """
+    if isinstance(constraint, str):
+        built = _named(constraint, carried)
+        if constraint == DidiConstraint.name:
+            # The disparity of groups has no kernel; the slack is as idle as beside "coarse".
+            _refuse_carried(
+                constraint, carried, _CARRIED.keys() - built.get_params().keys() - {"slack"}
+            )
+    else:
+        _refuse_carried(constraint, carried, _CARRIED.keys())
+        built = clone(constraint)
+    built.validate()
+    return built
+
+
+def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:
+    for name in sorted(names):
+        value, default = carried[name], _CARRIED[name]
+        if not (isinstance(value, type(default)) and value == default):
+            raise ValueError(
+                f"{name}={value!r} was given beside constraint={constraint!r}, which carries its "
+                f"own or has no use for it. Set {name} on the constraint object only."
+            )
+
+
+def _build_listed(constraint: Sequence[Any], n_attributes: int, **carried: Any) -> list[Constraint]:
+    """Return the constraints that a list of them means, one for each attribute.
+
+    Raises
+    ------
+    ValueError
+        If their number is not that of the attributes, or a parameter is given beside the list.
+    """
+    if len(constraint) != n_attributes:
+        raise ValueError(
+            f"constraint is a list of {len(constraint)}, but sensitive_features has "
+            f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
+        )
+    _refuse_carried("[...]", carried, _CARRIED.keys())
+    built = []
+    for own in constraint:
+        if isinstance(own, str) and own in NAMED_CONSTRAINTS:
+            own = NAMED_CONSTRAINTS[own]()
+        if not isinstance(own, Constraint):
+            raise ValueError(
+                f"constraint holds {own!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or constraint "
+                "objects."
+            )
+        built.append(_build(own, **carried))
+    return built

@@ -1,0 +1,654 @@
+r"""Sets of allowed values: the only place that knows their shape.
+
+Every set is convex, symmetric about 0, and speaks of v = A c, with c the orthonormal coordinates
+of targets. Projections, violations, bounds, rounding and linear models ask the set; what it
+answers is all that they know of it. A set of another shape is a class of this module.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+from scipy.optimize import brentq, lsq_linear, nnls
+
+from ._groups import shrink_deviations
+
+__all__ = ["AllowedSet", "Ball", "Box", "GroupBall", "L1Ball", "LinearRows", "Product"]
+
+# A coordinate counts as active where it is this near to its bound, in units of the set.
+_ACTIVE = 1e-12
+_MAX_CUTS = 2000
+
+
+@dataclass(frozen=True)
+class LinearRows:
+    r"""A set in a linear model: lower ≤ v + D w ≤ upper and S w ≤ 1, with 0 ≤ w ≤ 1.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (r,)
+        Range of every row of v.
+    auxiliary : ndarray of shape (r, a)
+        D.
+    sums : ndarray of shape (b, a)
+        S.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    auxiliary: np.ndarray
+    sums: np.ndarray
+
+
+@dataclass(frozen=True)
+class AllowedSet(ABC):
+    """A convex, symmetric set of v.
+
+    Attributes
+    ----------
+    size : int
+        Number of coordinates r.
+    unit : float
+        What counts as 1 on the scale of v, for tolerances.
+    """
+
+    size: int
+    unit: float
+
+    @property
+    @abstractmethod
+    def bounded(self) -> np.ndarray:
+        """Which coordinates have a bound at all, shape (r,), bool."""
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> AllowedSet:
+        """Return the set of some coordinates, those that are bounded."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> np.ndarray:
+        """Upper bounds of :meth:`sizes`, shape (c,)."""
+
+    @abstractmethod
+    def sizes(self, v: Any) -> Any:
+        """Return what the set bounds of v, shape (c,); v may be a torch tensor."""
+
+    def violation(self, v: np.ndarray) -> float:
+        """Return by how much v leaves the set, 0 inside."""
+        return float(np.max(self.sizes(v) - self.limits, initial=0.0))
+
+    @abstractmethod
+    def contains(self, v: np.ndarray) -> np.ndarray:
+        """Tell for every column of v (r, m) whether it is in the set, shape (m,)."""
+
+    @abstractmethod
+    def support(self, direction: np.ndarray) -> float:
+        """Return max over the set of direction·v; a coordinate without a bound adds nothing."""
+
+    @abstractmethod
+    def nearest(
+        self,
+        point: np.ndarray,
+        rows: np.ndarray,
+        matrix: np.ndarray,
+        root: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the v of the nearest allowed coordinates to a point outside of the set.
+
+        Parameters
+        ----------
+        point : ndarray of shape (k,)
+            Coordinates c.
+        rows : ndarray of shape (r, k)
+            A: v = A c.
+        matrix : ndarray of shape (k, r)
+            M: c = M v.
+        root : ndarray of shape (k, k), default=None
+            L: the distance is ‖L⁻¹(M v − c)‖; None is the identity.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+        """
+
+    @abstractmethod
+    def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return E (r, a) and e (a,): the smallest face that holds v lies in E'v = e."""
+
+    def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+        """Return the direction that points out of the set at v, near to one that should.
+
+        Parameters
+        ----------
+        direction : ndarray of shape (r,)
+            The direction, not exact.
+        v : ndarray of shape (r,)
+            A point of the boundary.
+        rounding : ndarray of shape (r,)
+            What its entries may be off by, but for a common factor.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+        """
+        return direction
+
+    @abstractmethod
+    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return half-spaces N v ≤ h of the set that v breaks, shapes (a, r) and (a,)."""
+
+    @abstractmethod
+    def linear_rows(self) -> LinearRows:
+        """Return what a linear model needs of the set."""
+
+    @abstractmethod
+    def near_optimal_box(
+        self, direction: np.ndarray, tolerance: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return T, c and h: |T v − c| ≤ h holds the v with support(d) − d'v ≤ tolerance.
+
+        That is all such v where d has one size on the face that it names and is 0 elsewhere.
+        """
+
+    def interior(self, width: float) -> AllowedSet:
+        """Return the set, at least as wide as `width` units: integers need an interior."""
+        return self
+
+    @abstractmethod
+    def scaled(self, share: float) -> AllowedSet:
+        """Return the set shrunk to a share of its size."""
+
+    def slack_units(self) -> np.ndarray:
+        """Return by how much a slack of 1 widens every coordinate, shape (r,)."""
+        return np.zeros(self.size)
+
+    def derivative(self, rows: np.ndarray, point: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the derivative of the nearest coordinates at a point, shape (k, k).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (r, k)
+            A.
+        point : ndarray of shape (k,)
+            Coordinates outside of the set.
+        v : ndarray of shape (r,)
+            Their nearest v.
+        """
+        basis = _orthonormal_span(rows.T @ self.active(v)[0])
+        return np.eye(len(point)) - basis @ basis.T
+
+
+@dataclass(frozen=True)
+class Box(AllowedSet):
+    """|v_j| ≤ b_j; infinite where a coordinate is free.
+
+    Attributes
+    ----------
+    half_widths : ndarray of shape (r,)
+        b.
+    forbidden : ndarray of shape (r,), bool
+        Coordinates that have nothing but a slack.
+    """
+
+    half_widths: np.ndarray
+    forbidden: np.ndarray
+
+    @property
+    def bounded(self) -> np.ndarray:
+        return np.isfinite(self.half_widths)
+
+    def take(self, rows: np.ndarray) -> Box:
+        return Box(int(rows.sum()), self.unit, self.half_widths[rows], self.forbidden[rows])
+
+    @property
+    def limits(self) -> np.ndarray:
+        return self.half_widths
+
+    def sizes(self, v: Any) -> Any:
+        return abs(v)
+
+    def contains(self, v: np.ndarray) -> np.ndarray:
+        return (np.abs(v) <= self.half_widths[:, None]).all(axis=0)
+
+    def support(self, direction: np.ndarray) -> float:
+        return float(np.abs(direction)[self.bounded] @ self.half_widths[self.bounded])
+
+    def nearest(
+        self,
+        point: np.ndarray,
+        rows: np.ndarray,
+        matrix: np.ndarray,
+        root: np.ndarray | None = None,
+    ) -> np.ndarray:
+        matrix, point = _in_metric(matrix, point, root)
+        v = np.zeros(self.size)
+        size = float(np.linalg.norm(point))
+        allowed = np.flatnonzero(self.half_widths > 0)  # lsq_linear refuses equal bounds
+        if allowed.size == 0 or size == 0:
+            return v
+        norms = np.linalg.norm(matrix[:, allowed], axis=0)
+        columns, target = matrix[:, allowed] / norms, point / size
+        # The unknown of a column of norm 1: v · norm / size, of the order of 1 in any unit.
+        widths = self.half_widths[allowed]
+        limits = widths * norms / size
+        if allowed.size == 1:
+            scaled = np.clip(columns.T @ target, -limits, limits)
+        else:
+            scaled = lsq_linear(columns, target, (-limits, limits), method="bvls", tol=1e-14).x
+        v[allowed] = np.clip(scaled * (size / norms), -widths, widths)
+        return v
+
+    def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        at_end = np.abs(v) >= self.half_widths * (1 - _ACTIVE)
+        ends = np.where(at_end, np.copysign(self.half_widths, v), 0.0)
+        return np.eye(self.size)[:, at_end], ends[at_end]
+
+    def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+        at_end = np.abs(v) >= self.half_widths * (1 - _ACTIVE)
+        return np.where(at_end & ((direction * v > 0) | (v == 0)), direction, 0.0)
+
+    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        broken = np.abs(v) > self.half_widths + _ACTIVE * self.unit
+        return np.diag(np.sign(v))[broken], self.half_widths[broken]
+
+    def linear_rows(self) -> LinearRows:
+        empty = np.zeros((self.size, 0))
+        return LinearRows(-self.half_widths, self.half_widths, empty, empty[:0])
+
+    def near_optimal_box(
+        self, direction: np.ndarray, tolerance: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        # At the corner that d names, each coordinate within tolerance / |d_j| of its side.
+        size = np.abs(direction)
+        deep = 2 * self.half_widths * size > tolerance
+        half = np.where(deep, tolerance / np.where(deep, 2 * size, 1.0), self.half_widths)
+        return np.eye(self.size), np.sign(direction) * (self.half_widths - half), half
+
+    def scaled(self, share: float) -> Box:
+        return replace(self, half_widths=share * self.half_widths)
+
+    def slack_units(self) -> np.ndarray:
+        return self.forbidden * self.unit
+
+
+@dataclass(frozen=True)
+class L1Ball(AllowedSet):
+    """Σ|v_j| ≤ q.
+
+    Attributes
+    ----------
+    radius : float
+        q, possibly infinite.
+    """
+
+    radius: float
+
+    @property
+    def bounded(self) -> np.ndarray:
+        return np.full(self.size, np.isfinite(self.radius))
+
+    def take(self, rows: np.ndarray) -> L1Ball:
+        return replace(self, size=int(rows.sum()))
+
+    @property
+    def limits(self) -> np.ndarray:
+        return np.array([self.radius])
+
+    def sizes(self, v: Any) -> Any:
+        return abs(v).sum().reshape(1)
+
+    def contains(self, v: np.ndarray) -> np.ndarray:
+        return np.abs(v).sum(axis=0) <= self.radius
+
+    def support(self, direction: np.ndarray) -> float:
+        largest = float(np.abs(direction).max(initial=0.0))
+        return self.radius * largest if largest and np.isfinite(self.radius) else 0.0
+
+    def nearest(
+        self,
+        point: np.ndarray,
+        rows: np.ndarray,
+        matrix: np.ndarray,
+        root: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """See the base class.
+
+        With u = (v⁺, v⁻) / q on the unit simplex the residual is linear, (q[M, −M] − c1ᵀ)u, and
+        the point of least norm in a simplex's image is the scaled solution of one non-negative
+        least-squares problem with the right-hand side (0, …, 0, 1).
+        """
+        matrix, point = _in_metric(matrix, point, root)
+        k = self.size
+        size = float(np.linalg.norm(point))
+        if self.radius == 0 or size == 0:
+            return np.zeros(k)
+        spread = self.radius / size * np.hstack([matrix, -matrix]) - (point / size)[:, None]
+        stacked = np.vstack([spread, np.ones(2 * k)])
+        norms = np.linalg.norm(stacked, axis=0)
+        weights = nnls(stacked / norms, np.r_[np.zeros(len(point)), 1.0])[0] / norms
+        weights /= weights.sum()
+        return self.radius * (weights[:k] - weights[k:])
+
+    def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        at_zero = np.abs(v) <= _ACTIVE * self.radius
+        directions = np.column_stack([np.where(at_zero, 0.0, np.sign(v)), np.eye(self.size)])
+        kept = np.r_[not at_zero.all(), at_zero]
+        return directions[:, kept], np.r_[self.radius, np.zeros(self.size)][kept]
+
+    def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+        # One size on the face that holds v, which its most reliable entry tells, and no more off.
+        on_face = np.abs(v) > _ACTIVE * self.radius
+        entries = np.flatnonzero(on_face)
+        if not entries.size:  # radius 0
+            return direction
+        surest = entries[rounding[entries].argmin()]
+        size = float(direction[surest] * np.sign(v[surest]))
+        if size < 0:  # v is as small as rounding
+            return direction
+        return np.where(on_face, size * np.sign(v), np.clip(direction, -size, size))
+
+    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        broken = self.violation(v) > _ACTIVE * self.unit
+        return np.sign(v)[None, :][[0] * broken], np.full(int(broken), self.radius)
+
+    def linear_rows(self) -> LinearRows:
+        # v = q(w⁺ − w⁻), Σ(w⁺ + w⁻) ≤ 1
+        units = self.radius * np.eye(self.size)
+        at_zero = np.zeros(self.size)
+        sums = np.ones((1, 2 * self.size))
+        return LinearRows(at_zero, at_zero, np.hstack([-units, units]), sums)
+
+    def near_optimal_box(
+        self, direction: np.ndarray, tolerance: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        size, sign = np.abs(direction), np.sign(direction)
+        largest = float(size.max(initial=0.0))
+        if not largest:
+            return np.eye(len(size)), np.zeros(len(size)), np.full(len(size), self.radius)
+        # On the face of the ball that d names, and each coordinate that is 0 there near 0.
+        off_face = size < largest * (1 - 1e-9)
+        on_face = np.where(off_face, 0.0, sign)
+        half_depth = min(tolerance / largest / 2, self.radius)
+        near_zero = np.minimum(tolerance / (largest - size[off_face]), self.radius)
+        return (
+            np.vstack([np.eye(len(size))[off_face], on_face]),
+            np.r_[np.zeros(off_face.sum()), self.radius - half_depth],
+            np.r_[near_zero, half_depth],
+        )
+
+    def interior(self, width: float) -> AllowedSet:
+        if self.radius > 0:
+            return self
+        half_widths = np.full(self.size, width * self.unit / max(self.size, 1))
+        return Box(self.size, self.unit, half_widths, np.zeros(self.size, dtype=bool))
+
+    def scaled(self, share: float) -> L1Ball:
+        return replace(self, radius=share * self.radius)
+
+
+@dataclass(frozen=True)
+class GroupBall(L1Ball):
+    """Σ|d_v| ≤ q for the deviations of groups, which are tied by Σ n_v d_v = 0.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (g,)
+        n, summing to 1; with several columns of targets each has its own g deviations.
+    are_means : bool
+        Whether the deviations are those of group means: not beside covariates.
+    """
+
+    weights: np.ndarray
+    are_means: bool
+
+    def support(self, direction: np.ndarray) -> float:
+        # Along the weights nothing is allowed, so that what the direction has of them is free.
+        columns = direction.reshape(-1, len(self.weights))
+        return self.radius * max(_tied_size(column, self.weights) for column in columns)
+
+    def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+        return direction  # its entries are known up to a multiple of the weights
+
+    def nearest(
+        self,
+        point: np.ndarray,
+        rows: np.ndarray,
+        matrix: np.ndarray,
+        root: np.ndarray | None = None,
+    ) -> np.ndarray:
+        if root is None and self.are_means:
+            return shrink_deviations(rows @ point, self.weights, self.radius)
+        moving = rows if root is None else rows @ root
+        return rows @ point + moving @ shortest_move(self, moving, rows @ point)
+
+
+@dataclass(frozen=True)
+class Ball(AllowedSet):
+    """‖v‖₂ ≤ q.
+
+    Attributes
+    ----------
+    radius : float
+        q, possibly infinite.
+    """
+
+    radius: float
+
+    @property
+    def bounded(self) -> np.ndarray:
+        return np.full(self.size, np.isfinite(self.radius))
+
+    def take(self, rows: np.ndarray) -> Ball:
+        return replace(self, size=int(rows.sum()))
+
+    @property
+    def limits(self) -> np.ndarray:
+        return np.array([self.radius])
+
+    def sizes(self, v: Any) -> Any:
+        return ((v @ v) ** 0.5).reshape(1)
+
+    def contains(self, v: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(v, axis=0) <= self.radius
+
+    def support(self, direction: np.ndarray) -> float:
+        size = float(np.linalg.norm(direction))
+        return self.radius * size if size and np.isfinite(self.radius) else 0.0
+
+    def nearest(
+        self,
+        point: np.ndarray,
+        rows: np.ndarray,
+        matrix: np.ndarray,
+        root: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """See the base class: radial, and in another metric by its secular equation."""
+        if root is None:
+            v = rows @ point
+            return v * (self.radius / np.linalg.norm(v))
+        if self.radius == 0:
+            return np.zeros(self.size)
+        matrix, point = _in_metric(matrix, point, root)
+        left, axes, right = np.linalg.svd(matrix, full_matrices=False)
+        along = axes * (left.T @ point)
+        # v = Vdiag(axes² + λ)⁻¹ along, with λ such that its norm is the radius.
+        highest = float(np.linalg.norm(along)) / self.radius
+
+        def excess(multiplier: float) -> float:
+            return float(np.linalg.norm(along / (axes**2 + multiplier))) / self.radius - 1
+
+        multiplier = brentq(excess, 0.0, highest, xtol=1e-300, rtol=1e-15)
+        v = right.T @ (along / (axes**2 + multiplier))
+        return v * (self.radius / np.linalg.norm(v))
+
+    def derivative(self, rows: np.ndarray, point: np.ndarray, v: np.ndarray) -> np.ndarray:
+        size = float(np.linalg.norm(point))
+        outward = np.eye(len(point)) - np.outer(point, point) / size**2
+        return self.radius / size * outward
+
+    def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # The tangent plane at v.
+        return v[:, None], np.array([self.radius**2])
+
+    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        broken = self.violation(v) > _ACTIVE * self.unit
+        size = float(np.linalg.norm(v)) or 1.0
+        return (v / size)[None, :][[0] * broken], np.full(int(broken), self.radius)
+
+    def linear_rows(self) -> LinearRows:
+        # The smallest box around it; `cuts` say where a solution leaves the ball itself.
+        empty = np.zeros((self.size, 0))
+        width = np.full(self.size, self.radius)
+        return LinearRows(-width, width, empty, empty[:0])
+
+    def near_optimal_box(
+        self, direction: np.ndarray, tolerance: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        size = float(np.linalg.norm(direction))
+        if not size:
+            return np.eye(self.size), np.zeros(self.size), np.full(self.size, self.radius)
+        # A cap of depth τ / ‖d‖ about the point that d names, in axes along and across d.
+        axes = np.linalg.qr(np.column_stack([direction, np.eye(self.size)]))[0].T
+        depth = min(tolerance / size, 2 * self.radius)
+        across = np.sqrt(depth * (2 * self.radius - depth)) if depth < self.radius else self.radius
+        along = np.sign(axes[0] @ direction) * (self.radius - depth / 2)
+        others = self.size - 1
+        return axes, np.r_[along, np.zeros(others)], np.r_[depth / 2, np.full(others, across)]
+
+    def interior(self, width: float) -> Ball:
+        return replace(self, radius=max(self.radius, width * self.unit))
+
+    def scaled(self, share: float) -> Ball:
+        return replace(self, radius=share * self.radius)
+
+
+class Product:
+    """Several sets at once: v, shape (r,), holds the v of each one after another.
+
+    Parameters
+    ----------
+    parts : sequence of AllowedSet
+        The sets; those without a bounded coordinate have no say.
+    """
+
+    def __init__(self, parts: Sequence[AllowedSet]) -> None:
+        self.parts = tuple(parts)
+        self.size = sum(part.size for part in self.parts)
+
+    def split(self, v: np.ndarray) -> Iterator[tuple[AllowedSet, np.ndarray]]:
+        """Yield every set with its own v, or its own rows of a matrix."""
+        start = 0
+        for part in self.parts:
+            yield part, v[start : start + part.size]
+            start += part.size
+
+    def violation(self, v: np.ndarray) -> float:
+        """Return by how much v leaves the sets, in the worst one's unit; 0 inside."""
+        return max((part.violation(own) / part.unit for part, own in self.split(v)), default=0.0)
+
+    def contains(self, v: np.ndarray) -> np.ndarray:
+        """Tell for every column of v (r, m) whether it is in all sets, shape (m,)."""
+        inside = [part.contains(own) for part, own in self.split(v)]
+        return np.logical_and.reduce([np.ones(v.shape[1], dtype=bool), *inside])
+
+    def support(self, direction: np.ndarray) -> float:
+        """Return max over the sets of direction·v."""
+        return sum(part.support(own) for part, own in self.split(direction))
+
+    def linear_rows(self) -> LinearRows:
+        """Return what a linear model needs of the sets."""
+        rows = [part.linear_rows() for part in self.parts]
+        return LinearRows(
+            np.concatenate([np.empty(0), *(own.lower for own in rows)]),
+            np.concatenate([np.empty(0), *(own.upper for own in rows)]),
+            block_diag(np.empty((0, 0)), *(own.auxiliary for own in rows)),
+            block_diag(np.empty((0, 0)), *(own.sums for own in rows)),
+        )
+
+    def near_optimal_box(
+        self, direction: np.ndarray, tolerance: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return T, c and h of all sets; see :meth:`AllowedSet.near_optimal_box`."""
+        boxes = [part.near_optimal_box(own, tolerance) for part, own in self.split(direction)]
+        transforms, centres, half_widths = zip(*boxes, strict=True)
+        return block_diag(*transforms), np.concatenate(centres), np.concatenate(half_widths)
+
+    def interior(self, width: float) -> Product:
+        """Return the sets, each at least as wide as `width` units."""
+        return Product([part.interior(width) for part in self.parts])
+
+    def scaled(self, share: float) -> Product:
+        """Return the sets, each shrunk to a share of its size."""
+        return Product([part.scaled(share) for part in self.parts])
+
+    def slack_units(self) -> np.ndarray:
+        """Return by how much a slack of 1 widens every coordinate, shape (r,)."""
+        return np.concatenate([np.empty(0), *(part.slack_units() for part in self.parts)])
+
+
+def _in_metric(
+    matrix: np.ndarray, point: np.ndarray, root: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return L⁻¹M and L⁻¹c."""
+    if root is None:
+        return matrix, point
+    solved: Any = np.linalg.solve(root, np.column_stack([matrix, point]))
+    return solved[:, :-1], solved[:, -1]
+
+
+def _tied_size(direction: np.ndarray, weights: np.ndarray) -> float:
+    """Return min over t of ‖d + t n‖_∞, by exchange: two entries are largest, of unlike signs."""
+    high, low = int(direction.argmax()), int(direction.argmin())
+    while True:
+        t = -(direction[high] + direction[low]) / (weights[high] + weights[low])
+        moved = direction + t * weights
+        size = float(np.abs(moved).max(initial=0.0))
+        if size <= abs(moved[high]) * (1 + 1e-12):
+            return size
+        if moved.max() == size:
+            high = int(moved.argmax())
+        else:
+            low = int(moved.argmin())
+
+
+def _orthonormal_span(columns: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of some columns, each taken at norm 1."""
+    norms = np.linalg.norm(columns, axis=0)
+    vectors, sizes, _ = np.linalg.svd(columns / np.where(norms == 0, 1.0, norms))
+    rank = int((sizes > 1e-14 * sizes.max(initial=0.0)).sum())
+    return vectors[:, :rank]
+
+
+def shortest_move(allowed: AllowedSet, rows: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return the shortest x with v + V x in a set, by the cuts that it breaks.
+
+    Each program is least distance under linear inequalities, solved by non-negative least squares
+    (Lawson and Hanson, 1974, chapter 23).
+    """
+    move = np.zeros(rows.shape[1])
+    normals, limits = np.empty((0, len(v))), np.empty(0)
+    while len(normals) < _MAX_CUTS:
+        broken, reach = allowed.cuts(v + rows @ move)
+        if all((normals == normal).all(axis=1).any() for normal in broken):
+            break  # nothing is broken, or by rounding only
+        normals, limits = np.vstack([normals, broken]), np.r_[limits, reach]
+        move = rows.T @ (normals.T @ _least_distance(normals @ rows, limits - normals @ v))
+    return move
+
+
+def _least_distance(normals: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return w ≤ 0 such that x = N'w is the shortest x with N x ≤ h.
+
+    With A = −N, b = −h in units of norm 1 and u ≥ 0 the non-negative solution of
+    [A'; b'] u ≈ (0, …, 0, 1) it is x = A'u / (1 − b'u).
+    """
+    size = np.linalg.norm(normals, axis=1)
+    unit = float(np.abs(limits / size).max())
+    system = -np.vstack([(normals / size[:, None]).T, limits / size / unit])
+    u, _ = nnls(system, np.r_[np.zeros(normals.shape[1]), 1.0])
+    return -unit * u / size / (1.0 - system[-1] @ u)

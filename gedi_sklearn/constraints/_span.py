@@ -1,0 +1,433 @@
+r"""The joint span of the kernels of some constraints: all that they see of targets.
+
+A constraint b sees the coordinates :math:`c_b = B_b x` of a target, with x its coordinates in an
+orthonormal basis Q of all kernels together and B_b of orthonormal rows. The nearest targets that
+satisfy every constraint are t + Q Σ_b B_b'μ_b, with the multipliers μ_b for which every
+
+.. math:: u_b = c_b + \sum_j G_{bj} \mu_j \quad (G_{bj} = B_b B_j^T)
+
+is allowed and −μ_b points out of its set there: u_b = Π_b(u_b − μ_b), Π_b the nearest point. With
+one constraint that is a single projection. With several, each in turn is projected on its own set
+(block coordinate ascent of the dual), and Newton steps on that equation finish where kernels are
+correlated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from ..exceptions import SolverError
+from ..kernels import KernelDesign
+from ._sets import AllowedSet
+
+__all__ = ["CoordinateSet", "JointSpan", "joint_multipliers"]
+
+# Dependent columns of the joint span, relative to the largest.
+_RANK_TOLERANCE = 1e-10
+_MAX_SWEEPS = 500
+# Residual of the multipliers, relative to their size: reached, and good enough where rounding
+# stands in the way of more.
+_RESIDUAL, _ACCEPTED = 4e-16, 1e-6
+# Sweeps without progress after which what was reached has to do.
+_PATIENCE = 5
+_REFINEMENTS = 2
+
+
+class CoordinateSet:
+    """An allowed set as seen from the orthonormal coordinates c of one kernel.
+
+    Parameters
+    ----------
+    allowed : AllowedSet
+        The set of v.
+    to_v, from_v : ndarray of shape (r, k) and (k, r)
+        v = V s and s = W v, with s the standardised coefficients.
+    R, R_inverse : ndarray of shape (k, k)
+        c = R s.
+    """
+
+    def __init__(
+        self,
+        allowed: AllowedSet,
+        to_v: np.ndarray,
+        from_v: np.ndarray,
+        R: np.ndarray,
+        R_inverse: np.ndarray,
+    ) -> None:
+        self.allowed = allowed
+        self.rows = to_v @ R_inverse
+        self.matrix = R @ from_v
+        self._factors = R, R_inverse, from_v
+        # What rounding makes of products with these, whose terms cancel far from 0.
+        self.magnitude = np.abs(R) @ np.abs(from_v)
+        self.rows_magnitude = np.abs(to_v) @ np.abs(R_inverse)
+
+    def nearest(
+        self, point: np.ndarray, root: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the allowed coordinates nearest to given ones, and their v.
+
+        Parameters
+        ----------
+        point : ndarray of shape (k,)
+            Coordinates c.
+        root : ndarray of shape (k, k), default=None
+            L: the distance is ‖L⁻¹(u − c)‖.
+
+        Returns
+        -------
+        u : ndarray of shape (k,)
+        v : ndarray of shape (r,) or None
+            None where the point is allowed as it is.
+        """
+        if self.allowed.violation(self.rows @ point) == 0.0:
+            return point, None
+        v = self.allowed.nearest(point, self.rows, self.matrix, root)
+        return self._on_face(point, v, root), v
+
+    def _on_face(self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+        """Return the coordinates of a nearest v, from the face that holds it.
+
+        Far from 0 the product with the matrix cancels. The nearest point of the face does not,
+        and is the same but for that rounding; where it is not, the face was not told apart.
+        """
+        u = self.matrix @ v
+        normals, limits = self.allowed.active(v)
+        columns = self.rows.T @ normals
+        norms = np.linalg.norm(columns, axis=0)
+        if not norms.size or len(norms) > len(point) or (norms == 0).any():
+            return u
+        columns, limits = columns / norms, limits / norms
+        moving = columns if root is None else root.T @ columns
+        basis, triangle = np.linalg.qr(moving)
+        if (np.abs(np.diag(triangle)) == 0).any():
+            return u
+        step = basis @ solve_triangular(triangle, limits - columns.T @ point, trans="T")
+        on_face = point + (step if root is None else root @ step)
+        rounding = np.finfo(float).eps * np.linalg.norm(self.magnitude @ np.abs(v))
+        near = np.linalg.norm(on_face - u) <= 100 * rounding + 1e-13 * np.linalg.norm(point)
+        return on_face if near else u
+
+    def extended(self, v: np.ndarray) -> np.ndarray:
+        """Return c = M v with the digits that its cancelling terms need."""
+        R, inverse, from_v = (factor.astype(np.longdouble) for factor in self._factors)
+        # The columns of Q are products with the inverse as it was rounded.
+        R = R + R @ (np.eye(len(R)) - inverse @ R)
+        return R @ (from_v @ v.astype(np.longdouble))
+
+    def derivative(self, point: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """Return the derivative of :meth:`nearest` at a point whose nearest v is given."""
+        if v is None:
+            return np.eye(len(point))
+        return self.allowed.derivative(self.rows, point, v)
+
+    def support(self, multipliers: np.ndarray) -> float:
+        """Return max over the allowed u of −μ'u."""
+        return self.allowed.support(self.matrix.T @ multipliers)
+
+    def outward(
+        self, multipliers: np.ndarray, v: np.ndarray | None
+    ) -> tuple[np.ndarray, float, np.ndarray]:
+        """Return multipliers whose support is known to the last digit, near to given ones.
+
+        Parameters
+        ----------
+        multipliers : ndarray of shape (k,)
+            μ; −μ points out of the set at v, but for rounding.
+        v : ndarray of shape (r,) or None
+            Where; None inside.
+
+        Returns
+        -------
+        mu : ndarray of shape (k,)
+            −A'ν, with ν exactly in the cone that points out of the set at v.
+        support : float
+            max over the allowed u of −μ'u.
+        rounding : ndarray of shape (k,)
+            What rounding may have made of μ.
+        """
+        if v is None:
+            return np.zeros(len(multipliers)), 0.0, np.zeros(len(multipliers))
+        eps = float(np.finfo(float).eps)
+        known = -self.matrix.T @ multipliers
+        normal = self.allowed.outward(known, v, self.magnitude.T @ np.abs(multipliers))
+        rounding = 4 * len(multipliers) * eps * (self.rows_magnitude.T @ np.abs(normal))
+        return -self.rows.T @ normal, self.allowed.support(normal), rounding
+
+
+class _Seen(Protocol):
+    """What the span needs of a constraint on given rows."""
+
+    @property
+    def design(self) -> KernelDesign:
+        """The kernel on the rows."""
+
+    @property
+    def coordinate_set(self) -> CoordinateSet:
+        """The allowed coordinates."""
+
+
+class JointSpan:
+    """The joint span of the kernels of some constraints on real targets or two classes.
+
+    Parameters
+    ----------
+    constraints : sequence
+        The constraints, on the same rows of positive weight; without any, the span of nothing.
+    weight : ndarray of shape (n,)
+        Sample weights, all positive.
+
+    Attributes
+    ----------
+    q : ndarray of shape (n, K)
+        Q, orthonormal under the weights.
+    normalized_weight : ndarray of shape (n,)
+        The weights, summing to 1.
+    sets : list of CoordinateSet
+        The allowed coordinates of every constraint.
+    parts : list of ndarray of shape (k_b, K)
+        B_b.
+    """
+
+    def __init__(self, constraints: Sequence[_Seen], weight: np.ndarray) -> None:
+        self.normalized_weight = weight / weight.sum()
+        self.sets = [own.coordinate_set for own in constraints]
+        # What has no bound takes no part.
+        self._bases = [
+            own.design.orthonormal if own.coordinate_set.allowed.bounded.any() else None
+            for own in constraints
+        ]
+        self._is_harmless = all(own.design.fitted.conversion_is_harmless for own in constraints)
+        bounded = [basis for basis in self._bases if basis is not None]
+        if len(bounded) == 1:
+            self.q = bounded[0]
+            known = np.eye(self.q.shape[1])
+        else:
+            self.q = self._joint_basis(bounded)
+            known = None
+        weighted = self.q * self.normalized_weight[:, None]
+        self.parts = [
+            np.zeros((len(own.matrix), self.q.shape[1]))
+            if basis is None
+            else (basis.T @ weighted if known is None else known)
+            for own, basis in zip(self.sets, self._bases, strict=True)
+        ]
+
+    def _joint_basis(self, own_bases: Sequence[np.ndarray]) -> np.ndarray:
+        root = np.sqrt(self.normalized_weight)[:, None]
+        columns = np.hstack([np.empty((len(root), 0)), *own_bases])
+        if not columns.shape[1]:
+            return columns
+        basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
+        size = np.abs(np.diag(triangle))
+        return np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
+
+    @cached_property
+    def stacked(self) -> np.ndarray:
+        """B, shape (Σk_b, K): all parts, one below the other."""
+        return np.vstack([np.empty((0, self.q.shape[1])), *self.parts])
+
+    def split(self, stacked: np.ndarray) -> list[np.ndarray]:
+        """Return the vectors of every constraint from those of all, one after another."""
+        ends = np.cumsum([len(part) for part in self.parts])
+        return np.split(stacked, ends[:-1]) if len(ends) else []
+
+    def v(self, x: np.ndarray) -> np.ndarray:
+        """Return the v of coordinates x, those of all sets one after another."""
+        own = zip(self.sets, self.parts, strict=True)
+        return np.concatenate([np.empty(0), *(one.rows @ (part @ x) for one, part in own)])
+
+    def coordinates(self, z: np.ndarray) -> np.ndarray:
+        """Return x = Q'Wz of targets, shape (K,)."""
+        if self._is_harmless:
+            return ((z - self.normalized_weight @ z) * self.normalized_weight) @ self.q
+        return self._extended_coordinates(self.q, z).astype(np.float64)
+
+    def _extended_coordinates(self, basis: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return coordinates in a nearly orthonormal basis, with the digits of a long double.
+
+        Raw units multiply what rounding leaves, hence also the step of refinement.
+        """
+        weight, basis = self.normalized_weight.astype(np.longdouble), basis.astype(np.longdouble)
+        left = z - weight @ z
+        found = (left * weight) @ basis
+        return found + ((left - basis @ found) * weight) @ basis
+
+    def moved(self, t: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+        """Return t + Q B'μ, its coordinates in the sets to the last digit.
+
+        Parameters
+        ----------
+        t : ndarray of shape (n,)
+            Targets.
+        multipliers : ndarray of shape (Σk_b,)
+            Those that lead from t to the nearest allowed coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        move = self.stacked.T @ multipliers
+        if self._is_harmless or not move.any():
+            return t + self.q @ move
+        u = self.split(self.stacked @ (self.coordinates(t) + move))
+        active, wanted = [], []
+        for own, part, basis, at, mu in zip(
+            self.sets, self.parts, self._bases, u, self.split(multipliers), strict=True
+        ):
+            v = own.nearest(at - mu)[1]
+            if v is not None and basis is not None:
+                active.append((part, basis))
+                wanted.append(own.extended(v))
+        back = np.linalg.pinv(np.vstack([part for part, _ in active]))
+        q, extended = self.q.astype(np.longdouble), move.astype(np.longdouble)
+        for _ in range(_REFINEMENTS):
+            z = t + q @ extended
+            seen = [self._extended_coordinates(basis, z) for _, basis in active]
+            extended = extended + back @ (np.concatenate(wanted) - np.concatenate(seen))
+        return (t + q @ extended).astype(np.float64)
+
+    def multipliers(self, x: np.ndarray, metric: np.ndarray | None = None) -> np.ndarray:
+        """Return all μ_b, (Σk_b,), for the point nearest to x, which is x + S B'μ.
+
+        Parameters
+        ----------
+        x : ndarray of shape (K,)
+            Coordinates.
+        metric : ndarray of shape (K, K), default=None
+            S: the distance is that of S⁻¹; None is the identity.
+
+        Returns
+        -------
+        ndarray of shape (Σk_b,)
+        """
+        moved = self.stacked if metric is None else self.stacked @ metric
+        return joint_multipliers(self.sets, self.stacked @ x, moved @ self.stacked.T)
+
+    def move(self, x: np.ndarray) -> np.ndarray:
+        """Return the shortest move that leads from x into every set, shape (K,)."""
+        return self.stacked.T @ self.multipliers(x)
+
+    def support(self, multipliers: np.ndarray) -> float:
+        """Return Σ_b max over the allowed u of −μ_b'u."""
+        own = zip(self.sets, self.split(multipliers), strict=True)
+        return float(sum(one.support(mu) for one, mu in own))
+
+    def outward(
+        self, multipliers: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, float, np.ndarray]:
+        """Return multipliers near to given ones whose support is known to the last digit.
+
+        Parameters
+        ----------
+        multipliers, u : ndarray of shape (Σk_b,)
+            μ, and the allowed u at which −μ points out of the sets, but for rounding.
+
+        Returns
+        -------
+        mu, support, rounding
+            As for :meth:`CoordinateSet.outward`, of all sets.
+        """
+        found = [
+            own.outward(mu, own.nearest(at - mu)[1])
+            for own, mu, at in zip(self.sets, self.split(multipliers), self.split(u), strict=True)
+        ]
+        mu = np.concatenate([np.empty(0), *(one[0] for one in found)])
+        rounding = np.concatenate([np.empty(0), *(one[2] for one in found)])
+        return mu, float(sum(one[1] for one in found)), rounding
+
+
+def joint_multipliers(
+    sets: Sequence[CoordinateSet], point: np.ndarray, gram: np.ndarray
+) -> np.ndarray:
+    """Return μ with u = c + G μ allowed, and −μ_b pointing out of every set there.
+
+    Parameters
+    ----------
+    sets : sequence of CoordinateSet
+        The sets.
+    point : ndarray of shape (Σk,)
+        c, those of all sets one after another.
+    gram : ndarray of shape (Σk, Σk)
+        G, positive semi-definite, its diagonal blocks definite.
+
+    Returns
+    -------
+    ndarray of shape (Σk,)
+
+    Raises
+    ------
+    SolverError
+        If the multipliers do not converge.
+    """
+    ends = np.cumsum([len(own.matrix) for own in sets])
+    blocks = [
+        (own, slice(end - len(own.matrix), end), gram[:, end - len(own.matrix) : end])
+        for own, end in zip(sets, ends, strict=True)
+        if own.allowed.bounded.any()
+    ]
+    roots = [_root(columns[own_rows]) for _, own_rows, columns in blocks]
+
+    def sweep(mu: np.ndarray) -> np.ndarray:
+        mu = mu.copy()
+        for (own, rows, columns), root in zip(blocks, roots, strict=True):
+            block = columns[rows]
+            without = point[rows] + gram[rows] @ mu - block @ mu[rows]
+            move = own.nearest(without, root)[0] - without
+            mu[rows] = move if root is None else np.linalg.solve(block, move)
+        return mu
+
+    mu = np.zeros(len(point))
+    if len(blocks) <= 1:
+        return sweep(mu)
+    best, least, idle = mu, np.inf, 0
+    for _ in range(_MAX_SWEEPS):
+        mu = sweep(mu)
+        residual, derivative = _residual(blocks, point, gram, mu)
+        step = _newton_step(residual, derivative, gram)
+        after, _ = _residual(blocks, point, gram, mu + step)
+        if np.linalg.norm(after) < np.linalg.norm(residual):
+            mu, residual = mu + step, after
+        size = float(np.linalg.norm(residual))
+        idle = 0 if size < 0.5 * least else idle + 1
+        if size < least:
+            best, least = mu, size
+        scale = float(np.linalg.norm(point) + np.linalg.norm(mu))
+        if least <= _RESIDUAL * scale or (idle >= _PATIENCE and least <= _ACCEPTED * scale):
+            return best
+    raise SolverError.from_status("exact", f"no convergence in {_MAX_SWEEPS} sweeps")
+
+
+def _root(block: np.ndarray) -> np.ndarray | None:
+    """Return the Cholesky factor of a diagonal block, None for the identity."""
+    if np.abs(block - np.eye(len(block))).max() <= 1e-12:
+        return None
+    return np.linalg.cholesky(block)
+
+
+def _residual(
+    blocks: Sequence[tuple[CoordinateSet, slice, np.ndarray]],
+    point: np.ndarray,
+    gram: np.ndarray,
+    mu: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return u − Π(u − μ), 0 at the solution, and the derivative of Π."""
+    u = point + gram @ mu
+    residual, derivative = mu.copy(), np.eye(len(u))
+    for own, rows, _ in blocks:
+        wanted = u[rows] - mu[rows]
+        nearest, v = own.nearest(wanted)
+        residual[rows] = u[rows] - nearest
+        derivative[rows, rows] = own.derivative(wanted, v)
+    return residual, derivative
+
+
+def _newton_step(residual: np.ndarray, derivative: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """Return the step that solves the linearised equation; spans may overlap."""
+    system: Any = (np.eye(len(gram)) - derivative) @ gram + derivative
+    return np.linalg.lstsq(system, -residual, rcond=1e-13)[0]

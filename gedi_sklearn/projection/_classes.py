@@ -1,0 +1,422 @@
+r"""Targets of classes: a loss linear in their 0/1 columns, solved over groups of equal rows.
+
+With z_c the 0/1 column of class c and C_{ic} the loss of assigning row i to it,
+
+.. math:: \min \sum_{i,c} C_{ic} z_{ic} \quad\text{s.t.}\quad \sum_c z_{ic} = 1,\;
+   v = (E z_1, \ldots, E z_K) \in V.
+
+The column of the first of two classes is what the second one leaves, so that one is enough there;
+else every class has its own. Rows with the same kernel row, weight and costs are interchangeable,
+so a solution is a count for each group and column. The linear relaxation over the groups gives
+multipliers λ, a lower bound, and for every group an absolute reduced cost: by how much its cheapest
+class at C − E'λ beats the second one. Rounding the relaxation is tried first, then cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._validation import check_group_codes
+from ..constraints import VIOLATION_TOLERANCE, FittedConstraint
+from ..exceptions import InfeasibleProjectionError, warn_caller
+from ._cores import INTEGRALITY, Cores, Counts, Relaxed, smallest_slack
+from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
+from ._linear_model import LinearModel, Solution, SolverSession
+from ._relaxation import Assignment, BoundedColumns, solve_relaxation
+from ._rounding import rounded_classes, rounded_ones
+
+__all__ = ["ClassTargets"]
+
+# Groups in the integer model: a small one is answered soonest, a larger one holds better solutions.
+# The licence that comes with gurobipy allows 2,000 variables.
+_CORE_SIZES = (250, 600, 1500)
+_CORE_VARIABLES = (600, 1800)
+# Groups of smallest reduced cost among which a core is chosen.
+_NEAREST = 50_000
+
+
+class ClassTargets:
+    """Projection of classes 0…K − 1: what is fixed for given constraints and original targets.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        The constraints on the rows of positive weight.
+    y : ndarray of shape (n,)
+        Original targets.
+    loss : {"hamming", "log_loss"}
+        The loss.
+    gap : float
+        Largest (objective − bound) / Σ w|c| that is asked for; 0 is the optimum.
+    tie_order : ndarray of shape (n,)
+        Which of equal rows moves first.
+    session : SolverSession
+        Solves the integer models.
+    time_limit : float or None
+        Seconds for one projection.
+    """
+
+    def __init__(
+        self,
+        constraint: FittedConstraint,
+        *,
+        y: np.ndarray,
+        loss: str,
+        gap: float,
+        tie_order: np.ndarray,
+        session: SolverSession,
+        time_limit: float | None,
+    ) -> None:
+        self.constraint = constraint
+        self.image = LinearImage(constraint)
+        # Integers need room to move.
+        self.image.allowed = self.image.allowed.interior(0.5 * VIOLATION_TOLERANCE)
+        self.y = y
+        self.n_classes = constraint.n_classes
+        weight = constraint.weight
+        # Solvers' tolerances are absolute: weights of mean 1, costs of at most 1.
+        self.mean_weight = float(weight.mean())
+        # Equal ones take no memory.
+        equal = weight.min() == weight.max()
+        self.weight = np.broadcast_to(1.0, len(y)) if equal else weight / self.mean_weight
+        self.loss = loss
+        self.gap = gap
+        self.tie_order = tie_order
+        self.session = session
+        self.time_limit = time_limit
+        code, _ = check_group_codes(np.column_stack([*self.image.keys, weight]))
+        self.code = code.astype(np.int32)
+        first = np.unique(self.code, return_index=True)[1]
+        self.matrix, self.scale = self._rows(first, weight[first] / weight.sum())
+        self._last: np.ndarray | None = None
+
+    def _rows(self, first: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the matrix of the models for one row of every code, and the scale of E.
+
+        Of two classes it has, besides E / scale, a row that counts the ones and what the sets need.
+        """
+        image, n = self.image, len(first)
+        sets = image.allowed.linear_rows()
+        n_sums, n_auxiliary = sets.sums.shape if self.n_classes == 2 else (-1, 0)
+        # In place: of a million rows every array counts.
+        matrix = np.zeros((image.n_rows + 1 + n_sums, n + n_auxiliary))
+        effects = matrix[: image.n_rows]
+        image.effects(first, share, out=effects[:, :n])
+        scale = row_scale(effects[:, :n])
+        effects[:, :n] /= scale[:, None]
+        if self.n_classes == 2:
+            effects[:, n:] = sets.auxiliary / scale[:, None]
+            matrix[image.n_rows, :n] = 1
+            matrix[image.n_rows + 1 :, n:] = sets.sums
+        return matrix, scale
+
+    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
+        """Return the nearest targets to p and y that satisfy the constraint.
+
+        Raises
+        ------
+        InfeasibleProjectionError
+            If there are none.
+        SolverLimitError
+            If a limit was reached before any were found.
+        SolverError
+            If the solver failed, or returned what is no solution.
+        """
+        cost, constant, largest = self._costs(p, target_weight)
+        total = float(self._range(cost).sum())
+        ties, most = self._tie_costs(cost, total)
+        groups = self._group(cost if ties is None else cost + ties, self._confidence(p))
+        found = self._solve_groups(groups, max(self.gap * total - most, 0.0))
+        z = groups.spread(found.counts)
+        self._last = z
+        objective = self._total(cost, z)
+        # The preference among ties is no part of the loss: take the most it adds out again.
+        bound = min(found.bound - most, objective)
+        gap = (objective - bound) / total if total else 0.0
+        status = found.status
+        if status in ("optimal", "gap"):
+            status = "optimal" if gap <= 1e-9 else "gap"
+        self._warn_collapse(z)
+        seen = self._orthonormal(found.multipliers * largest)
+        multipliers = self.constraint.raw_multipliers(seen)
+        return Solution(
+            z=z,
+            objective=(objective * largest + constant) * self.mean_weight,
+            bound=(bound * largest + constant) * self.mean_weight,
+            gap=gap,
+            multipliers=multipliers,
+            correction=np.full(len(multipliers), np.nan),
+            orthonormal_correction=np.full(len(multipliers), np.nan),
+            status=status,
+            solver=self.session.name,
+            n_variables=found.n_variables,
+            n_groups=groups.n,
+        )
+
+    def _confidence(self, p: np.ndarray | None) -> list[np.ndarray]:
+        """Return what sorts equal rows, the likeliest ones of the second of two classes first."""
+        if self.n_classes > 2:
+            return []
+        return [-(self.y if p is None else p)]
+
+    def _costs(self, p: np.ndarray | None, target_weight: float) -> tuple[np.ndarray, float, float]:
+        """Return the cost of every row in every column, at most 1, and what makes a loss of it.
+
+        Returns
+        -------
+        cost : ndarray of shape (n, m)
+            Of two classes the second one, against the first.
+        constant : float
+            What is added.
+        largest : float
+            By what it is multiplied before.
+        """
+        cost = class_costs(self.y, p, target_weight, self.loss, self.n_classes)
+        cost *= self.weight[:, None]
+        constant = 0.0
+        if self.n_classes == 2:
+            constant = float(cost[:, 0].sum())
+            cost = cost[:, 1:] - cost[:, :1]
+        largest = float(self._range(cost).max()) or 1.0
+        cost /= largest
+        return cost, constant, largest
+
+    @staticmethod
+    def _range(cost: np.ndarray) -> np.ndarray:
+        """Return by how much the classes of a row differ in cost, shape (n,)."""
+        return np.abs(cost[:, 0]) if cost.shape[1] == 1 else np.ptp(cost, axis=1)
+
+    @staticmethod
+    def _total(cost: np.ndarray, z: np.ndarray) -> float:
+        """Return the cost of targets."""
+        if cost.shape[1] == 1:
+            return float(cost[:, 0] @ z)
+        return float(np.take_along_axis(cost, z[:, None].astype(int), axis=1).sum())
+
+    def _tie_costs(self, cost: np.ndarray, total: float) -> tuple[np.ndarray | None, float]:
+        """Return small costs that draw tied rows to their original target, and the most they add.
+
+        Together these stay below a tenth of the smallest real difference, and below a quarter of
+        the gap, so that they never outweigh a real difference.
+        """
+        if cost.shape[1] == 1:
+            difference = cost
+            # The second class costs more where the first one is the original target, and less else.
+            direction = 1 - 2 * self.y[:, None]
+        else:
+            own = self.y.astype(int)[:, None]
+            difference = cost - np.take_along_axis(cost, own, axis=1)
+            direction = (np.arange(self.n_classes) != own).astype(np.float64)
+        tied = (difference == 0) & (direction != 0)
+        n_tied = int(tied.any(axis=1).sum())
+        if not n_tied:
+            return None, 0.0
+        smallest = np.abs(difference).min(initial=np.inf, where=difference != 0)
+        budget = 1.0
+        if np.isfinite(smallest):
+            budget = min(0.1 * float(smallest), 0.25 * max(self.gap, 1e-9) * total)
+        ties = np.where(tied, budget / n_tied * direction, 0.0)
+        return ties, float(ties.max(axis=1, initial=0.0).sum()) if total else 0.0
+
+    def relaxed_multipliers(self, p: np.ndarray) -> np.ndarray:
+        """Return the multipliers of the orthonormal coordinates, (k,), in the relaxation against p.
+
+        Raises
+        ------
+        InfeasibleProjectionError
+            If no targets satisfy the constraint.
+        """
+        cost, _, largest = self._costs(p, 0.0)
+        groups = self._group(cost, self._confidence(p))
+        solved = self._relax(groups, np.zeros(len(self.image.row)))
+        if solved is None:
+            raise self._infeasible(groups)
+        return self._orthonormal(solved[1] * largest)
+
+    def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
+        """Return the labels of the relaxation of two classes against p alone, rounded.
+
+        They are a threshold on the score that depends on the attribute, up to the rounding of a
+        few groups of equal rows.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n,)
+            Probabilities.
+        offset : ndarray of shape (r,)
+            What is added to the v of labels before it has to be in the sets.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            None where no labels of both classes are in the sets.
+        """
+        groups = self._group(self._costs(p, 0.0)[0], self._confidence(p))
+        solved = self._relax(groups, offset)
+        if solved is None:
+            return None
+        labels = groups.spread(np.rint(solved[0]))
+        return labels if 0 < labels.sum() < len(labels) else None
+
+    def _orthonormal(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return multipliers of v, for weights of mean 1, as those of the coordinates."""
+        return self.image.orthonormal_multipliers(multipliers * self.mean_weight)
+
+    def _group(self, cost: np.ndarray, confidence: list[np.ndarray]) -> Groups:
+        """Group rows of equal code and cost."""
+        index = self.code.dtype
+        keys = (self.tie_order, *confidence, *cost.T, self.code)
+        order = np.lexsort(keys).astype(index)
+        code, sorted_cost = self.code[order], cost[order]
+        new = (np.diff(code) != 0) | (np.diff(sorted_cost, axis=0) != 0).any(axis=1)
+        start = np.flatnonzero(np.r_[True, new]).astype(index)
+        size = np.diff(start, append=index.type(len(order)))
+        matrix, n_codes = self.matrix, int(code[-1]) + 1
+        if len(start) > n_codes:
+            matrix = matrix[:, np.r_[code[start], np.arange(n_codes, matrix.shape[1])]]
+        return Groups(order, start, size, sorted_cost[start], matrix, self.scale, self.image)
+
+    def _core_model(self, groups: Groups, core: np.ndarray, fixed: np.ndarray) -> LinearModel:
+        """Return the integer model of a core, given the counts of the other groups."""
+        if self.n_classes == 2:
+            return self._ones_model(groups, core, fixed)
+        own = groups.take(core, groups.size[core])
+        least = np.maximum(1.0 - groups.rows_of_classes(fixed), 0.0)
+        return Assignment.model(own, groups.v(fixed), least)
+
+    def _ones_model(
+        self, groups: Groups, core: np.ndarray | None, fixed: np.ndarray
+    ) -> LinearModel:
+        r"""Return the model of the second of two classes in a core (all for None).
+
+        Variables: the count of every group, then the auxiliary ones w of the sets::
+
+            min c'x   s.t.  lower ≤ E x + f + D w ≤ upper,   S w ≤ 1
+                            1 ≤ Σ x + ones ≤ n − 1                (both classes stay)
+        """
+        matrix, cost, size = groups.matrix, groups.cost[:, 0], groups.size
+        sets = self.image.allowed.linear_rows()
+        n_sums, n_auxiliary = sets.sums.shape
+        if core is not None:
+            matrix = matrix[:, np.r_[core, groups.n + np.arange(n_auxiliary)]]
+            cost, size = cost[core], size[core]
+        shift, ones = groups.v(fixed) / self.scale, fixed.sum()
+        lower, upper = sets.lower / self.scale - shift, sets.upper / self.scale - shift
+        return LinearModel(
+            np.r_[cost, np.zeros(n_auxiliary)] if n_auxiliary else cost,
+            matrix,
+            np.r_[lower, 1 - ones, np.full(n_sums, -np.inf)],
+            np.r_[upper, len(self.y) - 1 - ones, np.ones(n_sums)],
+            np.r_[size.astype(float), np.ones(n_auxiliary)],
+            len(cost),
+        )
+
+    def _relax(self, groups: Groups, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Solve the relaxation of two classes, with an offset of v; return counts and λ of v."""
+        model = self._ones_model(groups, None, np.zeros((groups.n, 1)))
+        moved = np.zeros(len(model.lower))
+        moved[: len(offset)] = offset / self.scale
+        solved = solve_relaxation(
+            BoundedColumns(replace(model, lower=model.lower - moved, upper=model.upper - moved))
+        )
+        if solved is None:
+            return None
+        return solved[0][: groups.n, None], solved[1][: len(offset)] / self.scale
+
+    def _relaxation(self, groups: Groups) -> Relaxed:
+        """Solve the relaxation over all groups."""
+        if self.n_classes > 2:
+            found = solve_relaxation(Assignment(groups))
+            if found is None:
+                raise self._infeasible(groups)
+            counts, multipliers = found
+            bound, reduced = groups.dual_value(multipliers), groups.choose(multipliers)[1]
+            return Relaxed(counts, bound, reduced, multipliers)
+        model = self._ones_model(groups, None, np.zeros((groups.n, 1)))
+        solved = solve_relaxation(BoundedColumns(model))
+        if solved is None:
+            raise self._infeasible(groups)
+        reduced = model.reduced_cost(solved[1])[: groups.n]
+        np.abs(reduced, out=reduced)
+        return Relaxed(
+            solved[0][: groups.n, None],
+            model.lagrangian_bound(solved[1]),
+            reduced,
+            solved[1][: len(self.scale)] / self.scale,
+        )
+
+    def _solve_groups(self, groups: Groups, tolerance: float) -> Counts:
+        """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
+        relaxed = self._relaxation(groups)
+        nearest = _nearest(groups, relaxed)
+
+        def core_model(core: np.ndarray, fixed: np.ndarray) -> LinearModel:
+            return self._core_model(groups, core, fixed)
+
+        cores = Cores(
+            groups,
+            relaxed,
+            tolerance=tolerance,
+            session=self.session,
+            time_limit=self.time_limit,
+            core_model=core_model,
+            infeasible=lambda: self._infeasible(groups),
+            description=self.constraint.describe(),
+        )
+        if self.n_classes == 2:
+            cores.round(rounded_ones(relaxed, groups, nearest, tolerance, core_model))
+        else:
+            cores.round(rounded_classes(relaxed, groups, tolerance))
+        start = None if self._last is None else groups.counts(self._last)
+        return cores.solve(nearest, _core_sizes(groups.n, self.n_classes), start)
+
+    def _infeasible(self, groups: Groups) -> InfeasibleProjectionError:
+        """Return the error for groups without a solution, with the slack that would do."""
+        least = None
+        # Finding that slack takes a model of all groups.
+        if self.n_classes == 2 and groups.n <= _CORE_SIZES[-1]:
+            model = self._ones_model(groups, None, np.zeros((groups.n, 1)))
+            units = self.image.allowed.slack_units() / self.scale
+            least = smallest_slack(model, units, self.session)
+        facts = self.constraint.describe()
+        return InfeasibleProjectionError.from_problem(**facts, smallest_slack=least)
+
+    def _warn_collapse(self, z: np.ndarray) -> None:
+        """Warn where only the rule that each class keeps a row stands against losing it."""
+        fate = "are nearly constant" if self.n_classes == 2 else "hardly use it"
+        for c in range(self.n_classes):
+            if (z == c).sum() == 1 < (self.y == c).sum():
+                warn_caller(
+                    f"the projection leaves a single row in class {c} (of the encoded classes): "
+                    f"the nearest targets that satisfy the constraint {fate}. Raise `threshold`, "
+                    "or `target_weight`."
+                )
+
+
+def _nearest(groups: Groups, relaxed: Relaxed) -> np.ndarray:
+    """Return the groups that a core takes first, in that order."""
+    reduced = relaxed.reduced_cost
+    # Groups that the relaxation splits come first, whatever rounding makes of their reduced cost.
+    fractional = np.abs(relaxed.counts - np.rint(relaxed.counts)) > INTEGRALITY
+    split = np.flatnonzero(fractional.any(axis=1))
+    by_cost = np.setdiff1d(_smallest(reduced, _NEAREST), split)
+    by_cost = by_cost[np.argsort(reduced[by_cost], kind="stable")]
+    split = split[np.argsort(reduced[split], kind="stable")]
+    return mix_ranges(np.r_[split, by_cost], groups.scaled_effects)
+
+
+def _smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of so many smallest values, in order of position."""
+    if len(values) <= count:
+        return np.arange(len(values))
+    return np.sort(np.argpartition(values, count)[:count])
+
+
+def _core_sizes(n_groups: int, n_classes: int) -> list[int]:
+    """Return the sizes to try: all groups at once where one model holds them."""
+    sizes = list(_CORE_SIZES)
+    if n_classes > 2:
+        sizes = [variables // n_classes for variables in _CORE_VARIABLES]
+    return [n_groups] if n_groups <= sizes[-1] else sizes

@@ -1,0 +1,276 @@
+r"""Integer models of some groups: cores that grow until the gap is met.
+
+A solution is the counts of every group's rows in the classes. The linear relaxation over the
+groups gives a lower bound, and for every group an absolute reduced cost: what it costs at least to
+differ there from the relaxation. Where the groups are many, all but those of the least are fixed
+where the relaxation has them, and the rest, the *core*, is an integer model. A better solution
+than the core's differs from the relaxation in a fixed group and costs at least the least absolute
+reduced cost among these more than the bound, which proves how good the core's solution is for the
+whole; the core grows until that is good enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..constraints import VIOLATION_TOLERANCE
+from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
+from ._groups import Groups
+from ._linear_model import LIMITS, LinearModel, SolverSession
+
+__all__ = ["INTEGRALITY", "Cores", "Counts", "Relaxed", "smallest_slack"]
+
+# A count further than this from an integer is not one.
+INTEGRALITY = 1e-3
+# Seconds to look for the least slack with a solution.
+_SLACK_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """The solution of the relaxation.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (g, m)
+        Counts of every group, not all of them whole.
+    bound : float
+        The lower bound that the multipliers prove.
+    reduced_cost : ndarray of shape (g,)
+        What it costs at least to differ from `counts` in a group.
+    multipliers : ndarray of shape (r,)
+        Multipliers of v.
+    """
+
+    counts: np.ndarray
+    bound: float
+    reduced_cost: np.ndarray
+    multipliers: np.ndarray
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Whole counts of every group, with their cost and a bound on it."""
+
+    counts: np.ndarray
+    objective: float
+    bound: float
+    status: str
+    multipliers: np.ndarray
+    n_variables: int
+
+    def better_of(self, earlier: Counts | None) -> Counts:
+        """Return the cheaper of two counts, with the better bound: both bounds hold."""
+        if earlier is None:
+            return self
+        bound = max(self.bound, earlier.bound)
+        cheaper = self if self.objective <= earlier.objective else earlier
+        return replace(cheaper, bound=min(bound, cheaper.objective), status=self.status)
+
+    def is_within(self, tolerance: float) -> bool:
+        """Tell whether cost and bound are near enough to each other."""
+        return self.objective - self.bound <= tolerance
+
+
+class Cores:
+    """One problem over groups: candidates for its solution, and what they prove.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+    relaxed : Relaxed
+        Their relaxation.
+    tolerance : float
+        Largest difference of cost and bound that is asked for.
+    session : SolverSession
+        Solves the integer models.
+    time_limit : float or None
+        Seconds from now.
+    core_model : callable
+        From some groups, and the counts of all others, to their model, whose integer variables
+        are the counts of the former.
+    infeasible : callable
+        Makes the error for groups without a solution.
+    description : dict
+        What an error says about the problem.
+    """
+
+    def __init__(
+        self,
+        groups: Groups,
+        relaxed: Relaxed,
+        *,
+        tolerance: float,
+        session: SolverSession,
+        time_limit: float | None,
+        core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
+        infeasible: Callable[[], InfeasibleProjectionError],
+        description: dict[str, Any],
+    ) -> None:
+        self.groups = groups
+        self.relaxed = relaxed
+        self.tolerance = tolerance
+        self.session = session
+        self.deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.core_model = core_model
+        self.infeasible = infeasible
+        self.description = description
+        self.best: Counts | None = None
+
+    def round(self, candidates: Iterable[np.ndarray]) -> None:
+        """Take whole counts one after another until the gap is met."""
+        for counts in candidates:
+            found = self._accept(counts, self.relaxed.bound, "gap", self.groups.cost.size)
+            self.best = found.better_of(self.best)
+            if self.best.is_within(self.tolerance):
+                break
+
+    def solve(self, nearest: np.ndarray, sizes: Sequence[int], start: np.ndarray | None) -> Counts:
+        """Solve cores of growing size until the gap is met.
+
+        Parameters
+        ----------
+        nearest : ndarray of int
+            The groups that a core takes first, in that order.
+        sizes : sequence of int
+            Sizes of the cores, the largest last.
+        start : ndarray of shape (g, m) or None
+            Counts for the solver to start from where none are known.
+
+        Returns
+        -------
+        Counts
+            The cheapest ones, with the best bound.
+
+        Raises
+        ------
+        InfeasibleProjectionError
+            If there are none.
+        SolverLimitError
+            If a limit was reached before any were found.
+        SolverError
+            If the solver failed, or returned what is no solution.
+        """
+        for size in sizes:
+            if self.best is not None and self.best.is_within(self.tolerance):
+                break
+            core = nearest[:size]
+            model, status = self._solve_core(core, start)
+            if status in LIMITS:
+                if self.best is None:
+                    raise SolverLimitError.from_limit(
+                        solver=self.session.name, status=status, **self.description
+                    )
+                return replace(self.best, status=status, n_variables=len(model.cost))
+        if self.best is not None:
+            return self.best
+        if sizes[-1] < self.groups.n:
+            # The largest core has no solution, which proves nothing of the whole.
+            raise SolverError.from_status(
+                self.session.name,
+                f"no solution among the {sizes[-1]:,} groups nearest to the relaxation",
+            )
+        raise self.infeasible()
+
+    def _solve_core(self, core: np.ndarray, start: np.ndarray | None) -> tuple[LinearModel, str]:
+        """Solve the model of a core, and take its counts; return it with the solver's status."""
+        groups, relaxed = self.groups, self.relaxed
+        counts = np.rint(relaxed.counts)
+        counts[core] = 0
+        fixed_cost = groups.objective(counts)
+        model = self.core_model(core, counts)
+        known = start if self.best is None else self.best.counts
+        left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.01)
+        outcome = self.session.solve_linear(
+            model,
+            gap=self.tolerance,
+            start=None if known is None else known[core].ravel(),
+            time_limit=left,
+        )
+        if outcome.x is not None:
+            inside = _as_integers(outcome.x[: model.n_integers], self.session.name)
+            counts[core] = inside.reshape(counts[core].shape)
+            # A better solution is in the core, or differs from the relaxation outside of it.
+            elsewhere = relaxed.bound + _least_outside(relaxed.reduced_cost, core)
+            bound = max(relaxed.bound, min(outcome.bound + fixed_cost, elsewhere))
+            found = self._accept(counts, bound, outcome.status, len(model.cost))
+            self.best = found.better_of(self.best)
+        return model, outcome.status
+
+    def _accept(self, counts: np.ndarray, bound: float, status: str, n_variables: int) -> Counts:
+        """Check counts against every constraint, and value them."""
+        name, groups = self.session.name, self.groups
+        fault = groups.fault(counts)
+        if fault is not None:
+            raise SolverError.from_status(name, fault)
+        violation = groups.image.allowed.violation(groups.v(counts))
+        if violation > VIOLATION_TOLERANCE:
+            raise SolverError.from_violation(name, violation)
+        if groups.rows_of_classes(counts).min() < 1:
+            raise SolverError.from_status(name, "a class without rows")
+        objective = groups.objective(counts)
+        bound = min(bound, objective)
+        return Counts(counts, objective, bound, status, self.relaxed.multipliers, n_variables)
+
+
+def smallest_slack(model: LinearModel, units: np.ndarray, session: SolverSession) -> float | None:
+    """Return the least slack with a solution; None where slack plays no part, or is unknown.
+
+    The integer model with the slack as its last variable and as its cost.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The model; its first rows are those of v.
+    units : ndarray of shape (r,)
+        How far a slack of 1 lets these rows move, 0 for a row that it has no say in.
+    session : SolverSession
+        Solves the model.
+
+    Returns
+    -------
+    float or None
+    """
+    if not units.any():
+        return None
+    per_slack = np.zeros(len(model.lower))
+    per_slack[: len(units)] = -units
+    upper = np.where(per_slack < 0, 0.0, model.upper)
+    lower = np.where(per_slack < 0, 0.0, model.lower)
+    relaxed = LinearModel(
+        np.r_[np.zeros(len(model.cost)), 1.0],
+        np.vstack(
+            [
+                np.column_stack([model.matrix, per_slack]),
+                np.column_stack([model.matrix, -per_slack]),
+            ]
+        ),
+        np.r_[np.full(len(upper), -np.inf), lower],
+        np.r_[upper, np.full(len(lower), np.inf)],
+        np.r_[model.upper_bound, np.inf],
+        model.n_integers,
+    )
+    outcome = session.solve_linear(relaxed, gap=1e-6, start=None, time_limit=_SLACK_SECONDS)
+    return None if outcome.x is None else float(outcome.x[-1]) * (1 + 1e-6)
+
+
+def _as_integers(x: np.ndarray, solver: str) -> np.ndarray:
+    """Round a solver's counts, and refuse what is not near an integer."""
+    counts = np.rint(x)
+    worst = float(np.abs(x - counts).max(initial=0.0))
+    if worst > INTEGRALITY:
+        raise SolverError.from_not_integral(solver, worst)
+    return counts
+
+
+def _least_outside(values: np.ndarray, core: np.ndarray) -> float:
+    """Return the least value outside of the core, inf where there is none."""
+    outside = np.ones(len(values), dtype=bool)
+    outside[core] = False
+    return float(values.min(initial=np.inf, where=outside))

@@ -1,0 +1,203 @@
+r"""Corrections that estimators make of a projection: shifts of scores, labels, moved targets.
+
+Where predictions see the attribute, the correction of a score is Q(x)c, with Q the orthonormal
+basis of the kernel. An attribute-blind one is a function of m(X) = E[Q(x) | X] in its place. That
+moves the coordinates by E[Q m'] β, so the least one that satisfies a constraint is a nearest point
+in another metric (real targets), or the dual of the projection with Q replaced by m (two classes:
+for labels that depend on X alone, E[Q z] = E[m z]).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..constraints import FittedConstraint, joint_multipliers
+from ..exceptions import InfeasibleProjectionError
+from ..kernels import KernelDesign
+from ._classes import ClassTargets
+from ._projection import Projection
+
+__all__ = ["attribute_blind_correction", "moved_targets", "relaxed_labels", "score_correction"]
+
+# Beyond this condition X cannot tell the columns of the kernel apart.
+_MAX_CONDITION = 1e8
+# How many times larger than with the attribute the correction may be: at one column, the
+# reciprocal of the correlation of m(X) with the attribute.
+_MAX_RATIO = 10.0
+
+
+class _ExpectedDesign(KernelDesign):
+    """A kernel whose orthonormal columns are replaced by what X says of them.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        The kernel on the rows.
+    expected : ndarray of shape (n, k)
+        m(X), for rows that its learner has not seen.
+    """
+
+    def __init__(self, design: KernelDesign, expected: np.ndarray) -> None:
+        super().__init__(design.fitted, design.values, design.weight)
+        self.expected = expected
+
+    @property
+    def keys(self) -> np.ndarray:
+        """What a row of the columns is a function of."""
+        return self.expected
+
+    def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return some rows of m(X)."""
+        return self.expected[rows]
+
+
+def attribute_blind_correction(
+    projection: Projection, p: np.ndarray, expected: np.ndarray
+) -> np.ndarray:
+    """Return the β of least ‖mβ‖ with p + mβ allowed, for real targets.
+
+    Parameters
+    ----------
+    projection : Projection
+        Of one constraint on real targets.
+    p : ndarray of shape (n,)
+        Predictions.
+    expected : ndarray of shape (n, k)
+        m(X), for rows that its learner has not seen.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Raises
+    ------
+    InfeasibleProjectionError
+        If X says too little of the attribute to correct for it.
+    """
+    p, expected = projection._counted(p), projection._counted(expected)
+    constraint = projection.fitted_constraint_
+    if constraint.violation(p) == 0.0:
+        return np.zeros(expected.shape[1])
+    _require_explained(constraint, expected)
+    span = constraint.span
+    weighted = np.sqrt(span.normalized_weight)[:, None] * expected
+    factor = np.asarray(np.linalg.qr(weighted, mode="r"))
+    moved = span.q.T @ (span.normalized_weight[:, None] * expected)
+    if max(np.linalg.cond(factor), np.linalg.cond(moved)) > _MAX_CONDITION:
+        raise _too_blind(constraint)
+    # In coordinates y of mβ, those of the targets are x + Ly.
+    root = np.linalg.solve(factor.T, moved.T).T
+    x = span.coordinates(p)
+    mu = joint_multipliers(span.sets, x, root @ root.T)
+    step = root.T @ mu
+    if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.move(x)):
+        raise _too_blind(constraint)
+    beta = np.linalg.solve(factor, step)
+    # What rounding has left, taken out once more: raw coefficients multiply it.
+    left = x + root @ step - span.coordinates(p + expected @ beta)
+    beta = beta + np.linalg.solve(moved, left)
+    constraint.warn_rounding(p + expected @ beta)
+    return beta
+
+
+def score_correction(
+    projection: Projection, p: np.ndarray, expected: np.ndarray | None, share: float
+) -> np.ndarray:
+    """Return c such that 1 where p + Q(x)c > ½ solves the relaxation, for two classes.
+
+    Parameters
+    ----------
+    projection : Projection
+        Of one constraint on two classes.
+    p : ndarray of shape (n,)
+        Probabilities.
+    expected : ndarray of shape (n, k) or None
+        m(X) in the place of Q(x), for a rule that does not see the attribute.
+    share : float
+        Share of the threshold that may be used.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+
+    Raises
+    ------
+    InfeasibleProjectionError
+        If X says nothing of the attribute.
+    """
+    p, constraint = projection._counted(p), projection.fitted_constraint_
+    if constraint.violation((p > 0.5) * 1.0) == 0.0:
+        return np.zeros(constraint.kernel.n_columns)
+    if expected is not None:
+        expected = projection._counted(expected)
+        _require_explained(constraint, expected)
+        seen = _ExpectedDesign(constraint.parts[0].design, expected)
+        constraint = constraint.replaced(lambda part: part.seen_through(seen))
+    problem = projection._class_problem(constraint.replaced(lambda part: part.scaled(share)))
+    # A row costs 1 − 2p − Q(x)λ / Σw.
+    return problem.relaxed_multipliers(p) / (2 * constraint.weight.sum())
+
+
+def relaxed_labels(projection: Projection, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
+    """Return the labels that the relaxation gives to scores, for two classes.
+
+    Parameters
+    ----------
+    projection : Projection
+        Of two classes.
+    p : ndarray of shape (n,)
+        Probabilities.
+    offset : ndarray of shape (K,)
+        What is added to the coordinates of labels before they have to be allowed.
+
+    Returns
+    -------
+    ndarray of shape (n,) or None
+        0 or 1; the original target of rows of zero weight. None where there are none.
+    """
+    problem = projection._problem
+    assert isinstance(problem, ClassTargets)  # asked for two classes only
+    span = projection.fitted_constraint_.span
+    counted = problem.relaxed_labels(projection._counted(p), span.v(offset))
+    return None if counted is None else projection._with_counted(counted)
+
+
+def moved_targets(projection: Projection, move: np.ndarray) -> np.ndarray:
+    """Return the original real targets plus Qx, within their bounds.
+
+    Parameters
+    ----------
+    projection : Projection
+        Of real targets.
+    move : ndarray of shape (K,)
+        x, coordinates in the joint span of the constraints.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    change = projection.fitted_constraint_.span.q @ move
+    low, high = projection._target_bounds or (-np.inf, np.inf)
+    counted = np.clip(projection._counted(projection._targets.y) + change, low, high)
+    return projection._with_counted(counted)
+
+
+def _require_explained(constraint: FittedConstraint, expected: np.ndarray) -> None:
+    """Refuse an m(X) that is no better than the mean for any column of Q.
+
+    High degrees have tails that a learner overfits, so one column that it knows is enough.
+    """
+    span = constraint.span
+    left = span.normalized_weight @ (span.q - expected) ** 2
+    if (left >= span.normalized_weight @ span.q**2).all():
+        raise _too_blind(constraint)
+
+
+def _too_blind(constraint: FittedConstraint) -> InfeasibleProjectionError:
+    facts = constraint.describe()
+    return InfeasibleProjectionError(
+        "sensitive_at_predict=False: the other columns of X say too little of the attribute to "
+        f"correct for it ({facts['n_columns']} kernel column(s), {facts['n_rows']} rows). Lower "
+        "`degree`, raise `threshold`, give another `attribute_estimator`, or pass the attribute "
+        "at prediction time."
+    )

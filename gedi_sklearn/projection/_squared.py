@@ -1,0 +1,159 @@
+r"""Real targets, squared loss: a problem in as many variables as the constraints have columns.
+
+Minimising ‖z − p‖² + w‖z − y‖² is minimising ‖z − t‖² with t = (p + w y) / (1 + w). Only the part
+of z in the span Q of the kernels is constrained, so the nearest z is t + Qx, where x = B'μ leads
+from the coordinates of t to the nearest allowed ones (:mod:`gedi_sklearn.constraints._span`).
+
+With bounds on the targets the nearest z is clip(t + QB'μ): counts stay counts and rates stay
+rates. μ minimises the convex dual
+
+.. math:: h(\mu) = \varphi(\mu) + \sigma(-\mu), \quad \nabla\varphi(\mu) = B Q^T W z(\mu),
+
+where σ is the support function of the allowed coordinates. φ is quadratic as long as the same
+rows are clipped; on each such piece the minimiser of h is a nearest point, in the metric of the
+rows that are free to move. Any μ proves −h(μ) as a lower bound on half the weighted mean of
+(z − t)², which is the `bound` of the solution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..constraints import FittedConstraint, joint_multipliers
+from ..exceptions import SolverError
+from ._linear_model import Solution, SolverSession
+
+__all__ = ["SquaredLoss"]
+
+_MAX_STEPS = 200
+# How near the coordinates of z must come to the allowed point, in deviations of t.
+_TOLERANCE = 1e-12
+# Rounding of a mean square, relative to that of the targets.
+_ROUNDING = 1e-14
+
+
+class SquaredLoss:
+    """Projection of real targets at squared loss, under any constraints.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        The constraints on the rows of positive weight.
+    y : ndarray of shape (n,)
+        Original targets.
+    target_bounds : tuple of (float, float) or None
+        Lowest and highest target; infinite where there is none.
+    session : SolverSession
+        Solves the problem without bounds on the targets.
+    """
+
+    def __init__(
+        self,
+        constraint: FittedConstraint,
+        *,
+        y: np.ndarray,
+        target_bounds: tuple[float, float] | None,
+        session: SolverSession,
+    ) -> None:
+        self.constraint = constraint
+        self.span = constraint.span
+        self.y = y
+        self.weight = constraint.weight
+        self.target_bounds = target_bounds
+        self.session = session
+
+    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
+        """Return the nearest allowed targets to p and y; to y alone where p is None."""
+        total = 1.0 if p is None else 1.0 + target_weight
+        t = self.y if p is None else (p + target_weight * self.y) / total
+        mu, z, value, solver = self._nearest(t)
+        scale = 2 * total * float(self.weight.sum())
+        objective = self._loss(z, p, target_weight)
+        bound = min(objective, self._loss(t, p, target_weight) - scale * value)
+        # What rounding makes of h, for targets that hardly move.
+        rounding = _ROUNDING * scale * float(self.span.normalized_weight @ t**2)
+        gap = objective - bound if objective - bound > rounding else 0.0
+        return Solution(
+            z=z,
+            objective=objective,
+            bound=bound,
+            gap=gap / objective if objective else 0.0,
+            multipliers=scale * self.constraint.raw_multipliers(mu),
+            correction=self.constraint.raw_correction(mu),
+            orthonormal_correction=mu,
+            status="optimal",
+            solver=solver,
+            n_variables=self.span.q.shape[1],
+            n_groups=len(z),
+        )
+
+    def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
+        """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""
+        if p is None:
+            return float(self.weight @ (z - self.y) ** 2)
+        return float(self.weight @ ((z - p) ** 2 + target_weight * (z - self.y) ** 2))
+
+    def _nearest(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, str]:
+        """Return μ, the allowed z nearest to t, h(μ), and what found them."""
+        span = self.span
+        if self.target_bounds is not None:
+            # Around its mean, a target's rounding is that of its deviation.
+            mean = float(span.normalized_weight @ t)
+            low, high = self.target_bounds
+            mu, value = self._minimise_dual(t - mean, low - mean, high - mean)
+            z = np.clip(t + span.q @ (span.stacked.T @ mu), low, high)
+            return mu, z, value, "exact"
+        x = span.coordinates(t)
+        if self.constraint.allowed.violation(span.v(x)) == 0.0:
+            return np.zeros(len(span.stacked)), t.copy(), 0.0, "exact"
+        found = self.session.solve_distance(span, x)
+        mu = span.multipliers(x) if found is None else found
+        move = span.stacked.T @ mu
+        near, support, rounding = span.outward(mu, span.stacked @ (x + move))
+        step = span.stacked.T @ near
+        margin = rounding @ np.abs(span.stacked @ (x + step))
+        value = float(x @ step + 0.5 * step @ step + margin) + support
+        return mu, span.moved(t, mu), value, "exact" if found is None else self.session.name
+
+    def _smooth(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
+        """Return φ(μ), for the targets z that belong to μ."""
+        move = self.span.q @ (self.span.stacked.T @ mu)
+        return float(self.span.normalized_weight @ (move * z - 0.5 * (z - t) ** 2))
+
+    def _minimise_dual(self, t: np.ndarray, low: float, high: float) -> tuple[np.ndarray, float]:
+        """Return the minimiser μ and h(μ)."""
+        span, share = self.span, self.span.normalized_weight
+        seen = span.q @ span.stacked.T
+
+        def targets(mu: np.ndarray) -> np.ndarray:
+            return np.clip(t + seen @ mu, low, high)
+
+        def dual(mu: np.ndarray) -> float:
+            return self._smooth(t, targets(mu), mu) + span.support(mu)
+
+        mu = np.zeros(seen.shape[1])
+        deviation = float(np.sqrt(share @ t**2))
+        tolerance = _TOLERANCE * max(deviation, np.finfo(float).tiny)
+        for _ in range(_MAX_STEPS):
+            z = targets(mu)
+            gradient = (share * z) @ seen
+            free = (z > low) & (z < high)
+            moving = seen[free] * np.sqrt(share[free])[:, None]
+            # Where hardly a row is free the quadratic piece is flat; keep the step finite.
+            hessian = moving.T @ moving + 1e-12 * np.eye(len(mu))
+            step = joint_multipliers(span.sets, gradient - hessian @ mu, hessian) - mu
+            left = float(np.linalg.norm(hessian @ step))
+            if left <= tolerance:
+                u = gradient + hessian @ step
+                near, support, rounding = span.outward(mu + step, u)
+                margin = float(rounding @ np.abs(u))
+                return mu + step, self._smooth(t, targets(near), near) + margin + support
+            after = targets(mu + step)
+            if np.linalg.norm(gradient + hessian @ step - (share * after) @ seen) <= 0.1 * left:
+                mu = mu + step
+                continue
+            value = dual(mu)
+            lengths = 0.5 ** np.arange(40)
+            shorter = (mu + length * step for length in lengths)
+            mu = next((one for one in shorter if dual(one) <= value + 1e-15 * abs(value)), mu)
+        raise SolverError.from_status("exact", f"no convergence in {_MAX_STEPS} Newton steps")
