@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import product
 
 import mpmath
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import Bounds, LinearConstraint, milp, minimize
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp, minimize
 
 # Clipping of probabilities in the log loss.
 LOG_LOSS_MARGIN = 1e-3
@@ -422,21 +423,25 @@ class ExactPolynomial:
         """
         rng = np.random.default_rng(seed)
         with mpmath.workdps(DIGITS):
+            start = np.array([float(v) for v in self.coefficients(z)])
+        # A change of the last place has few digits itself: floats will do from here.
+        size, spacing = np.abs(start).sum(), np.spacing(np.abs(z))
+        changes = [
+            np.abs(start + self._effects @ (rng.choice([-1.0, 1.0], self.n) * spacing)).sum() - size
+            for _ in range(draws)
+        ]
+        return float(np.max(np.abs(changes))) / float(radius)
+
+    @cached_property
+    def _effects(self) -> np.ndarray:
+        """The float nearest to P, shape (k, n)."""
+        with mpmath.workdps(DIGITS):
             weighted = mpmath.matrix(self.k, self.n)
             for j, column in enumerate(self.columns):
                 for i, (w, v) in enumerate(zip(self.weight, column, strict=True)):
                     weighted[j, i] = w * v
             effects = self.inverse * weighted
-            start, size = self.coefficients(z), self.norm(z)
-            # A change of the last place has few digits itself: floats will do from here.
-            rows = np.array([[float(effects[j, i]) for i in range(self.n)] for j in range(self.k)])
-            at, size = np.array([float(v) for v in start]), float(size)
-        spacing = np.spacing(np.abs(z))
-        changes = [
-            np.abs(at + rows @ (rng.choice([-1.0, 1.0], self.n) * spacing)).sum() - size
-            for _ in range(draws)
-        ]
-        return float(np.max(np.abs(changes))) / float(radius)
+            return np.array([[float(effects[j, i]) for i in range(self.n)] for j in range(self.k)])
 
     def distance(self, t: np.ndarray, a: mpmath.matrix) -> mpmath.mpf:
         """Return the least Σ w (z − t)² of targets with α̃(z) = a."""
@@ -509,14 +514,12 @@ class ExactPolynomial:
         self, a: mpmath.matrix, products: mpmath.matrix, q: mpmath.mpf, level: mpmath.mpf
     ) -> None:
         slope = products - self.gram * a
-        scale = [mpmath.sqrt(self.gram[j, j]) for j in range(self.k)]
-        small = mpmath.mpf(10) ** -60 * mpmath.sqrt(sum(v**2 for v in products))
-        small = small / min(scale) * max(scale)
+        small = mpmath.mpf(10) ** -60
         assert level > 0
-        assert abs(mpmath.fsum(abs(v) for v in a) - q) <= q * mpmath.mpf(10) ** -60
+        assert abs(mpmath.fsum(abs(v) for v in a) - q) <= q * small
         for j in range(self.k):
             off = abs(slope[j]) - level if a[j] == 0 else abs(slope[j] - mpmath.sign(a[j]) * level)
-            assert off <= small
+            assert off <= level * small
 
     def nearest_in_box(self, t: np.ndarray, bounds: np.ndarray) -> mpmath.matrix:
         """Return the α̃ of the targets nearest to t with |α̃_j| ≤ q_j, by a primal active set."""
@@ -557,3 +560,138 @@ class ExactPolynomial:
                 if not wrong:
                     return a
                 del held[max(wrong, key=lambda j: abs(slope[j]) / mpmath.sqrt(self.gram[j, j]))]
+
+
+def nearest_in_balls(
+    parts: Sequence[tuple[ExactPolynomial, float]], t: np.ndarray
+) -> tuple[mpmath.mpf, list[mpmath.matrix]]:
+    """Return the least Σ (z − t)² with ‖α̃_b(z)‖₁ ≤ q_b for all attributes b, and their α̃.
+
+    Equal weights. With z = t + Σ_b P_b'λ_b every pattern of supports and signs makes a linear
+    system for the λ; the one whose solution satisfies the conditions of the optimum is it.
+
+    Parameters
+    ----------
+    parts : sequence of (ExactPolynomial, float)
+        The attributes' powers on the same rows, with the radius of each.
+    t : ndarray of shape (n,)
+        Targets.
+    """
+    with mpmath.workdps(DIGITS):
+        sizes = [exact.k for exact, _ in parts]
+        starts = np.cumsum([0, *sizes]).tolist()
+        total = starts[-1]
+        # H = P P', from the cross products of the raw columns.
+        hessian = mpmath.matrix(total)
+        for b, (one, _) in enumerate(parts):
+            for c, (other, _) in enumerate(parts):
+                if b == c:
+                    block = one.inverse
+                else:
+                    cross = mpmath.matrix(one.k, other.k)
+                    for i in range(one.k):
+                        for j in range(other.k):
+                            cross[i, j] = mpmath.fdot(one.columns[i], other.columns[j])
+                    block = one.inverse * cross * other.inverse
+                for i in range(one.k):
+                    for j in range(other.k):
+                        hessian[starts[b] + i, starts[c] + j] = block[i, j]
+        at = [v for exact, _ in parts for v in exact.coefficients(t)]
+        radii = [mpmath.mpf(float(radius)) for _, radius in parts]
+        for pattern in product((0, 1, -1), repeat=total):
+            found = _on_face(hessian, at, radii, starts, pattern)
+            if found is not None:
+                multipliers, alpha = found
+                blocks = [alpha[starts[b] : starts[b + 1]] for b in range(len(parts))]
+                return (multipliers.T * hessian * multipliers)[0], blocks
+    raise AssertionError("no pattern satisfies the conditions of the optimum")
+
+
+def _on_face(
+    hessian: mpmath.matrix,
+    at: list,
+    radii: list,
+    starts: list[int],
+    pattern: tuple[int, ...],
+) -> tuple[mpmath.matrix, list] | None:
+    """Return λ and α of one pattern of signs if they are optimal; a block of zeros is inactive."""
+    total, blocks = len(at), len(radii)
+    owns = [pattern[starts[b] : starts[b + 1]] for b in range(blocks)]
+    active = [b for b in range(blocks) if any(owns[b])]
+    off = [j for b in active for j in range(starts[b], starts[b + 1]) if pattern[j] == 0]
+    size = len(active) + len(off)
+    # λ = C u with u the levels of the active blocks and the λ off their supports.
+    into = mpmath.matrix(total, max(size, 1))
+    for i, b in enumerate(active):
+        for j in range(starts[b], starts[b + 1]):
+            into[j, i] = -pattern[j]
+    for i, j in enumerate(off):
+        into[j, len(active) + i] = 1
+    multipliers = mpmath.matrix(total, 1)
+    if size:
+        # −C'(α + H C u) is −q on the levels' rows and 0 on the others.
+        right = into.T * mpmath.matrix(at)
+        for i, b in enumerate(active):
+            right[i] += radii[b]
+        try:
+            solved = mpmath.lu_solve(into.T * hessian * into, -right)
+        except ZeroDivisionError:
+            return None
+        if any(solved[i] < 0 for i in range(len(active))):
+            return None
+        multipliers = into * solved
+        level = {b: solved[i] for i, b in enumerate(active)}
+        for b in active:
+            for j in range(starts[b], starts[b + 1]):
+                if pattern[j] == 0 and abs(multipliers[j]) > level[b]:
+                    return None
+    alpha = list(mpmath.matrix(at) + hessian * multipliers)
+    for b in range(blocks):
+        own = alpha[starts[b] : starts[b + 1]]
+        if b in active:
+            if any(v * side < 0 for v, side in zip(own, owns[b], strict=True) if side):
+                return None
+        elif mpmath.fsum(abs(v) for v in own) > radii[b]:
+            return None
+    return multipliers, alpha
+
+
+def least_absolute_error(
+    y: np.ndarray,
+    p: np.ndarray | None,
+    target_weight: float,
+    weight: np.ndarray,
+    normals: np.ndarray,
+    limits: np.ndarray,
+    *,
+    equal: np.ndarray | None = None,
+    target_bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> float:
+    """Return the least absolute error with g z ≤ h and e z = 0, one variable a row.
+
+    Parameters as for :func:`nearest_by_rows`.
+    """
+    n = len(y)
+    terms = [(y, 1.0)] if p is None else [(p, 1.0), (y, target_weight)]
+    cost, upper, right = [np.zeros(n)], [], []
+    for i, (target, factor) in enumerate(terms):
+        # Variables z, then |z − target| for every term.
+        own = np.zeros((n, n * len(terms)))
+        own[:, i * n : (i + 1) * n] = np.eye(n)
+        upper += [np.hstack([np.eye(n), -own]), np.hstack([-np.eye(n), -own])]
+        right += [target, -target]
+        cost.append(factor * weight)
+    wide = n * len(terms)
+    matrix = np.vstack([*upper, np.hstack([normals, np.zeros((len(normals), wide))])])
+    equations = np.empty((0, n)) if equal is None else equal
+    result = linprog(
+        np.concatenate(cost),
+        A_ub=matrix,
+        b_ub=np.concatenate([*right, limits]),
+        A_eq=np.hstack([equations, np.zeros((len(equations), wide))]),
+        b_eq=np.zeros(len(equations)),
+        bounds=[target_bounds] * n + [(0, None)] * wide,
+    )
+    if result.status != 0:
+        raise AssertionError(result.message)
+    return float(result.fun)
