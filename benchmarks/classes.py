@@ -12,7 +12,6 @@ faster one.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import statistics
@@ -206,10 +205,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         print("| " + " | ".join(str(row[name]) for name in FIELDS) + " |")
                     sys.stdout.flush()
     if options.output is not None:
-        with options.output.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        # Not above: a worker has the other version's folders on its path.
+        from benchmarks._storage import write_rows
+
+        write_rows(options.output, FIELDS, rows)
 
 
 if __name__ == "__main__":

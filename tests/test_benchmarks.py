@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from benchmarks import _tables, _units, dual, paper_tables
+from benchmarks import _tables, _units, classes, dual, paper_tables
 from benchmarks._storage import append_row, read_rows
 from benchmarks._units import COLUMNS, MODELS, Settings, Unit, make_model, models_of, units
 from benchmarks.tasks import TASKS, load_task, split
@@ -531,3 +531,31 @@ def test_a_line_of_the_dual_can_be_measured_again():
     assert row["gedi_seen"] == pytest.approx(0.2, abs=0.02)
     committed = [r for r in read_rows(dual.RESULTS, dual.COLUMNS) if r["task"] == "crimes/race"]
     assert {r["method"] for r in committed} == set(dual.METHODS)
+
+
+# --- two and more classes, two versions of the package
+
+
+def test_two_versions_are_run_in_alternation(tmp_path):
+    output = tmp_path / "classes.csv"
+    options = "--rows 60 --classes 2 3 --constraints coarse --degrees 1 --repeats 1 --limit 5"
+    classes.main([*options.split(), "--other", str(classes.OURS), "--output", str(output)])
+    rows = read_rows(output, classes.FIELDS)
+    assert [(row["classes"], row["version"]) for row in rows] == [
+        ("2", "ours"),
+        ("2", "other"),
+        ("3", "ours"),
+        ("3", "other"),
+    ]
+    for ours, other in (rows[:2], rows[2:]):
+        assert ours["objective"] == other["objective"] != ""
+        assert float(ours["ratio"]) > 0
+
+
+def test_simulated_classes_are_drawn_from_their_probabilities():
+    for n_classes in (2, 3, 10):
+        x, y, p = classes.problem(20_000, n_classes)
+        assert len(np.unique(x)) == len(x)
+        p = np.column_stack([1 - p, p]) if n_classes == 2 else p
+        assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+        assert_allclose(np.bincount(y) / len(y), p.mean(axis=0), atol=0.02)

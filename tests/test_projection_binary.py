@@ -16,8 +16,8 @@ from gedi_sklearn.constraints import AllowedSet
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi_coefficients
 from gedi_sklearn.projection._bound import AllowedProduct
-from gedi_sklearn.projection._full import full_binary
 from gedi_sklearn.projection._rounding import near_optimal_box
+from tests.oracles import full_binary
 
 pytestmark = [
     # Raw units on purpose: binary targets must not depend on them.
@@ -112,12 +112,6 @@ class Reference:
         """Return the loss of the full model with its bounds times a factor."""
         bounded = self.bounds is not None
         finite = np.isfinite(self.bounds) if bounded else np.ones(len(self.effects), bool)
-        allowed = AllowedSet(
-            np.eye(len(self.effects))[finite],
-            None if bounded else self.radius * factor,
-            self.bounds[finite] * factor if bounded else None,
-            unit=1.0,
-        )
         found = full_binary(
             self.y,
             self.p,
@@ -125,7 +119,8 @@ class Reference:
             loss=self.loss,
             weight=self.w,
             effects=self.effects[finite],
-            allowed=allowed,
+            radius=None if bounded else self.radius * factor,
+            bounds=self.bounds[finite] * factor if bounded else None,
             solver=solver,
             time_limit=20.0,
         )

@@ -20,7 +20,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
 from gedi_sklearn.metrics import gedi, gedi_coefficients
-from gedi_sklearn.projection._full import full_real
+from tests.oracles import full_real
 
 pytestmark = [
     # Raw ages and years on purpose: their unit is what these tests are about.
