@@ -321,12 +321,6 @@ def nearest_by_rows(
     return result.x, loss(result.x)
 
 
-def signed_effects(parts: Sequence[tuple[np.ndarray, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows g and limits h of several balls ‖E z‖₁ ≤ q at once."""
-    stacked = [half_spaces(effects, radius, None) for effects, radius in parts]
-    return np.vstack([part[0] for part in stacked]), np.concatenate([part[1] for part in stacked])
-
-
 def every_labeling(n: int, n_classes: int) -> np.ndarray:
     """Return all labels of n rows with a row in each class, shape (m, n)."""
     labels = np.array(list(product(range(n_classes), repeat=n)))
