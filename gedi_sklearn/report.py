@@ -20,10 +20,16 @@ from ._validation import (
 )
 from .exceptions import RankDeficientKernelError
 from .kernels import PolynomialKernel, fit_kernel
-from .metrics._didi import bin_codes, target_kind
-from .metrics._hgr import hgr, resampled_hgr
-from .metrics._inputs import TARGET_CONSTRAINTS, Sample, check_sample
-from .metrics._linear import LinearIndicator
+from .metrics import (
+    TARGET_CONSTRAINTS,
+    LinearIndicator,
+    Sample,
+    bin_codes,
+    check_sample,
+    hgr,
+    resampled_hgr,
+    target_kind,
+)
 
 __all__ = ["fairness_report"]
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from .._validation import check_numbers
 from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
-from ..metrics._reference import reference_disparity
+from ..metrics import reference_disparity
 
 __all__ = ["AllowedSet", "Constraint", "check_numbers_or_inf"]
 

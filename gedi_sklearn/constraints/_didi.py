@@ -9,7 +9,7 @@ import numpy as np
 
 from .._validation import Interval, check_group_codes, warn_many_groups
 from ..kernels import FittedKernel, KernelDesign, fit_groups
-from ..metrics._reference import is_negligible
+from ..metrics import is_negligible
 from ._base import AllowedSet, Constraint
 
 __all__ = ["DidiConstraint", "group_rows"]

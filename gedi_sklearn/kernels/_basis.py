@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from .._validation import check_numbers
 from ._moments import evaluate_monomials, expansion, monomial_factors, weighted_moments
-from ._transformers import FourierKernel, PolynomialKernel
+from ._named import is_named_type
+from ._transformers import PolynomialKernel
 
 __all__ = ["Basis", "ColumnBasis", "KernelColumns", "PolynomialBasis", "column_names"]
 
@@ -103,8 +104,7 @@ class KernelColumns:
 
 def column_names(kernel: Any, n_columns: int, names: list[str] | None = None) -> list[str]:
     """Return the names of a kernel's columns, after those of the attributes where they serve."""
-    if isinstance(kernel, FourierKernel):
-        return list(kernel.get_feature_names_out(names))
     if hasattr(kernel, "get_feature_names_out"):
-        return list(kernel.get_feature_names_out())
+        named = kernel.get_feature_names_out(*([names] if is_named_type(kernel) else []))
+        return [str(name) for name in named]
     return [f"f{j}" for j in range(1, n_columns + 1)]

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dtrtri
 
@@ -108,6 +109,31 @@ class FittedKernel:
         -------
         ndarray of shape (n, k)
         """
+        return (self._columns(values) - self.center_) @ self.basis.from_raw
+
+    def orthonormal(self, values: Any) -> np.ndarray:
+        """Return Q for new rows: the columns that are orthonormal on the training rows.
+
+        Functions of the attribute should be evaluated as Q c, from their coordinates c. Raw
+        columns times raw coefficients cancel: for birth years at degree 8 no digit is left.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, m)
+            As in :meth:`transform`.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        return self._divide(self._columns(values) - self.center_)
+
+    def _divide(self, columns: np.ndarray) -> np.ndarray:
+        """Return centred standardised columns times R⁻¹."""
+        return solve_triangular(self.R_, columns.T, trans="T", check_finite=False).T
+
+    def _columns(self, values: Any) -> np.ndarray:
+        """Check the attribute of new rows; return its standardised columns, not centred."""
         # This library hands on arrays whose columns it has compared.
         if self.attribute_columns is not None and hasattr(values, "columns"):
             check_attribute_columns(self.attribute_columns, values)
@@ -123,7 +149,7 @@ class FittedKernel:
             )
         if self.encoder is not None:
             values = self.encoder.transform(values)
-        return (self.basis.evaluate(values) - self.center_) @ self.basis.from_raw
+        return self.basis.evaluate(values)
 
     @property
     def R_inverse(self) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import has_fit_parameter
 
@@ -15,10 +14,11 @@ from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_n
 from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
 from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize
-from ._grouped import GroupedDesign
-from ._transformers import FourierKernel, PolynomialKernel
+from ._group_design import GroupDesign
+from ._named import is_named_type, resolve_kernel
+from ._transformers import PolynomialKernel
 
-__all__ = ["fit_groups", "fit_kernel", "list_columns", "resolve_kernel", "warn_attribute_scale"]
+__all__ = ["fit_groups", "fit_kernel", "list_columns", "warn_attribute_scale"]
 
 
 def fit_kernel(
@@ -34,7 +34,7 @@ def fit_kernel(
 
     Parameters
     ----------
-    kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k)
+    kernel : str, transformer, callable or array of shape (n, k)
         What :func:`resolve_kernel` accepts.
     values : ndarray of shape (n, m)
         The attribute. Columns that hold text are categorical: one indicator for every level but
@@ -59,30 +59,30 @@ def fit_kernel(
     """
     weight = None if weight is None else weight / weight.sum()
     kernel = resolve_kernel(kernel, degree)
-    if not (values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, FourierKernel))):
+    if not (values.dtype.kind in "OUS" and is_named_type(kernel)):
         return _fit_rows(kernel, values, weight, names, target)
     encoder = AttributeEncoder(values, names)
     kernel = _categorical_kernel(kernel, encoder)
     design: KernelDesign
     if encoder.is_indicator.all():
         codes, groups = check_group_codes(values)
-        design = _fit_grouped(kernel, encoder.transform(groups), codes, weight, encoder.names)
+        design = _fit_by_group(kernel, encoder.transform(groups), codes, weight, encoder.names)
     else:
         design = _fit_rows(kernel, encoder.transform(values), weight, encoder.names, target)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     return design
 
 
-def _fit_grouped(
+def _fit_by_group(
     kernel: Any,
     groups: np.ndarray,
     codes: np.ndarray,
     weight: np.ndarray | None,
     names: list[str] | None = None,
-) -> GroupedDesign:
+) -> GroupDesign:
     """Fit a kernel on numbers that are shared by groups of rows."""
     share = np.bincount(codes, weights=weight)
-    return GroupedDesign(_fit_rows(kernel, groups, share / share.sum(), names), codes, weight)
+    return GroupDesign(_fit_rows(kernel, groups, share / share.sum(), names), codes, weight)
 
 
 def _fit_rows(
@@ -97,7 +97,7 @@ def _fit_rows(
     if isinstance(kernel, PolynomialKernel):
         kernel.fit(values, sample_weight=weight)
         basis: Basis = PolynomialBasis(kernel, values, weight)
-        labels = list(kernel.get_feature_names_out(names))
+        n_columns = len(kernel.powers_)
     else:
         if isinstance(kernel, np.ndarray):
             kernel, values = None, check_numbers(kernel, "kernel")
@@ -107,10 +107,8 @@ def _fit_rows(
             kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
         columns_of = KernelColumns(kernel)
         columns = columns_of(values)
-        basis = ColumnBasis(columns_of, columns, weight)
-        labels = column_names(kernel, columns.shape[1], names)
-    labels = [str(label) for label in labels]
-    fitted = FittedKernel(kernel, basis, labels, n_attributes)
+        basis, n_columns = ColumnBasis(columns_of, columns, weight), columns.shape[1]
+    fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design
@@ -143,7 +141,7 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
     weight = None if weight is None else weight / weight.sum()
     codes = encoder.transform(values)[:, 0].astype(int)
     numbers = np.arange(len(encoder.groups), dtype=np.float64)
-    design = _fit_grouped(kernel, numbers[:, None], codes, weight)
+    design = _fit_by_group(kernel, numbers[:, None], codes, weight)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     design.fitted.names = encoder.groups[1:]
     return design
@@ -151,10 +149,10 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
 
 def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomialKernel:
     """Return the kernel that a polynomial becomes where attributes are categorical."""
-    if isinstance(kernel, FourierKernel):
+    if not isinstance(kernel, PolynomialKernel):
         raise ValueError(
-            "FourierKernel needs numbers, and sensitive_features holds text. Use a polynomial "
-            "kernel, which measures every level against the first one."
+            f"{type(kernel).__name__} needs numbers, and sensitive_features holds text. Use a "
+            "polynomial kernel, which measures every level against the first one."
         )
     if not encoder.names:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
@@ -163,38 +161,6 @@ def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomi
         # No monomial has more factors than there are attributes; of many levels the list is long.
         degree = min(degree, len(encoder.levels))
     return MixedPolynomialKernel(degree, standardize=kernel.standardize, encoder=encoder)
-
-
-def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
-    """Return an unfitted kernel object, a callable or a float matrix from the `kernel` parameter.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or `degree` is given beside a kernel that carries its own.
-    """
-    if isinstance(kernel, str):
-        if kernel == "polynomial":
-            return PolynomialKernel(degree)
-        if kernel == "fourier":
-            return FourierKernel(degree)
-        raise ValueError(f"kernel={kernel!r} is unknown; use 'polynomial', 'fourier' or an object.")
-    if degree != 1:
-        raise ValueError(
-            f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
-            "carries its own. Leave `degree` at 1."
-        )
-    # Before "transform", which frames and series have as well.
-    if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
-        return check_numbers(kernel, "kernel")
-    if hasattr(kernel, "transform"):
-        return clone(kernel)
-    if callable(kernel):
-        return kernel
-    raise ValueError(
-        "kernel must be 'polynomial', 'fourier', a transformer, a callable or a matrix; got "
-        f"{kernel!r}."
-    )
 
 
 def warn_attribute_scale(design: KernelDesign) -> None:
@@ -225,6 +191,4 @@ def list_columns(
         values, names = encoder.transform(values), encoder.names
     if hasattr(kernel, "fit"):
         kernel.fit(values)
-    if isinstance(kernel, PolynomialKernel):
-        return [str(name) for name in kernel.get_feature_names_out(names)]
     return column_names(kernel, KernelColumns(kernel)(values).shape[1], names)

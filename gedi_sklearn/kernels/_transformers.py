@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._validation import Interval, _fit_context, check_sample_weight
 from ._moments import evaluate_monomials, list_monomials, monomial_factors, weighted_moments
 
-__all__ = ["FourierKernel", "PolynomialKernel"]
+__all__ = ["NAMED_KERNELS", "FourierKernel", "NamedKernel", "PolynomialKernel"]
 
 
 class PolynomialKernel(TransformerMixin, BaseEstimator):
@@ -264,3 +265,28 @@ def _attribute_names(kernel: Any, input_features: Any) -> list[str]:
     if seen is not None and list(input_features) != list(seen):
         raise ValueError("input_features is not equal to feature_names_in_")
     return list(input_features)
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """A kernel that the parameter `kernel` can name.
+
+    Attributes
+    ----------
+    type : type
+        The transformer.
+    degree : str
+        Name of its parameter that `degree` sets.
+    word : str
+        Its name in descriptions.
+    """
+
+    type: type
+    degree: str
+    word: str
+
+
+NAMED_KERNELS = {
+    "polynomial": NamedKernel(PolynomialKernel, "degree", "polynomial"),
+    "fourier": NamedKernel(FourierKernel, "order", "Fourier"),
+}

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import HasMethods, Interval, StrOptions, check_attribute, validate_params
+from .._validation import Interval, StrOptions, check_attribute, validate_params
 from ..exceptions import RankDeficientKernelError
 from ..kernels import (
+    KERNEL_CONSTRAINTS,
     AttributeEncoder,
     ConditionalDesign,
     KernelDesign,
@@ -31,13 +32,8 @@ from ._reference import kernel_norm, reference_disparity
 
 __all__ = ["gedi", "gedi_coefficients"]
 
-KERNEL_CONSTRAINTS: dict = {
-    "kernel": [
-        StrOptions({"polynomial", "fourier"}),
-        HasMethods(["fit", "transform"]),
-        callable,
-        "array-like",
-    ],
+INDICATOR_CONSTRAINTS: dict = {
+    "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
     "degree": [Interval(Integral, 1, None, closed="left")],
 }
 
@@ -45,7 +41,7 @@ KERNEL_CONSTRAINTS: dict = {
 @validate_params(
     {
         **TARGET_CONSTRAINTS,
-        **KERNEL_CONSTRAINTS,
+        **INDICATOR_CONSTRAINTS,
         "relative": ["boolean", Interval(Integral, 0, None, closed="left")],
         "norm": [StrOptions({"l1", "sd", "adjusted_sd"})],
         "conditional_on": ["array-like", None],
@@ -192,7 +188,7 @@ def gedi(
         "y": ["array-like"],
         "sensitive_features": TARGET_CONSTRAINTS["sensitive_features"],
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
-        **KERNEL_CONSTRAINTS,
+        **INDICATOR_CONSTRAINTS,
         "return_names": ["boolean"],
     },
     prefer_skip_nested_validation=True,

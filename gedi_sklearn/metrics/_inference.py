@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any
 
 from .._validation import Interval, StrOptions
-from ._gedi import KERNEL_CONSTRAINTS, checked_covariates, checked_kernel, fit_design
+from ._gedi import INDICATOR_CONSTRAINTS, checked_covariates, checked_kernel, fit_design
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample
 from ._linear import LinearIndicator
 from ._reference import reference_disparity
@@ -18,7 +18,7 @@ BATCH = 4_000_000
 
 INFERENCE_CONSTRAINTS: dict = {
     **TARGET_CONSTRAINTS,
-    **KERNEL_CONSTRAINTS,
+    **INDICATOR_CONSTRAINTS,
     "relative": ["boolean", Interval(Integral, 0, None, closed="left")],
     "norm": [StrOptions({"l1", "sd"})],
     "conditional_on": ["array-like", None],

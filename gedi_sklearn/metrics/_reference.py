@@ -5,47 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from ..kernels import (
     ConditionalDesign,
-    FourierKernel,
     KernelDesign,
-    PolynomialKernel,
     fit_kernel,
+    kernel_of_degree,
     resolve_kernel,
 )
 
-__all__ = ["is_negligible", "kernel_norm", "reference_disparity", "reference_kernel"]
+__all__ = ["is_negligible", "kernel_norm", "reference_disparity"]
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
-
-
-def reference_kernel(kernel: Any, degree: int, relative: bool | int) -> Any:
-    """Return the kernel whose indicator of the original targets is the unit of a relative value.
-
-    Parameters
-    ----------
-    kernel : str, transformer, callable or array
-        The kernel of the indicator itself.
-    degree : int
-        Its degree, where it is given by name.
-    relative : bool or int
-        The degree of the reference; True is 1, the paper's choice.
-
-    Returns
-    -------
-    transformer, callable or array
-        The same family and standardisation at the reference degree. A kernel that has no degree
-        is returned as it is.
-    """
-    kernel = resolve_kernel(kernel, degree)
-    if isinstance(kernel, PolynomialKernel):
-        return clone(kernel).set_params(degree=int(relative))
-    if isinstance(kernel, FourierKernel):
-        return clone(kernel).set_params(order=int(relative))
-    return kernel
 
 
 def reference_disparity(
@@ -69,7 +41,8 @@ def reference_disparity(
     values : ndarray of shape (n, m)
         The attribute.
     kernel : str, transformer, callable or array of shape (n, k)
-        The kernel of the indicator; see :func:`reference_kernel`.
+        The kernel of the indicator; the reference takes the same family and standardisation. One
+        without a degree is its own reference.
     degree : int, default=1
         Its degree, where it is given by name.
     relative : bool or int, default=True
@@ -89,7 +62,7 @@ def reference_disparity(
         Exactly 0.0 where it counts as zero: where ‖s‖₁ ≤ 1e-12·sd(y) for the standardised
         coefficients s (at degree 1, gedi·sd(x) ≤ 1e-12·sd(y)).
     """
-    kernel = reference_kernel(kernel, degree, relative)
+    kernel = kernel_of_degree(resolve_kernel(kernel, degree), int(relative))
     design = fit_kernel(kernel, values, weight=weight, target=y)
     if covariates is not None:
         design = ConditionalDesign(design, covariates)

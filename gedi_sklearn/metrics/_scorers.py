@@ -15,7 +15,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from .._answers import Answers, requests_attribute
 from .._validation import (
-    HasMethods,
     Interval,
     StrOptions,
     _BaseScorer,
@@ -25,8 +24,9 @@ from .._validation import (
     validate_params,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
+from ..kernels import KERNEL_CONSTRAINTS
 from ._didi import binned_didi, didi
-from ._gedi import KERNEL_CONSTRAINTS, gedi
+from ._gedi import INDICATOR_CONSTRAINTS, gedi
 from ._hgr import hgr
 
 __all__ = [
@@ -167,12 +167,8 @@ def _task_of(estimator: Any, method: str) -> str:
 @validate_params(
     {
         **_SCORER_CONSTRAINTS,
-        "kernel": [
-            StrOptions({"polynomial", "fourier"}),
-            HasMethods(["fit", "transform"]),
-            callable,
-        ],
-        "degree": KERNEL_CONSTRAINTS["degree"],
+        "kernel": KERNEL_CONSTRAINTS,
+        "degree": INDICATOR_CONSTRAINTS["degree"],
         "relative": ["boolean", Interval(Integral, 0, None, closed="left")],
     },
     prefer_skip_nested_validation=True,
@@ -339,7 +335,7 @@ def make_binned_didi_scorer(
     {
         **_SCORER_CONSTRAINTS,
         "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
-        "degree": KERNEL_CONSTRAINTS["degree"],
+        "degree": INDICATOR_CONSTRAINTS["degree"],
         "relative": ["boolean"],
     },
     prefer_skip_nested_validation=True,

@@ -12,9 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._validation import check_attribute, check_group_codes, select_columns
 from ..constraints import DidiConstraint
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..metrics import didi, gedi, gedi_interval, gedi_null
-from ..metrics._inputs import check_sample
-from ..metrics._linear import LinearIndicator
+from ..metrics import LinearIndicator, check_sample, didi, gedi, gedi_interval, gedi_null
 from ._constrained_part import ConstrainedPart
 
 __all__ = ["Inference", "Measure", "make_measure"]

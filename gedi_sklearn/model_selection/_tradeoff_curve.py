@@ -31,6 +31,7 @@ from .._validation import (
 )
 from ..constraints import check_numbers_or_inf
 from ..exceptions import warn_caller
+from ..kernels import KERNEL_CONSTRAINTS
 from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
 from ._measure import make_measure
@@ -102,12 +103,7 @@ class _Pooled(NamedTuple):
         "sensitive_columns": COLUMN_CONSTRAINTS["sensitive_columns"],
         "param_name": [str, None],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "kernel": [
-            StrOptions({"polynomial", "fourier"}),
-            HasMethods(["fit", "transform"]),
-            callable,
-            None,
-        ],
+        "kernel": [*KERNEL_CONSTRAINTS, None],
         "degree": [Interval(Integral, 1, None, closed="left"), None],
         "relative": ["boolean", Interval(Integral, 0, None, closed="left"), None],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],

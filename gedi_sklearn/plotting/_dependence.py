@@ -9,8 +9,7 @@ import numpy as np
 
 from .._validation import Interval, check_random_state, validate_params
 from ..kernels import KernelDesign
-from ..metrics import quantile_bin_edges
-from ..metrics._inputs import Sample
+from ..metrics import Sample, quantile_bin_edges
 from ._support import (
     ESTIMATOR_CONSTRAINTS,
     MEASURED_COLOR,

@@ -18,8 +18,14 @@ from .._validation import (
     select_columns,
 )
 from ..kernels import KernelDesign
-from ..metrics._gedi import KERNEL_CONSTRAINTS, checked_kernel, fit_design
-from ..metrics._inputs import TARGET_CONSTRAINTS, Sample, check_sample
+from ..metrics import (
+    INDICATOR_CONSTRAINTS,
+    TARGET_CONSTRAINTS,
+    Sample,
+    check_sample,
+    checked_kernel,
+    fit_design,
+)
 
 __all__ = [
     "ESTIMATOR_CONSTRAINTS",
@@ -37,7 +43,7 @@ MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR = "C0", "0.6", "C3"
 
 PREDICTION_CONSTRAINTS: dict = {
     **TARGET_CONSTRAINTS,
-    **KERNEL_CONSTRAINTS,
+    **INDICATOR_CONSTRAINTS,
     "name": [str, None],
 }
 ESTIMATOR_CONSTRAINTS: dict = {

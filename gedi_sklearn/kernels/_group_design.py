@@ -8,10 +8,10 @@ import numpy as np
 
 from ._design import KernelDesign
 
-__all__ = ["GroupedDesign"]
+__all__ = ["GroupDesign"]
 
 
-class GroupedDesign(KernelDesign):
+class GroupDesign(KernelDesign):
     """A kernel on rows that share a few values of the attribute.
 
     Rows of one group have one row of columns, so a target enters by its sums over the groups:
