@@ -22,6 +22,8 @@ from .exceptions import RankDeficientKernelError
 from .kernels import PolynomialKernel, fit_kernel
 from .metrics import (
     TARGET_CONSTRAINTS,
+    GroupIndicator,
+    KernelIndicator,
     LinearIndicator,
     Sample,
     bin_codes,
@@ -147,18 +149,13 @@ def fairness_report(
     True
     """
     degrees, bins = _check_integers(degrees, "degrees", 1), _check_integers(bins, "bins", 2)
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        attribute="mixed",
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     rng = check_random_state(random_state)
     rows: list[_Row] = []
     for name, parameter, indicator in _linear_indicators(sample, degrees, standardize, bins, task):
-        rows.append(_linear_row(name, parameter, indicator, sample, confidence_level, rng))
+        values = indicator.measure(sample.target), indicator.measure(sample.y_true)
+        inference = indicator.infer(sample.target, confidence_level, _NULL_DRAWS, rng)
+        rows.append((name, parameter, *values, *inference))
     if sample.values.shape[1] == 1 and sample.values.dtype.kind == "f" and sample.weight is None:
         rows.append(_hgr_row(sample, confidence_level, n_resamples, rng))
     table = {
@@ -199,41 +196,19 @@ def _linear_indicators(
             continue
         n_columns = design.fitted.n_columns
         for name, norm in (("gedi", "l1"), ("gedi_sd", "sd")):
-            yield name, degree, LinearIndicator.of_kernel(design, norm)
+            yield name, degree, KernelIndicator(design, norm)
     if task == "auto":
         task = "classification" if target_kind(sample.y_true) == "binary" else "regression"
     factor = 2.0 if task == "classification" else 1.0
     codes, groups = check_group_codes(sample.values)
     if len(groups) <= _MAX_GROUPS or sample.values.shape[1] > 1 or sample.values.dtype.kind != "f":
         warn_many_groups(len(groups), len(codes))
-        yield "didi", len(groups), LinearIndicator.of_groups(codes, sample.weight, factor)
+        yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
         return
     for asked in bins:
         codes = bin_codes(sample.values[:, 0], asked, sample.weight)
-        indicator = LinearIndicator.of_groups(codes, sample.weight, factor)
+        indicator = GroupIndicator(codes, sample.weight, factor)
         yield "binned_didi", len(np.unique(codes)), indicator
-
-
-def _linear_row(
-    name: str,
-    parameter: Any,
-    indicator: LinearIndicator,
-    sample: Sample,
-    confidence_level: float,
-    rng: np.random.RandomState,
-) -> _Row:
-    z = sample.target
-    low, high = indicator.range_over_ellipsoid(z, confidence_level)
-    return (
-        name,
-        parameter,
-        float(indicator.value(indicator.design.coordinates(z))),
-        float(indicator.value(indicator.design.coordinates(sample.y_true))),
-        indicator.null_mean(z),
-        float(indicator.null_quantiles(z, np.array([0.95]), _NULL_DRAWS, rng)[0]),
-        low,
-        high,
-    )
 
 
 def _hgr_row(

@@ -21,20 +21,30 @@ from .._validation import (
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
+from ._linear import GroupIndicator
+from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-__all__ = ["bin_codes", "binned_didi", "didi", "quantile_bin_edges", "target_kind"]
+__all__ = [
+    "bin_codes",
+    "binned_didi",
+    "didi",
+    "make_binned_didi_scorer",
+    "make_didi_scorer",
+    "quantile_bin_edges",
+    "target_kind",
+]
 
-# Rounding leaves about 1e-16 standard deviations where all groups agree.
-_ZERO_REFERENCE = 1e-12
-
-_DIDI_CONSTRAINTS: dict = {
-    **TARGET_CONSTRAINTS,
+_FORM_CONSTRAINTS: dict = {
     "relative": ["boolean"],
     "task": [StrOptions({"auto", "classification", "regression"})],
 }
+_BIN_CONSTRAINTS: dict = {
+    **_FORM_CONSTRAINTS,
+    "bins": [Interval(Integral, 2, None, closed="left"), "array-like"],
+}
 
 
-@validate_params(_DIDI_CONSTRAINTS, prefer_skip_nested_validation=True)
+@validate_params({**TARGET_CONSTRAINTS, **_FORM_CONSTRAINTS}, prefer_skip_nested_validation=True)
 def didi(
     y_true: Any,
     y_pred: Any = None,
@@ -105,15 +115,8 @@ def didi(
     >>> didi([0, 0, 0, 1], sensitive_features=group)
     1.0
     """
-    sample, columns, reference = _target_columns(
-        y_true,
-        y_pred,
-        task=task,
-        pos_label=pos_label,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        attribute="groups",
-    )
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    sample, columns, reference = _target_columns(*given, task=task, attribute="groups")
     codes, groups = check_group_codes(sample.values)
     if len(groups) == 1:
         return undefined("sensitive_features is constant on the rows of positive weight.")
@@ -121,10 +124,7 @@ def didi(
     return _disparity(codes, columns, reference, sample.weight, relative)
 
 
-@validate_params(
-    {**_DIDI_CONSTRAINTS, "bins": [Interval(Integral, 2, None, closed="left"), "array-like"]},
-    prefer_skip_nested_validation=True,
-)
+@validate_params({**TARGET_CONSTRAINTS, **_BIN_CONSTRAINTS}, prefer_skip_nested_validation=True)
 def binned_didi(
     y_true: Any,
     y_pred: Any = None,
@@ -189,15 +189,8 @@ def binned_didi(
     >>> binned_didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, bins=[0, 25, 100])
     1.333333
     """
-    sample, columns, reference = _target_columns(
-        y_true,
-        y_pred,
-        task=task,
-        pos_label=pos_label,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        attribute="numbers",
-    )
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    sample, columns, reference = _target_columns(*given, task=task, attribute="numbers")
     if sample.values.shape[1] != 1:
         raise ValueError(
             f"sensitive_features must be one attribute to be cut into bins, got "
@@ -302,12 +295,24 @@ def _given_edges(bins: Any) -> np.ndarray:
 
 
 def _target_columns(
-    y_true: Any, y_pred: Any, *, task: str, pos_label: Any, **sample_options: Any
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    *,
+    task: str,
+    attribute: str,
 ) -> tuple[Sample, np.ndarray, np.ndarray]:
-    """Return the sample, and target and original target as (n, c): one column, or one a class."""
-    numeric = task == "regression" or pos_label is not None
+    """Return the sample, target and original target, (n, c): one column, or one per class."""
     sample = check_sample(
-        y_true, y_pred, pos_label=pos_label, numeric_targets=numeric, **sample_options
+        y_true,
+        y_pred,
+        sensitive_features,
+        sample_weight,
+        pos_label,
+        numeric_targets=task == "regression" or pos_label is not None,
+        attribute=attribute,
     )
     if task == "auto":
         task = "classification" if pos_label is not None else _detect_task(sample)
@@ -364,25 +369,102 @@ def _disparity(
     weight: np.ndarray | None,
     relative: bool,
 ) -> float:
-    value, _ = _group_gaps(codes, columns, weight)
+    """Return the sum over the columns, of which there is one per class."""
+    indicator = GroupIndicator(codes, weight)
+    value = sum(indicator.measure(column) for column in columns.T)
     if not relative:
         return value
-    denominator, deviation = _group_gaps(codes, reference, weight)
-    return ratio(value, denominator if denominator > _ZERO_REFERENCE * deviation else 0.0)
+    return ratio(value, sum(indicator.reference(column) for column in reference.T))
 
 
-def _group_gaps(
-    codes: np.ndarray, columns: np.ndarray, weight: np.ndarray | None
-) -> tuple[float, float]:
-    """Return Σ_columns Σ_v |mean(column | v) − mean(column)| and the columns' total deviation."""
-    total = np.bincount(codes, weights=weight)
-    value = deviation = 0.0
-    for column in columns.T:
-        mean = np.average(column, weights=weight)
-        centred = column - mean
-        weighted = centred if weight is None else centred * weight
-        means = np.bincount(codes, weights=weighted)[total > 0] / total[total > 0]
-        value += float(np.abs(means).sum())
-        spread = float(np.sqrt(np.average(centred**2, weights=weight)))
-        deviation += max(spread, np.finfo(float).eps * abs(float(mean)))
-    return value, deviation
+@validate_params({**SCORER_CONSTRAINTS, **_FORM_CONSTRAINTS}, prefer_skip_nested_validation=True)
+def make_didi_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    relative: bool = False,
+    task: str = "auto",
+    pos_label: Any = None,
+) -> DisparityScorer:
+    """Scorer of :func:`didi`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute; see :func:`make_gedi_scorer`.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured; see :func:`make_gedi_scorer`.
+    relative : bool, default=False
+        Divide by the value of the original targets.
+    task : {"auto", "classification", "regression"}, default="auto"
+        The form of the indicator. "auto" takes the estimator's own task, and the regression form
+        for decision values.
+    pos_label : object, default=None
+        The label that counts as 1.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
+
+    See Also
+    --------
+    didi : The indicator.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import make_didi_scorer
+    >>> make_didi_scorer(sensitive_columns="sex")
+    make_didi_scorer(sensitive_columns='sex', ..., greater_is_better=False)
+    """
+    options = {"relative": relative, "task": task, "pos_label": pos_label}
+    return DisparityScorer(didi, options, sensitive_columns, response_method)
+
+
+@validate_params({**SCORER_CONSTRAINTS, **_BIN_CONSTRAINTS}, prefer_skip_nested_validation=True)
+def make_binned_didi_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    bins: Any = 3,
+    relative: bool = False,
+    task: str = "auto",
+    pos_label: Any = None,
+) -> DisparityScorer:
+    """Scorer of :func:`binned_didi`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column of X that holds the protected attribute; see :func:`make_gedi_scorer`.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured; see :func:`make_gedi_scorer`.
+    bins : int or array-like of shape (n_bins + 1,), default=3
+        Number of quantile bins of each scored sample, or edges that all samples share; see
+        :func:`quantile_bin_edges`.
+    relative : bool, default=False
+        Divide by the value of the original targets.
+    task : {"auto", "classification", "regression"}, default="auto"
+        The form of the indicator; see :func:`make_didi_scorer`.
+    pos_label : object, default=None
+        The label that counts as 1.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
+
+    See Also
+    --------
+    binned_didi : The indicator.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import make_binned_didi_scorer
+    >>> make_binned_didi_scorer(sensitive_columns="age", bins=5)
+    make_binned_didi_scorer(sensitive_columns='age', ..., greater_is_better=False)
+    """
+    options = {"bins": bins, "relative": relative, "task": task, "pos_label": pos_label}
+    return DisparityScorer(binned_didi, options, sensitive_columns, response_method)

@@ -11,8 +11,9 @@ from .._validation import Interval, StrOptions, check_random_state, validate_par
 from ..exceptions import warn_caller
 from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
 from ._inputs import TARGET_CONSTRAINTS, check_sample, ratio, undefined
+from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-__all__ = ["hgr", "resampled_hgr"]
+__all__ = ["hgr", "make_hgr_scorer", "resampled_hgr"]
 
 # The grid of the density, in standard deviations, and its finest resolution.
 _HALF_WIDTH = 2.5
@@ -24,12 +25,17 @@ _OUTSIDE_TOLERANCE = 0.01
 _BLOCK = 20_000
 
 
+_OWN_CONSTRAINTS: dict = {
+    "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "relative": ["boolean"],
+}
+
+
 @validate_params(
     {
         **{name: TARGET_CONSTRAINTS[name] for name in ("y_true", "y_pred", "sensitive_features")},
-        "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "relative": ["boolean"],
+        **_OWN_CONSTRAINTS,
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -123,13 +129,7 @@ def hgr(
     >>> 0.7 < hgr(x**2, sensitive_features=x) < 0.9
     True
     """
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=None,
-        pos_label=pos_label,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, None, pos_label, attribute="numbers")
     values = sample.values
     if (values == values[0]).all():
         return undefined("sensitive_features is constant.")
@@ -252,3 +252,51 @@ def _polynomials(values: np.ndarray, degree: int) -> KernelDesign:
     if values.shape[1] == 1:
         degree = min(degree, len(np.unique(values)) - 1)
     return fit_kernel(PolynomialKernel(degree, standardize=True), values)
+
+
+@validate_params({**SCORER_CONSTRAINTS, **_OWN_CONSTRAINTS}, prefer_skip_nested_validation=True)
+def make_hgr_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    method: str = "kde",
+    degree: int = 3,
+    relative: bool = False,
+    pos_label: Any = None,
+) -> DisparityScorer:
+    """Scorer of :func:`hgr`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute; see :func:`make_gedi_scorer`.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured; see :func:`make_gedi_scorer`.
+    method : {"kde", "chi2", "kernel", "nn"}, default="kde"
+        How the dependence is estimated; see :func:`hgr`.
+    degree : int, default=3
+        Degree of the polynomials of ``method="kernel"``.
+    relative : bool, default=False
+        Divide by the value of the original targets.
+    pos_label : object, default=None
+        The label that counts as 1.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined. It
+        takes no weights.
+
+    See Also
+    --------
+    hgr : The indicator.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import make_hgr_scorer
+    >>> make_hgr_scorer(sensitive_columns="age", method="chi2")
+    make_hgr_scorer(sensitive_columns='age', ..., greater_is_better=False)
+    """
+    options = {"method": method, "degree": degree, "relative": relative, "pos_label": pos_label}
+    return DisparityScorer(hgr, options, sensitive_columns, response_method)

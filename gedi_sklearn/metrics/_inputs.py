@@ -87,12 +87,12 @@ class Sample:
 def check_sample(
     y_true: Any,
     y_pred: Any,
-    *,
     sensitive_features: Any,
     sample_weight: Any,
-    pos_label: Any = None,
+    pos_label: Any,
+    *,
     numeric_targets: bool = True,
-    attribute: str = "numbers",
+    attribute: str = "mixed",
 ) -> Sample:
     """Check the arguments that all indicators share.
 
@@ -102,7 +102,7 @@ def check_sample(
         The caller's arguments; `y_pred=None` measures `y_true` itself.
     numeric_targets : bool, default=True
         Whether targets must come out as numbers; False keeps labels of any type.
-    attribute : {"numbers", "mixed", "groups"}, default="numbers"
+    attribute : {"numbers", "mixed", "groups"}, default="mixed"
         What the attribute may hold: "mixed" allows categorical columns, "groups" any values.
 
     Returns

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..exceptions import warn_caller
-from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, prepare
+from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
+from ._inputs import check_sample
 from ._linear import LinearIndicator
 
 __all__ = ["ConfidenceInterval", "gedi_interval"]
@@ -105,18 +106,8 @@ sample_weight
     >>> gedi_interval(noise, sensitive_features=x).low
     0.0
     """
-    sample, indicator, unit = prepare(
-        y_true,
-        y_pred,
-        kernel,
-        degree,
-        relative,
-        norm,
-        conditional_on,
-        pos_label,
-        sensitive_features,
-        sample_weight,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
     z = sample.target
     if method == "ellipsoid":
         low, high = indicator.range_over_ellipsoid(z, confidence_level)

@@ -8,8 +8,10 @@ the robust estimate of MacKinnon and White (HC3) in general.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -20,63 +22,67 @@ from sklearn.exceptions import UndefinedMetricWarning
 from ..exceptions import warn_caller
 from ..kernels import KernelDesign, fit_kernel
 
-__all__ = ["LinearIndicator"]
+__all__ = [
+    "GroupIndicator",
+    "Inference",
+    "KernelIndicator",
+    "LinearIndicator",
+    "is_negligible",
+]
 
 # Up to this many terms the 2^g sign patterns of an L1 norm are enumerated.
 _MAX_PATTERNS = 12
+# In floats an independent target gives about 1e-17 standard deviations, never 0.
+_ZERO_REFERENCE = 1e-12
 # Standard errors below this share of the targets' deviation are rounding.
 _ROUNDING = 1e-12
 
 
-class LinearIndicator:
-    """‖A c(z)‖ for the orthonormal coordinates c of targets z on a kernel.
+class Inference(NamedTuple):
+    """What is known of a value: under independence, and its confidence interval."""
 
-    Parameters
-    ----------
-    design : KernelDesign
-        The kernel on its rows.
-    matrix : ndarray of shape (g, k)
-        A.
-    norm : {"l1", "l2"}
-        The norm.
-    factor : float, default=1.0
-        Multiplies the value: 2 for the classification form of DIDI of two classes.
-    """
+    null_mean: float
+    null_q95: float
+    low: float
+    high: float
 
-    def __init__(
-        self, design: KernelDesign, matrix: np.ndarray, norm: str, factor: float = 1.0
-    ) -> None:
-        self.design = design
-        self.matrix = matrix * factor
-        self.norm = norm
 
-    @classmethod
-    def of_kernel(cls, design: KernelDesign, norm: str) -> LinearIndicator:
-        """Return GeDI ("l1") or its sd form ("sd") of a kernel."""
-        if norm == "sd":
-            return cls(design, np.eye(design.fitted.n_columns), "l2")
-        return cls(design, design.fitted.basis.to_raw @ design.fitted.R_inverse, "l1")
+class LinearIndicator(ABC):
+    """‖A c(z)‖ for the orthonormal coordinates c of targets z on the columns of a design."""
 
-    @classmethod
-    def of_groups(
-        cls, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0
-    ) -> LinearIndicator:
-        """Return DIDI of groups 0…g−1, each with at least one row; factor 2 for two classes."""
-        groups, first = np.unique(codes, return_index=True)
-        columns = (codes[:, None] == groups[1:]).astype(np.float64)
-        design = fit_kernel(columns, columns, weight=weight)
-        return cls(design, design.orthonormal[first], "l1", factor)
+    # "l1", or else the Euclidean norm.
+    norm: str = "l1"
+
+    @property
+    @abstractmethod
+    def design(self) -> KernelDesign:
+        """The columns, on the rows."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> np.ndarray:
+        """A, shape (g, k)."""
+
+    @abstractmethod
+    def measure(self, z: np.ndarray) -> float:
+        """Return the indicator of one target."""
+
+    @abstractmethod
+    def reference(self, y: np.ndarray) -> float:
+        """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
+
+    def value(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the indicator for coordinates (…, k)."""
+        return self._norm(coordinates @ self.matrix.T)
+
+    def _norm(self, terms: np.ndarray) -> np.ndarray:
+        return np.abs(terms).sum(axis=-1) if self.norm == "l1" else np.linalg.norm(terms, axis=-1)
 
     @cached_property
     def weighted_columns(self) -> np.ndarray:
         """W Q, shape (n, k): its product with targets gives their coordinates."""
-        share = np.reshape(self.design.shares(slice(None)), (-1, 1))
-        return np.ascontiguousarray(self.design.orthonormal * share)
-
-    def value(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return the indicator for coordinates (…, k)."""
-        terms = coordinates @ self.matrix.T
-        return np.abs(terms).sum(axis=-1) if self.norm == "l1" else np.linalg.norm(terms, axis=-1)
+        weight = np.reshape(self.design.shares(slice(None)), (-1, 1))
+        return np.ascontiguousarray(self.design.orthonormal * weight)
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c for many targets at once, shape (…, n) to (…, k)."""
@@ -120,6 +126,14 @@ class LinearIndicator:
             return np.full(n_draws, np.nan)
         center = self.design.coordinates(z)
         return self.value(center + _normal_draws(self.robust_covariance(z, center), n_draws, rng))
+
+    def infer(
+        self, z: np.ndarray, confidence_level: float, n_draws: int, rng: np.random.RandomState
+    ) -> Inference:
+        """Return what the value of a target is under independence, and its interval."""
+        low, high = self.range_over_ellipsoid(z, confidence_level)
+        q95 = float(self.null_quantiles(z, np.array([0.95]), n_draws, rng)[0])
+        return Inference(self.null_mean(z), q95, low, high)
 
     @property
     def n_free(self) -> int:
@@ -173,6 +187,134 @@ class LinearIndicator:
         return _smallest(self, center, root) * unit, _largest(self, center, root) * unit
 
 
+class KernelIndicator(LinearIndicator):
+    """GeDI of a kernel, or one of its forms in units of the targets.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        The kernel on its rows.
+    norm : {"l1", "sd", "adjusted_sd"}
+        ‖α̃‖₁; ‖F̃α̃‖/√n = ‖c‖, the deviation of the part of z in the kernel's span; or that
+        without the part that chance puts there, as in the adjusted R².
+    size : float, default=None
+        Number of rows that the weights stand for, for the adjustment.
+    """
+
+    def __init__(self, design: KernelDesign, norm: str = "l1", size: float | None = None) -> None:
+        self._design = design
+        self.norm = norm
+        self._size = design.n_rows if size is None else size
+
+    @property
+    def design(self) -> KernelDesign:
+        """The kernel on its rows."""
+        return self._design
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """T R⁻¹, or the unit matrix."""
+        fitted = self.design.fitted
+        if self.norm == "l1":
+            return fitted.basis.to_raw @ fitted.R_inverse
+        return np.eye(fitted.n_columns)
+
+    def measure(self, z: np.ndarray) -> float:
+        """Return the indicator, with a warning where rounding may show in it.
+
+        NaN where the adjustment has no degree of freedom left.
+        """
+        if self.norm == "l1":
+            return self._value(self.design.checked_coefficients(z), z)
+        return self._value(self.design.coordinates(z), z)
+
+    def reference(self, y: np.ndarray) -> float:
+        """Return the indicator of the original targets; see :func:`is_negligible`."""
+        coordinates, standardized = self.design.solve(y)
+        if is_negligible(self.design, standardized, y):
+            return 0.0
+        l1 = self.norm == "l1"
+        return self._value(self.design.fitted.to_raw(standardized) if l1 else coordinates, y)
+
+    def _value(self, terms: np.ndarray, z: np.ndarray) -> float:
+        value = float(self._norm(terms))
+        if self.norm != "adjusted_sd":
+            return value
+        n_columns = self.design.fitted.n_columns
+        free = self._size - 1 - self.design.n_covariates - n_columns
+        if free <= 0:
+            return float("nan")
+        rest = max(self.design.deviation(self.design.residual(z)) ** 2 - value**2, 0.0)
+        return float(np.sqrt(max(value**2 - rest * n_columns / free, 0.0)))
+
+
+class GroupIndicator(LinearIndicator):
+    """DIDI of groups, whose terms are the deviations of the groups' means from the mean of all.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The group of every row.
+    weight : ndarray of shape (n,) or None
+        Positive weights.
+    factor : float, default=1.0
+        Multiplies the value: 2 for the classification form of two classes.
+    """
+
+    def __init__(self, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0) -> None:
+        self._codes = codes
+        self._weight = weight
+        self._factor = factor
+        total = np.bincount(codes, weights=weight)
+        self._used = total > 0
+        self._total = total[self._used]
+
+    @cached_property
+    def design(self) -> KernelDesign:
+        """The indicators of all groups but the first; inference alone needs them."""
+        columns = (self._codes[:, None] == np.flatnonzero(self._used)[1:]).astype(np.float64)
+        return fit_kernel(columns, columns, weight=self._weight)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """One row of the orthonormal columns for each group."""
+        _, first = np.unique(self._codes, return_index=True)
+        return self._factor * self.design.orthonormal[first]
+
+    def measure(self, z: np.ndarray) -> float:
+        """Return the indicator of one target."""
+        return self._value(z - np.average(z, weights=self._weight))
+
+    def reference(self, y: np.ndarray) -> float:
+        """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
+        mean = float(np.average(y, weights=self._weight))
+        centred = y - mean
+        value = self._value(centred)
+        deviation = float(np.sqrt(np.average(centred**2, weights=self._weight)))
+        return 0.0 if _counts_as_zero(value, mean, deviation) else value
+
+    def _value(self, centred: np.ndarray) -> float:
+        weighted = centred if self._weight is None else centred * self._weight
+        means = np.bincount(self._codes, weights=weighted)[self._used] / self._total
+        return self._factor * float(self._norm(means))
+
+
+def is_negligible(design: KernelDesign, standardized: np.ndarray, y: np.ndarray) -> bool:
+    """Tell whether standardised coefficients are rounding noise on the scale of the targets.
+
+    They are where ‖s‖₁ ≤ 1e-12·sd(y): at degree 1, where gedi·sd(x) ≤ 1e-12·sd(y).
+    """
+    size = float(np.abs(standardized).sum())
+    return _counts_as_zero(size, design.mean(y), design.deviation(y))
+
+
+def _counts_as_zero(size: float, mean: float, deviation: float) -> bool:
+    # A constant target has a deviation of a few eps·|mean|, and coefficients of the same size.
+    if deviation <= 4 * np.finfo(float).eps * abs(mean):
+        return True
+    return size <= _ZERO_REFERENCE * deviation
+
+
 def _normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -189,7 +331,7 @@ def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) 
     if np.linalg.norm(distance) <= 1 and np.allclose(root @ distance, center, rtol=1e-9):
         return 0.0
     target, spread = indicator.matrix @ center, indicator.matrix @ root
-    if indicator.norm == "l2":
+    if indicator.norm != "l1":
         return _nearest_norm(center, root)
     # Every term in units of its own half-width, in which the dual is well scaled.
     width = np.linalg.norm(spread, axis=1)
@@ -232,7 +374,7 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
 def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
     target, spread = indicator.matrix @ center, indicator.matrix @ root
-    if indicator.norm == "l2":
+    if indicator.norm != "l1":
         # The largest of a norm over an ellipsoid, bounded by the triangle inequality.
         return float(np.linalg.norm(target) + np.linalg.norm(spread, 2))
     if len(target) > _MAX_PATTERNS:

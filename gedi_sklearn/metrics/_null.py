@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_random_state, validate_params
-from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, prepare
+from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
+from ._inputs import check_sample
 
 __all__ = ["GediNull", "PermutationTestResult", "gedi_null", "gedi_permutation_test"]
 
@@ -117,18 +118,8 @@ sample_weight
     >>> round(gedi(y, **options), 2), round(gedi_null(y, **options).mean, 2)
     (0.62, 0.44)
     """
-    sample, indicator, unit = prepare(
-        y_true,
-        y_pred,
-        kernel,
-        degree,
-        relative,
-        norm,
-        conditional_on,
-        pos_label,
-        sensitive_features,
-        sample_weight,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
     levels = np.asarray(quantiles, dtype=np.float64)
     rng = check_random_state(random_state)
     return GediNull(
@@ -196,18 +187,8 @@ sample_weight
     >>> result.pvalue
     0.001
     """
-    sample, indicator, _ = prepare(
-        y_true,
-        y_pred,
-        kernel,
-        degree,
-        False,
-        norm,
-        conditional_on,
-        pos_label,
-        sensitive_features,
-        sample_weight,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    indicator, _ = fit_inference(sample, kernel, degree, False, norm, conditional_on)
     target = indicator.design.residual(sample.target)
     target = target - target.mean()
 

@@ -1,4 +1,4 @@
-"""The value of an indicator on a fitted kernel, and the one denominator behind `relative`."""
+"""The one denominator behind `relative`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import (
-    ConditionalDesign,
-    KernelDesign,
-    fit_kernel,
-    kernel_of_degree,
-    resolve_kernel,
-)
+from ..kernels import ConditionalDesign, fit_kernel, kernel_of_degree, resolve_kernel
+from ._linear import KernelIndicator
 
-__all__ = ["is_negligible", "kernel_norm", "reference_disparity"]
-
-# In floats an independent target gives about 1e-17 standard deviations, never 0.
-_ZERO_REFERENCE = 1e-12
+__all__ = ["reference_disparity"]
 
 
 def reference_disparity(
@@ -50,7 +42,7 @@ def reference_disparity(
     weight : ndarray of shape (n,), default=None
         Positive weights.
     norm : {"l1", "sd", "adjusted_sd"}, default="l1"
-        The norm of the indicator; see :func:`kernel_norm`.
+        The norm of the indicator; see :func:`gedi`.
     covariates : ndarray of shape (n, p), default=None
         What the indicator is conditional on.
     size : float, default=None
@@ -59,54 +51,10 @@ def reference_disparity(
     Returns
     -------
     float
-        Exactly 0.0 where it counts as zero: where ‖s‖₁ ≤ 1e-12·sd(y) for the standardised
-        coefficients s (at degree 1, gedi·sd(x) ≤ 1e-12·sd(y)).
+        Exactly 0.0 where it counts as zero.
     """
     kernel = kernel_of_degree(resolve_kernel(kernel, degree), int(relative))
     design = fit_kernel(kernel, values, weight=weight, target=y)
     if covariates is not None:
         design = ConditionalDesign(design, covariates)
-    if is_negligible(design, design.standardized(y), y):
-        return 0.0
-    return kernel_norm(design, y, norm, len(y) if size is None else size)
-
-
-def kernel_norm(design: KernelDesign, z: np.ndarray, norm: str, size: float) -> float:
-    """Return the size of what the kernel says about a target.
-
-    Parameters
-    ----------
-    design : KernelDesign
-        The kernel on the rows.
-    z : ndarray of shape (n,)
-        The target.
-    norm : {"l1", "sd", "adjusted_sd"}
-        ‖α̃‖₁; ‖F̃α̃‖/√n, the deviation of the part of z in the kernel's span; or that without
-        the part that chance puts there, as in the adjusted R².
-    size : float
-        Number of rows, for the adjustment.
-
-    Returns
-    -------
-    float
-        NaN where no degree of freedom is left for the adjustment.
-    """
-    if norm == "l1":
-        return float(np.abs(design.coefficients(z)).sum())
-    explained = float((design.coordinates(z) ** 2).sum())
-    if norm == "sd":
-        return float(np.sqrt(explained))
-    free = size - 1 - design.n_covariates - design.fitted.n_columns
-    if free <= 0:
-        return float("nan")
-    rest = max(design.deviation(design.residual(z)) ** 2 - explained, 0.0)
-    return float(np.sqrt(max(explained - rest * design.fitted.n_columns / free, 0.0)))
-
-
-def is_negligible(design: KernelDesign, standardized: np.ndarray, y: np.ndarray) -> bool:
-    """Tell whether standardised coefficients are rounding noise on the scale of the targets."""
-    deviation = design.deviation(y)
-    # A constant target has a deviation of a few eps·|mean|, and coefficients of the same size.
-    if deviation <= 4 * np.finfo(float).eps * abs(design.mean(y)):
-        return True
-    return bool(np.abs(standardized).sum() <= _ZERO_REFERENCE * deviation)
+    return KernelIndicator(design, norm, size).reference(y)

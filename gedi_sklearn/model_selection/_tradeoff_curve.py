@@ -34,7 +34,7 @@ from ..exceptions import warn_caller
 from ..kernels import KERNEL_CONSTRAINTS
 from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
-from ._measure import make_measure
+from ._indicator import make_measure
 from ._pooled_answers import PooledAnswers
 from ._scoring import check_scorer
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import validate_params
+from ..metrics import check_sample, fit_gedi
 from ._support import (
     ESTIMATOR_CONSTRAINTS,
     MEASURED_COLOR,
@@ -14,7 +15,6 @@ from ._support import (
     REFERENCE_COLOR,
     estimator_sample,
     import_pyplot,
-    measure,
 )
 
 # Terms of more letters than this together are written aslant.
@@ -156,15 +156,8 @@ class GediCoefficientsDisplay:
         display : GediCoefficientsDisplay
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
-        sample, design = measure(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            kernel=kernel,
-            degree=degree,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-        )
+        sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+        design = fit_gedi(sample, kernel, degree).indicator.design
         series = {"targets": sample.y_true}
         if y_pred is not None:
             series[name or "predictions"] = sample.target

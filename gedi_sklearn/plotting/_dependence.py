@@ -9,7 +9,7 @@ import numpy as np
 
 from .._validation import Interval, check_random_state, validate_params
 from ..kernels import KernelDesign
-from ..metrics import Sample, quantile_bin_edges
+from ..metrics import Sample, check_sample, fit_gedi, quantile_bin_edges
 from ._support import (
     ESTIMATOR_CONSTRAINTS,
     MEASURED_COLOR,
@@ -17,7 +17,6 @@ from ._support import (
     REFERENCE_COLOR,
     estimator_sample,
     import_pyplot,
-    measure,
 )
 
 _GRID_POINTS = 200
@@ -226,15 +225,9 @@ class DependenceDisplay:
             values between the rows.
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
-        sample, design = measure(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            kernel=kernel,
-            degree=degree,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-        )
+        sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+        indicator = fit_gedi(sample, kernel, degree).indicator
+        design = indicator.design
         _require_one_numeric_attribute(cls.__name__, sample, design)
         values = sample.values[:, 0]
         grid = np.linspace(values.min(), values.max(), _GRID_POINTS)
@@ -250,7 +243,7 @@ class DependenceDisplay:
             targets_curve=None if y_pred is None else _curve(design, sample.y_true, grid),
             attribute_name=sample.names[0] if sample.names else None,
             name=name or ("targets" if y_pred is None else "predictions"),
-            gedi=float(np.abs(design.checked_coefficients(sample.target)).sum()),
+            gedi=indicator.measure(sample.target),
         )
         return display.plot(
             ax, scatter_kwargs=scatter_kwargs, curve_kwargs=curve_kwargs, bin_kwargs=bin_kwargs

@@ -17,14 +17,9 @@ from .._validation import (
     is_text,
     select_columns,
 )
-from ..kernels import KernelDesign
 from ..metrics import (
     INDICATOR_CONSTRAINTS,
     TARGET_CONSTRAINTS,
-    Sample,
-    check_sample,
-    checked_kernel,
-    fit_design,
 )
 
 __all__ = [
@@ -35,7 +30,6 @@ __all__ = [
     "THRESHOLD_COLOR",
     "estimator_sample",
     "import_pyplot",
-    "measure",
 ]
 
 # In every display: what is measured, what it is compared with, and what it may not exceed.
@@ -106,31 +100,3 @@ def estimator_sample(
         "sensitive_features": sensitive_features,
         "pos_label": pos_label,
     }
-
-
-def measure(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    kernel: Any,
-    degree: int,
-    pos_label: Any,
-    sample_weight: Any,
-) -> tuple[Sample, KernelDesign]:
-    """Return the checked sample and the kernel fitted on its rows.
-
-    Raises
-    ------
-    RankDeficientKernelError
-        If the kernel's columns are linearly dependent, the attribute constant among others.
-    """
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        attribute="mixed",
-    )
-    return sample, fit_design(checked_kernel(kernel, degree, sample), sample)
