@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,16 @@ class Basis:
 
     Attributes
     ----------
-    to_raw, from_raw : ndarray of shape (k, k)
-        T and its inverse, both upper triangular.
+    to_raw : ndarray of shape (k, k)
+        T, upper triangular.
     """
 
     to_raw: np.ndarray
-    from_raw: np.ndarray
+
+    @property
+    def from_raw(self) -> np.ndarray:
+        """The inverse of T; indicators do not ask for it."""
+        raise NotImplementedError
 
     def evaluate(self, values: np.ndarray) -> np.ndarray:
         """Return the standardised columns, not centred, for attribute values (n, m)."""
@@ -46,11 +51,16 @@ class PolynomialBasis(Basis):
         )
         self.powers = kernel.powers_
         self.factors = monomial_factors(self.powers)
-        if kernel.standardize:
-            self.to_raw = self.from_raw = np.eye(len(self.powers))
+        self.is_raw = kernel.standardize
+        if self.is_raw:
+            self.to_raw = np.eye(len(self.powers))
         else:
             self.to_raw = expansion(self.powers, -self.mean / self.scale, 1 / self.scale)
-            self.from_raw = expansion(self.powers, self.mean, self.scale)
+
+    @cached_property
+    def from_raw(self) -> np.ndarray:
+        """The inverse of T."""
+        return self.to_raw if self.is_raw else expansion(self.powers, self.mean, self.scale)
 
     def evaluate(self, values: np.ndarray) -> np.ndarray:
         standardized = values - self.mean
@@ -69,7 +79,12 @@ class ColumnBasis(Basis):
     ) -> None:
         self.columns_of = columns_of
         self.mean, self.scale = weighted_moments(columns, weight)
-        self.to_raw, self.from_raw = np.diag(1 / self.scale), np.diag(self.scale)
+        self.to_raw = np.diag(1 / self.scale)
+
+    @cached_property
+    def from_raw(self) -> np.ndarray:
+        """The inverse of T."""
+        return np.diag(self.scale)
 
     def evaluate(self, values: np.ndarray) -> np.ndarray:
         return (self.columns_of(values) - self.mean) / self.scale
