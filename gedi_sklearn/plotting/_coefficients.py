@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import numpy as np
 from .._validation import validate_params
 from ..metrics import check_sample, fit_gedi
 from ._support import (
-    ESTIMATOR_CONSTRAINTS,
     MEASURED_COLOR,
     PREDICTION_CONSTRAINTS,
     REFERENCE_COLOR,
-    estimator_sample,
+    PredictionDisplay,
+    axes_or_new,
     import_pyplot,
 )
 
@@ -21,7 +22,8 @@ from ._support import (
 _LEVEL_LETTERS = 40
 
 
-class GediCoefficientsDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class GediCoefficientsDisplay(PredictionDisplay):
     """Coefficients α̃ of targets and predictions, a bar a term: which dependence there is.
 
     The heights of one colour add up, without their signs, to its GeDI.
@@ -59,10 +61,9 @@ class GediCoefficientsDisplay:
            [ 0.5,  0. ]])
     """
 
-    def __init__(self, *, coefficients: np.ndarray, terms: list[str], names: list[str]) -> None:
-        self.coefficients = coefficients
-        self.terms = terms
-        self.names = names
+    coefficients: np.ndarray
+    terms: list[str]
+    names: list[str]
 
     def plot(self, ax: Any = None, **bar_kwargs: Any) -> GediCoefficientsDisplay:
         """Draw the bars.
@@ -78,9 +79,7 @@ class GediCoefficientsDisplay:
         -------
         self : object
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots()
+        ax = axes_or_new(self, ax)
         coefficients = np.atleast_2d(self.coefficients)
         n_series, n_terms = coefficients.shape
         positions, width = np.arange(n_terms), 0.8 / n_series
@@ -164,80 +163,3 @@ class GediCoefficientsDisplay:
         coefficients = np.array([design.checked_coefficients(z) for z in series.values()])
         display = cls(coefficients=coefficients, terms=design.fitted.names, names=list(series))
         return display.plot(ax, **bar_kwargs)
-
-    @classmethod
-    @validate_params(
-        {**PREDICTION_CONSTRAINTS, **ESTIMATOR_CONSTRAINTS}, prefer_skip_nested_validation=True
-    )
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sensitive_columns: Any = None,
-        response_method: str = "predict",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        pos_label: Any = None,
-        sample_weight: Any = None,
-        name: str | None = None,
-        ax: Any = None,
-        **bar_kwargs: Any,
-    ) -> GediCoefficientsDisplay:
-        """Predict, measure targets and predictions, and draw.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted regressor or classifier. One whose predictions ask for the attribute, alone
-            or at the end of a pipeline, is given it.
-        X : array-like of shape (n, p)
-            Features.
-        y : array-like of shape (n,)
-            Original targets.
-        sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute; None where `sensitive_columns` names it.
-        sensitive_columns : int, str or list of these, default=None
-            Column(s) of X that hold the attribute.
-        response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What is measured; see :func:`gedi_sklearn.metrics.make_gedi_scorer`.
-        kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
-                default="polynomial"
-            The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
-        degree : int, default=1
-            Degree (order) of a kernel given by name.
-        pos_label : object, default=None
-            The label that counts as 1; of text labels by default ``classes_[1]``.
-        sample_weight : array-like of shape (n,), default=None
-            Weights; rows of weight 0 are left out.
-        name : str, default=None
-            Name of the predictions in the legend; None: the estimator's class.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        **bar_kwargs : dict
-            Keywords of :meth:`matplotlib.axes.Axes.bar`.
-
-        Returns
-        -------
-        display : GediCoefficientsDisplay
-        """
-        import_pyplot(f"{cls.__name__}.from_estimator")
-        return cls.from_predictions(
-            **estimator_sample(
-                estimator,
-                X,
-                y,
-                sensitive_features=sensitive_features,
-                sensitive_columns=sensitive_columns,
-                response_method=response_method,
-                pos_label=pos_label,
-            ),
-            kernel=kernel,
-            degree=degree,
-            sample_weight=sample_weight,
-            name=name or type(estimator).__name__,
-            ax=ax,
-            **bar_kwargs,
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _LOSSES = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MovingTargetsHistoryDisplay:
     """Indicator and loss of targets and predictions over the iterations of Moving Targets.
 
@@ -61,16 +63,9 @@ class MovingTargetsHistoryDisplay:
     ['loss_predictions', 'loss_targets', 'predictions_gedi', 'targets_gedi']
     """
 
-    def __init__(
-        self,
-        *,
-        history: Mapping[str, np.ndarray],
-        threshold: float | None = None,
-        selected_iteration: int | None = None,
-    ) -> None:
-        self.history = history
-        self.threshold = threshold
-        self.selected_iteration = selected_iteration
+    history: Mapping[str, np.ndarray]
+    threshold: float | None = None
+    selected_iteration: int | None = None
 
     def plot(self, ax: Any = None, **line_kwargs: Any) -> MovingTargetsHistoryDisplay:
         """Draw the history.

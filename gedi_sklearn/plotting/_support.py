@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -16,6 +16,7 @@ from .._validation import (
     check_sensitive,
     is_text,
     select_columns,
+    validate_params,
 )
 from ..metrics import (
     INDICATOR_CONSTRAINTS,
@@ -23,12 +24,12 @@ from ..metrics import (
 )
 
 __all__ = [
-    "ESTIMATOR_CONSTRAINTS",
     "MEASURED_COLOR",
     "PREDICTION_CONSTRAINTS",
     "REFERENCE_COLOR",
     "THRESHOLD_COLOR",
-    "estimator_sample",
+    "PredictionDisplay",
+    "axes_or_new",
     "import_pyplot",
 ]
 
@@ -40,7 +41,7 @@ PREDICTION_CONSTRAINTS: dict = {
     **INDICATOR_CONSTRAINTS,
     "name": [str, None],
 }
-ESTIMATOR_CONSTRAINTS: dict = {
+_ESTIMATOR_CONSTRAINTS: dict = {
     "sensitive_features": ["array-like", None],
     "sensitive_columns": [Integral, str, list, tuple, None],
     "response_method": [StrOptions({"predict", "predict_proba", "decision_function"})],
@@ -58,6 +59,12 @@ def import_pyplot(caller: str) -> Any:
             "pip install 'gedi-sklearn[plot]'."
         ) from error
     return plt
+
+
+def axes_or_new(display: Any, ax: Any) -> Any:
+    """Return the axes that a display draws on: the caller's, or those of a new figure."""
+    plt = import_pyplot(f"{type(display).__name__}.plot")
+    return plt.subplots()[1] if ax is None else ax
 
 
 def estimator_sample(
@@ -100,3 +107,74 @@ def estimator_sample(
         "sensitive_features": sensitive_features,
         "pos_label": pos_label,
     }
+
+
+class PredictionDisplay:
+    """What the displays of targets and predictions share: a fitted estimator in their place."""
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, y_pred: Any = None, **keywords: Any) -> Self:
+        """Measure targets and predictions, and draw."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _name_of(estimator: Any, response_method: str) -> str:
+        """Return what the display calls the predictions of an estimator."""
+        return type(estimator).__name__
+
+    @classmethod
+    @validate_params(_ESTIMATOR_CONSTRAINTS, prefer_skip_nested_validation=False)
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        response_method: str = "predict",
+        pos_label: Any = None,
+        name: str | None = None,
+        **keywords: Any,
+    ) -> Self:
+        """Predict, measure targets and predictions, and draw.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted regressor or classifier. One whose predictions ask for the attribute, alone
+            or at the end of a pipeline, is given it.
+        X : array-like of shape (n, p)
+            Features.
+        y : array-like of shape (n,)
+            Original targets.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            The protected attribute; None where `sensitive_columns` names it.
+        sensitive_columns : int, str or list of these, default=None
+            Column(s) of X that hold the attribute.
+        response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What is measured; see :func:`gedi_sklearn.metrics.make_gedi_scorer`.
+        pos_label : object, default=None
+            The label that counts as 1; for text labels by default ``classes_[1]``.
+        name : str, default=None
+            Name of the predictions; None takes it from the estimator.
+        **keywords : dict
+            Further keywords of :meth:`from_predictions`, such as `kernel`, `degree`,
+            `sample_weight` and `ax`.
+
+        Returns
+        -------
+        display : object
+        """
+        import_pyplot(f"{cls.__name__}.from_estimator")
+        sample = estimator_sample(
+            estimator,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sensitive_columns=sensitive_columns,
+            response_method=response_method,
+            pos_label=pos_label,
+        )
+        name = name or cls._name_of(estimator, response_method)
+        return cls.from_predictions(**sample, name=name, **keywords)

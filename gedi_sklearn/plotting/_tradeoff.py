@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from ..model_selection import TradeoffCurve, tradeoff_curve
-from ._support import MEASURED_COLOR, REFERENCE_COLOR, import_pyplot
+from ._support import MEASURED_COLOR, REFERENCE_COLOR, axes_or_new, import_pyplot
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TradeoffDisplay:
     """Score against indicator of pooled predictions, a point a threshold.
 
@@ -57,12 +59,9 @@ class TradeoffDisplay:
     ('R²', array([1. , 0.5, 0. ]))
     """
 
-    def __init__(
-        self, *, curve: TradeoffCurve, name: str | None = None, score_name: str = "score"
-    ) -> None:
-        self.curve = curve
-        self.name = name
-        self.score_name = score_name
+    curve: TradeoffCurve
+    name: str | None = None
+    score_name: str = "score"
 
     def plot(self, ax: Any = None, **line_kwargs: Any) -> TradeoffDisplay:
         """Draw the curve; several on the same axes can be compared.
@@ -79,9 +78,7 @@ class TradeoffDisplay:
         -------
         self : object
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots()
+        ax = axes_or_new(self, ax)
         curve = self.curve
         style = {"marker": "o", "color": MEASURED_COLOR, "label": self.name, **line_kwargs}
         (self.line_,) = ax.plot(curve.gedi, curve.score, **style)
