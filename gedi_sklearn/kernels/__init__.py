@@ -19,7 +19,8 @@ T and its inverse are known in closed form (binomial expansion), R comes from a 
 over blocks of rows, so that the state is O(k²) whatever the number of rows.
 """
 
-from ._categories import AttributeEncoder, is_categorical, warn_many_levels
+from .._validation import is_text as is_categorical
+from ._categories import AttributeEncoder, warn_many_levels
 from ._conditional import ConditionalDesign, ConditionalKernel
 from ._design import FittedKernel, KernelDesign
 from ._fit import fit_groups, fit_kernel, list_columns, warn_attribute_scale

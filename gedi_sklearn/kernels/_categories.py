@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Number
-from typing import Any
-
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from .._validation import warn_many_groups
-from ._moments import list_monomials
+from .._validation import is_text, warn_many_groups
 from ._transformers import PolynomialKernel
 
 __all__ = [
     "AttributeEncoder",
     "GroupEncoder",
     "MixedPolynomialKernel",
-    "is_categorical",
     "warn_many_levels",
 ]
 
@@ -54,7 +48,7 @@ class AttributeEncoder:
         attribute: list[int] = []
         indicator: list[bool] = []
         for j, (name, column) in enumerate(zip(given, values.T, strict=True)):
-            if is_categorical(column):
+            if is_text(column):
                 reference, *levels = sorted(set(map(str, column)))
                 self.levels.append(levels)
                 self.references.append(reference)
@@ -120,7 +114,7 @@ def _group_keys(values: np.ndarray) -> list[tuple[str, ...]]:
     """Return one key a row; a number has the same key whatever its type, and −0 is 0."""
     columns = [
         [str(value) for value in column]
-        if is_categorical(column)
+        if is_text(column)
         else [repr(value) for value in (column.astype(np.float64) + 0.0).tolist()]
         for column in values.T
     ]
@@ -131,16 +125,9 @@ def _label(key: tuple[str, ...]) -> str:
     return " & ".join(key)
 
 
-def is_categorical(column: np.ndarray) -> bool:
-    """Tell whether a column of an attribute holds levels and not numbers."""
-    if column.dtype.kind == "O":
-        return not all(isinstance(value, (Number, np.bool_)) for value in column)
-    return column.dtype.kind in "USTV"
-
-
 def warn_many_levels(values: np.ndarray) -> None:
     """Warn where categorical attributes have so many levels that most are single rows."""
-    columns = [column for column in values.T if is_categorical(column)]
+    columns = [column for column in values.T if is_text(column)]
     if columns:
         n_levels = 1 + sum(len(set(map(str, column))) - 1 for column in columns)
         warn_many_groups(n_levels, len(values))
@@ -169,19 +156,15 @@ class MixedPolynomialKernel(PolynomialKernel):
         super().__init__(degree, standardize=standardize)
         self.encoder = encoder
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MixedPolynomialKernel:
-        """Learn the moments of the numeric attributes; see :meth:`PolynomialKernel.fit`."""
-        X = validate_data(self, X, dtype=np.float64)
-        super().fit(X, sample_weight=sample_weight)
+    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
+        super()._learn(X, weight)
         encoder = self.encoder
         if encoder is None:
-            return self
-        powers = list_monomials(X.shape[1], self.degree)
-        indicators = np.where(encoder.is_indicator, powers, 0)
-        one_each = np.ones(len(powers), dtype=bool)
+            return
+        indicators = np.where(encoder.is_indicator, self.powers_, 0)
+        one_each = np.ones(len(self.powers_), dtype=bool)
         for j in np.unique(encoder.attribute[encoder.is_indicator]):
             one_each &= indicators[:, encoder.attribute == j].sum(axis=1) <= 1
-        self.powers_ = powers[one_each]
+        self.powers_ = self.powers_[one_each]
         self.mean_ = np.where(encoder.is_indicator, 0.0, self.mean_)
         self.scale_ = np.where(encoder.is_indicator, 1.0, self.scale_)
-        return self

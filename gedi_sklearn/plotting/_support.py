@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Integral
 from typing import Any, Self
 
@@ -109,13 +110,13 @@ def estimator_sample(
     }
 
 
-class PredictionDisplay:
+class PredictionDisplay(ABC):
     """What the displays of targets and predictions share: a fitted estimator in their place."""
 
     @classmethod
+    @abstractmethod
     def from_predictions(cls, y_true: Any, y_pred: Any = None, **keywords: Any) -> Self:
         """Measure targets and predictions, and draw."""
-        raise NotImplementedError
 
     @staticmethod
     def _name_of(estimator: Any, response_method: str) -> str:
