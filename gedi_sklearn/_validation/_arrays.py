@@ -10,16 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
-__all__ = [
-    "check_column",
-    "check_labels",
-    "check_numbers",
-    "check_same_length",
-    "check_sample_weight",
-    "check_values",
-    "is_text",
-]
-
 # pandas.NA and pandas.NaT, told by name so that pandas need not be there.
 _MISSING_TYPES = {"NAType", "NaTType"}
 

@@ -11,15 +11,6 @@ from ..exceptions import warn_caller
 from ._arrays import check_numbers, check_same_length, check_values, is_text
 from ._columns import select_columns
 
-__all__ = [
-    "attribute_columns",
-    "check_attribute",
-    "check_attribute_columns",
-    "check_group_codes",
-    "check_sensitive",
-    "warn_many_groups",
-]
-
 
 def check_sensitive(
     sensitive_features: Any = None,

@@ -9,11 +9,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ._arrays import check_column, check_labels, check_numbers, check_sample_weight
 
-__all__ = [
-    "check_all_weighted",
-    "check_classes",
-]
-
 
 def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes of labels, shape (K,), and every row's as an integer, shape (n,).

@@ -9,8 +9,6 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _num_features
 
-__all__ = ["column_positions", "drop_columns", "select_columns"]
-
 
 def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> list[int]:
     """Return the positions in ``X`` of the columns that the parameter ``name`` names."""

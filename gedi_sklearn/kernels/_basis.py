@@ -14,8 +14,6 @@ from ._moments import evaluate_monomials, expansion, monomial_factors, weighted_
 from ._named import is_named_type
 from ._transformers import PolynomialKernel
 
-__all__ = ["Basis", "ColumnBasis", "KernelColumns", "PolynomialBasis", "column_names"]
-
 
 class Basis:
     """The standardised columns of a kernel and the change of basis to its own columns.

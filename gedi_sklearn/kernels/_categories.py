@@ -7,13 +7,6 @@ import numpy as np
 from .._validation import is_text, warn_many_groups
 from ._transformers import PolynomialKernel
 
-__all__ = [
-    "AttributeEncoder",
-    "GroupEncoder",
-    "MixedPolynomialKernel",
-    "warn_many_levels",
-]
-
 
 class AttributeEncoder:
     """Turn attributes of which some are categorical into columns of numbers.

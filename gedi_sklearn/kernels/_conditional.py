@@ -12,8 +12,6 @@ from ..exceptions import RankDeficientKernelError
 from ._design import FittedKernel, KernelDesign
 from ._factorization import RANK_TOLERANCE
 
-__all__ = ["ConditionalDesign", "ConditionalKernel"]
-
 
 class ConditionalKernel(FittedKernel):
     """A fitted kernel whose columns are residuals of regressions on covariates.

@@ -18,8 +18,6 @@ from ._categories import AttributeEncoder, GroupEncoder
 from ._moments import row_blocks
 from ._transformers import PolynomialKernel
 
-__all__ = ["FittedKernel", "KernelDesign"]
-
 # Estimated relative rounding error from which a coefficient comes with a warning.
 _CONVERSION_TOLERANCE = 1e-6
 # Condition of the conversion to raw units up to which many rows need no refinement.

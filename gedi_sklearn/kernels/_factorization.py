@@ -9,8 +9,6 @@ from ..exceptions import RankDeficientKernelError
 from ._design import KernelDesign
 from ._moments import BLOCK
 
-__all__ = ["RANK_TOLERANCE", "factorize"]
-
 # More than one block of rows is factorised by the columns' moments, up to this condition.
 _MOMENT_CONDITION = 1e4
 # A column whose part outside the span of its predecessors is smaller than this share of it is

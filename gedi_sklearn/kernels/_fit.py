@@ -18,8 +18,6 @@ from ._group_design import GroupDesign
 from ._named import is_named_type, resolve_kernel
 from ._transformers import PolynomialKernel
 
-__all__ = ["fit_groups", "fit_kernel", "list_columns", "warn_attribute_scale"]
-
 
 def fit_kernel(
     kernel: Any,

@@ -8,8 +8,6 @@ import numpy as np
 
 from ._design import KernelDesign
 
-__all__ = ["GroupDesign"]
-
 
 class GroupDesign(KernelDesign):
     """A kernel on rows that share a few values of the attribute.

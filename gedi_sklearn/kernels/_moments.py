@@ -8,16 +8,6 @@ from math import comb
 
 import numpy as np
 
-__all__ = [
-    "BLOCK",
-    "evaluate_monomials",
-    "expansion",
-    "list_monomials",
-    "monomial_factors",
-    "row_blocks",
-    "weighted_moments",
-]
-
 # Rows a block: large enough for BLAS, small enough for the cache.
 BLOCK = 5000
 

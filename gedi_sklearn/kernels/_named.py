@@ -9,14 +9,6 @@ from sklearn.base import clone
 from .._validation import HasMethods, StrOptions, check_numbers
 from ._transformers import NAMED_KERNELS, PolynomialKernel
 
-__all__ = [
-    "KERNEL_CONSTRAINTS",
-    "describe_kernel",
-    "is_named_type",
-    "kernel_of_degree",
-    "resolve_kernel",
-]
-
 # The declared range of a parameter `kernel` that takes no precomputed matrix.
 KERNEL_CONSTRAINTS: list[Any] = [
     StrOptions(set(NAMED_KERNELS)),

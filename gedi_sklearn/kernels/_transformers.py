@@ -14,8 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._validation import Interval, _fit_context, check_sample_weight
 from ._moments import evaluate_monomials, list_monomials, monomial_factors, weighted_moments
 
-__all__ = ["NAMED_KERNELS", "FourierKernel", "NamedKernel", "PolynomialKernel"]
-
 
 class _AttributeKernel(TransformerMixin, BaseEstimator):
     """A transformer of the attribute: its checks, and the names of its columns."""

@@ -24,16 +24,6 @@ from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
 from ._linear import GroupIndicator
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-__all__ = [
-    "bin_codes",
-    "binned_didi",
-    "didi",
-    "make_binned_didi_scorer",
-    "make_didi_scorer",
-    "quantile_bin_edges",
-    "target_kind",
-]
-
 _FORM_CONSTRAINTS: dict = {
     "relative": ["boolean"],
     "task": [StrOptions({"auto", "classification", "regression"})],

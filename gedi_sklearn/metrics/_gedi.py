@@ -31,16 +31,6 @@ from ._linear import KernelIndicator
 from ._reference import reference_disparity
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-__all__ = [
-    "INDICATOR_CONSTRAINTS",
-    "RELATIVE",
-    "FittedGedi",
-    "fit_gedi",
-    "gedi",
-    "gedi_coefficients",
-    "make_gedi_scorer",
-]
-
 INDICATOR_CONSTRAINTS: dict = {
     "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
     "degree": [Interval(Integral, 1, None, closed="left")],

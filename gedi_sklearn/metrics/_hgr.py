@@ -13,8 +13,6 @@ from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
 from ._inputs import TARGET_CONSTRAINTS, check_sample, ratio, undefined
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-__all__ = ["hgr", "make_hgr_scorer", "resampled_hgr"]
-
 # The grid of the density, in standard deviations, and its finest resolution.
 _HALF_WIDTH = 2.5
 _MAX_BINS = 50

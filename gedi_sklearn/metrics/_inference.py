@@ -10,8 +10,6 @@ from ._gedi import INDICATOR_CONSTRAINTS, RELATIVE, fit_gedi
 from ._inputs import TARGET_CONSTRAINTS, Sample
 from ._linear import LinearIndicator
 
-__all__ = ["BATCH", "INFERENCE_CONSTRAINTS", "RESAMPLES", "fit_inference"]
-
 # Numbers that a batch of permuted or resampled targets may hold.
 BATCH = 4_000_000
 

@@ -23,17 +23,6 @@ from .._validation import (
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
 
-__all__ = [
-    "TARGET_CONSTRAINTS",
-    "Sample",
-    "attribute_names",
-    "check_sample",
-    "ratio",
-    "typed_labels",
-    "undefined",
-    "undefined_if_constant",
-]
-
 TARGET_CONSTRAINTS: dict = {
     "y_true": ["array-like"],
     "y_pred": ["array-like", None],

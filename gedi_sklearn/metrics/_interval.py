@@ -14,8 +14,6 @@ from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
 from ._inputs import check_sample
 from ._linear import LinearIndicator
 
-__all__ = ["ConfidenceInterval", "gedi_interval"]
-
 # Smallest eigenvalue of the moments of a resample, which are near the unit matrix, that is not 0.
 _SINGULAR = 1e-9
 

@@ -22,14 +22,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from ..exceptions import warn_caller
 from ..kernels import KernelDesign, fit_kernel
 
-__all__ = [
-    "GroupIndicator",
-    "Inference",
-    "KernelIndicator",
-    "LinearIndicator",
-    "is_negligible",
-]
-
 # Up to this many terms the 2^g sign patterns of an L1 norm are enumerated.
 _MAX_PATTERNS = 12
 # In floats an independent target gives about 1e-17 standard deviations, never 0.

@@ -11,8 +11,6 @@ from .._validation import check_random_state, validate_params
 from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
 from ._inputs import check_sample
 
-__all__ = ["GediNull", "PermutationTestResult", "gedi_null", "gedi_permutation_test"]
-
 
 @dataclass(frozen=True)
 class GediNull:

@@ -9,8 +9,6 @@ import numpy as np
 from ..kernels import ConditionalDesign, fit_kernel, kernel_of_degree, resolve_kernel
 from ._linear import KernelIndicator
 
-__all__ = ["reference_disparity"]
-
 
 def reference_disparity(
     y: np.ndarray,

@@ -23,8 +23,6 @@ from .._validation import (
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
 
-__all__ = ["SCORER_CONSTRAINTS", "DisparityScorer"]
-
 _RESPONSE_METHODS = {"predict", "predict_proba", "decision_function"}
 SCORER_CONSTRAINTS: dict = {
     "sensitive_columns": [Integral, str, list, tuple, None],

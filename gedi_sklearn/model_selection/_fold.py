@@ -12,8 +12,6 @@ from .._validation import _check_method_params, _safe_indexing
 from ._constrained_part import ConstrainedPart
 from ._indicator import Measure
 
-__all__ = ["Data", "FoldValues", "run_fold"]
-
 
 class Data(NamedTuple):
     """All rows, and what is done with any of them.

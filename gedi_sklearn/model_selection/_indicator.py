@@ -24,8 +24,6 @@ from ..metrics import (
 )
 from ._constrained_part import ConstrainedPart
 
-__all__ = ["Measure", "make_measure"]
-
 _NULL_DRAWS = 10_000
 
 

@@ -38,8 +38,6 @@ from ._indicator import make_measure
 from ._pooled_answers import PooledAnswers
 from ._scoring import check_scorer
 
-__all__ = ["TradeoffCurve", "tradeoff_curve"]
-
 
 @dataclass(frozen=True)
 class TradeoffCurve:

@@ -24,16 +24,6 @@ from ..metrics import (
     TARGET_CONSTRAINTS,
 )
 
-__all__ = [
-    "MEASURED_COLOR",
-    "PREDICTION_CONSTRAINTS",
-    "REFERENCE_COLOR",
-    "THRESHOLD_COLOR",
-    "PredictionDisplay",
-    "axes_or_new",
-    "import_pyplot",
-]
-
 # In every display: what is measured, what it is compared with, and what it may not exceed.
 MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR = "C0", "0.6", "C3"
 
