@@ -1,4 +1,4 @@
-"""All indicators of one set of predictions in one table, each beside what chance alone gives."""
+"""All indicators of one set of predictions in one table, with their values under independence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .metrics import (
 
 __all__ = ["fairness_report"]
 
-# Up to this number of distinct values an attribute is taken in groups, beyond it in bins.
+# An attribute with at most this many distinct values is measured by groups, others in bins.
 _MAX_GROUPS = 10
 _NULL_DRAWS = 4000
 
@@ -108,7 +108,7 @@ def fairness_report(
     Returns
     -------
     DataFrame or dict of str to list
-        One row (entry) an indicator, with the columns
+        One row (entry) per indicator, with the columns
 
         - indicator, parameter: "gedi" and "gedi_sd" with the degree, "didi" with the number of
           groups, "binned_didi" with the number of bins used, "hgr" with the method;
@@ -169,7 +169,7 @@ def fairness_report(
 
 
 def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
-    """Return a list of integers: what is none is an error, and never rounded."""
+    """Return a list of integers; other values are an error and never rounded."""
     listed = np.asarray(values).ravel().tolist()
     for value in listed:
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
@@ -180,7 +180,7 @@ def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
 def _linear_indicators(
     sample: Sample, degrees: list[int], standardize: bool, bins: list[int], task: str
 ) -> Iterator[tuple[str, Any, LinearIndicator]]:
-    """Yield name, parameter and indicator of every row but HGR's."""
+    """Yield name, parameter and indicator of each row but HGR's."""
     n_columns = 0
     for degree in degrees:
         kernel = PolynomialKernel(degree, standardize=standardize)
@@ -189,7 +189,7 @@ def _linear_indicators(
         except RankDeficientKernelError as error:
             if error.rank == 0:
                 raise
-            # Too few distinct values: this degree says nothing new.
+            # Too few distinct values for this degree.
             continue
         if design.fitted.n_columns == n_columns:
             # Levels have no powers.
@@ -217,7 +217,7 @@ def _hgr_row(
     x, z = sample.values[:, 0], sample.target
     value = hgr(z, sensitive_features=x)
     with warnings.catch_warnings():
-        # The predictions' own value has said it already.
+        # The value of the predictions has warned already.
         warnings.filterwarnings("ignore", ".*lie outside the grid", UserWarning)
         reference = hgr(sample.y_true, sensitive_features=x)
     if (z == z[0]).all():

@@ -1,7 +1,7 @@
-"""Checks of what a caller hands over, and the one door to scikit-learn's private names.
+"""Checks of the caller's arguments, and the only imports of scikit-learn's private names.
 
 Values are matched to rows by position, as everywhere in scikit-learn: the index of a pandas
-object is never looked at. Nothing is dropped, cast from text, or filled in.
+object is ignored. Nothing is dropped, cast from text, or filled in.
 """
 
 from sklearn.base import _fit_context

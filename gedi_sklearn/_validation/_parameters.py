@@ -1,4 +1,4 @@
-"""What is added to scikit-learn's checks of parameters."""
+"""Additions to scikit-learn's checks of parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
-# As joblib understands it; 0 has no meaning, which shows before any fit.
+# As joblib understands it; 0, which has no meaning, is refused before any fit.
 N_JOBS: list[Any] = [
     Interval(numbers.Integral, None, -1, closed="right"),
     Interval(numbers.Integral, 1, None, closed="left"),
@@ -17,9 +17,9 @@ N_JOBS: list[Any] = [
 
 
 def named_in_errors(name: str) -> Callable[[Callable], Callable]:
-    """Return the decorator that gives a function the name that errors of its parameters say.
+    """Return the decorator that gives a function its name in errors about its parameters.
 
-    Callers that check no parameters themselves can put their own in its place.
+    Callers that check no parameters themselves can set their own name.
     """
 
     def rename(function: Callable) -> Callable:

@@ -91,7 +91,7 @@ class ColumnBasis(Basis):
 class KernelColumns:
     """Evaluate a transformer, a callable, or (None) a matrix that is given as the values.
 
-    A class and not a closure, so that a fitted kernel can be pickled.
+    A class rather than a closure, so that a fitted kernel can be pickled.
     """
 
     def __init__(self, kernel: Any) -> None:
@@ -116,7 +116,7 @@ class KernelColumns:
 
 
 def column_names(kernel: Any, n_columns: int, names: list[str] | None = None) -> list[str]:
-    """Return the names of a kernel's columns, after those of the attributes where they serve."""
+    """Return the names of a kernel's columns, built from those of the attributes if it can."""
     if hasattr(kernel, "get_feature_names_out"):
         named = kernel.get_feature_names_out(*([names] if is_named_type(kernel) else []))
         return [str(name) for name in named]

@@ -9,7 +9,7 @@ from ._transformers import PolynomialKernel
 
 
 class AttributeEncoder:
-    """Turn attributes of which some are categorical into columns of numbers.
+    """Turn attributes, some of them categorical, into columns of numbers.
 
     A categorical attribute of g levels becomes g − 1 indicators; its first level in sorted order
     is the reference, from which the others' coefficients are counted. Numbers stay as they are.
@@ -26,9 +26,9 @@ class AttributeEncoder:
     levels : list of (list of str or None)
         Levels of every attribute but the reference; None for a numeric one.
     names : list of str
-        One name an encoded column, e.g. "age", "race=Black".
+        One name per encoded column, e.g. "age", "race=Black".
     attribute : ndarray of int
-        The attribute that an encoded column comes from.
+        The attribute that each encoded column comes from.
     is_indicator : ndarray of bool
         Whether an encoded column is the indicator of a level.
     """
@@ -85,11 +85,11 @@ class GroupEncoder:
     Attributes
     ----------
     groups : list of str
-        One label a group: the attributes' values, joined by " & ".
+        One label per group: the attributes' values, joined by " & ".
     """
 
     def __init__(self, values: np.ndarray) -> None:
-        # By their values, since two groups may be joined to one label.
+        # Also by value, since two groups may have the same joined label.
         self._keys = sorted(set(_group_keys(values)), key=lambda key: (_label(key), key))
         self.groups: list[str] = [_label(key) for key in self._keys]
 
@@ -104,7 +104,7 @@ class GroupEncoder:
 
 
 def _group_keys(values: np.ndarray) -> list[tuple[str, ...]]:
-    """Return one key a row; a number has the same key whatever its type, and −0 is 0."""
+    """Return one key per row; equal numbers of any type have equal keys, and −0 is 0."""
     columns = [
         [str(value) for value in column]
         if is_text(column)
@@ -119,7 +119,7 @@ def _label(key: tuple[str, ...]) -> str:
 
 
 def warn_many_levels(values: np.ndarray) -> None:
-    """Warn where categorical attributes have so many levels that most are single rows."""
+    """Warn if categorical attributes have so many levels that most hold a single row."""
     columns = [column for column in values.T if is_text(column)]
     if columns:
         n_levels = 1 + sum(len(set(map(str, column))) - 1 for column in columns)
@@ -127,7 +127,7 @@ def warn_many_levels(values: np.ndarray) -> None:
 
 
 class MixedPolynomialKernel(PolynomialKernel):
-    """Polynomial kernel of attributes of which some are indicators of levels.
+    """Polynomial kernel of attributes, some of which are indicators of levels.
 
     An indicator is its own square, and two levels of one attribute exclude each other, so a
     monomial holds at most one indicator of each attribute, at power 1. Indicators are never

@@ -1,4 +1,4 @@
-"""Kernels and targets from which covariates have been taken out (Frisch, Waugh and Lovell)."""
+"""Kernels and targets residualised on covariates (Frisch, Waugh and Lovell)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConditionalKernel(FittedKernel):
     Parameters
     ----------
     fitted : FittedKernel
-        The kernel before.
+        The kernel itself.
     covariate_mean, covariate_scale : ndarray of shape (p,)
         Subtracted from and divided out of the covariates.
     regression : ndarray of shape (1 + p, k)
@@ -45,7 +45,7 @@ class ConditionalKernel(FittedKernel):
         self.regression = regression
 
     def orthonormal(self, values: Any, covariates: Any = None) -> np.ndarray:
-        """Return Q for new rows: what their covariates leave of the columns, orthonormalised.
+        """Return Q for new rows: the columns, residualised on the covariates of these rows.
 
         Parameters
         ----------
@@ -81,12 +81,12 @@ class ConditionalDesign(KernelDesign):
     design : KernelDesign
         The kernel on the same rows.
     covariates : ndarray of shape (n, p)
-        What the target may depend on; dependent columns are welcome.
+        What the target may depend on; its columns may be linearly dependent.
 
     Raises
     ------
     RankDeficientKernelError
-        If the covariates determine a column of the kernel (rank 0: every one).
+        If the covariates determine a column of the kernel (rank 0: all of them).
     """
 
     fitted: ConditionalKernel
@@ -113,7 +113,7 @@ class ConditionalDesign(KernelDesign):
         self.fitted.R_ = self._factorize(columns)
 
     def _factorize(self, columns: np.ndarray) -> np.ndarray:
-        """Return the factor R of what the covariates leave of the columns."""
+        """Return the factor R of the residualised columns."""
         norms = np.sqrt(np.square(columns * self._root[:, None]).sum(axis=0))
         factor = np.asarray(np.linalg.qr(self._columns * self._root[:, None], mode="r"))
         factor = factor * np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]
@@ -138,17 +138,17 @@ class ConditionalDesign(KernelDesign):
         weighted = z * root
         first = self._explained.T @ weighted
         weighted = weighted - self._explained @ first
-        # Twice: what rounding leaves of a large explained part is taken out as well.
+        # A second pass removes what rounding leaves of a large explained part.
         second = self._explained.T @ weighted
         return first + second, (weighted - self._explained @ second) / root
 
     def residual(self, z: np.ndarray) -> np.ndarray:
-        """Return what the covariates leave of a target, or of the columns of a matrix."""
+        """Return the residual of a target, or of the columns of a matrix, on the covariates."""
         return self._regress(z)[1]
 
     @property
     def keys(self) -> np.ndarray:
-        """What a row of the columns is a function of: attribute and covariates."""
+        """What each row of the columns depends on: attribute and covariates."""
         return np.column_stack([self.values, self.covariates])
 
     def columns(self, rows: slice | np.ndarray) -> np.ndarray:
@@ -156,12 +156,12 @@ class ConditionalDesign(KernelDesign):
         return self._columns[rows]
 
     def leverage(self) -> np.ndarray:
-        """Return the leverage of every row, covariates included, shape (n,)."""
+        """Return the leverage of each row, covariates included, shape (n,)."""
         own = np.square(self.orthonormal).sum(axis=1) * self._root**2
         return np.square(self._explained).sum(axis=1) + own
 
     def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coordinates of what the covariates leave of a target, as the parent does."""
+        """Return c and s of the residual of a target on the covariates."""
         return super().solve(self.residual(z))
 
 

@@ -35,7 +35,7 @@ def fit_kernel(
     kernel : str, transformer, callable or array of shape (n, k)
         What :func:`resolve_kernel` accepts.
     values : ndarray of shape (n, m)
-        The attribute. Columns that hold text are categorical: one indicator for every level but
+        The attribute. Columns that hold text are categorical: one indicator for each level but
         the first in sorted order.
     degree : int, default=1
         Degree or order, for a kernel given by name.
@@ -44,7 +44,7 @@ def fit_kernel(
     names : list of str, default=None
         Names of the attributes.
     target : ndarray of shape (n,), default=None
-        A target whose coefficients will be asked for: on many rows it saves a pass over them.
+        A target whose coefficients will be requested: with many rows it saves a pass over them.
 
     Returns
     -------
@@ -78,9 +78,9 @@ def _fit_by_group(
     weight: np.ndarray | None,
     names: list[str] | None = None,
 ) -> GroupDesign:
-    """Fit a kernel on numbers that are shared by groups of rows."""
-    share = np.bincount(codes, weights=weight)
-    return GroupDesign(_fit_rows(kernel, groups, share / share.sum(), names), codes, weight)
+    """Fit a kernel on numbers, one row of them per group of rows."""
+    total = np.bincount(codes, weights=weight)
+    return GroupDesign(_fit_rows(kernel, groups, total / total.sum(), names), codes, weight)
 
 
 def _fit_rows(
@@ -113,7 +113,7 @@ def _fit_rows(
 
 
 def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> KernelDesign:
-    """Fit the kernel that tells groups apart: the indicator of every group but the first.
+    """Fit the indicators of all groups but the first.
 
     Parameters
     ----------
@@ -156,13 +156,13 @@ def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomi
         raise RankDeficientKernelError.from_rank(0, 0, 1)
     degree = kernel.degree
     if encoder.is_indicator.all():
-        # No monomial has more factors than there are attributes; of many levels the list is long.
+        # No monomial has more factors than there are attributes, and many levels make a long list.
         degree = min(degree, len(encoder.levels))
     return MixedPolynomialKernel(degree, standardize=kernel.standardize, encoder=encoder)
 
 
 def warn_attribute_scale(design: KernelDesign) -> None:
-    """Warn once where a polynomial of degree 2 or more meets an attribute in a hostile unit."""
+    """Warn once if a polynomial of degree 2 or more takes an attribute in an unfavourable unit."""
     kernel = design.fitted.kernel
     if not isinstance(kernel, PolynomialKernel) or kernel.standardize or kernel.degree < 2:
         return
@@ -177,7 +177,7 @@ def warn_attribute_scale(design: KernelDesign) -> None:
 def list_columns(
     kernel: Any, values: np.ndarray, *, degree: int = 1, names: list[str] | None = None
 ) -> list[str]:
-    """Return the names of a kernel's columns on an attribute that it may be deficient on."""
+    """Return the names of a kernel's columns, whether or not they are independent on these rows."""
     kernel = resolve_kernel(kernel, degree)
     if isinstance(kernel, np.ndarray):
         return column_names(None, kernel.shape[1])

@@ -1,4 +1,4 @@
-"""The parameter `kernel`: a name of the table, an object, a callable or a matrix."""
+"""The parameter `kernel`: a name from the table, an object, a callable or a matrix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
             f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
             "carries its own. Leave `degree` at 1."
         )
-    # Before "transform", which frames and series have as well.
+    # Checked before "transform", which data frames have as well.
     if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
         return check_numbers(kernel, "kernel")
     if hasattr(kernel, "transform"):

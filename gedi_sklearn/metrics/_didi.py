@@ -60,7 +60,7 @@ def didi(
         Predictions. None measures `y_true` itself. In classification: labels, or for two classes
         scores in [0, 1].
     sensitive_features : array-like of shape (n,) or (n, m)
-        Group of every row: values of any type. Several columns form one group where all agree.
+        The group of each row: values of any type. Rows that agree in all columns form a group.
     relative : bool, default=False
         Divide by the value of `y_true`.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -82,7 +82,7 @@ def didi(
     Warns
     -----
     UserWarning
-        Where there are more than half as many groups as rows, as of a continuous attribute: see
+        If there are more than half as many groups as rows, as with a continuous attribute: see
         :func:`binned_didi`.
 
     See Also
@@ -138,8 +138,8 @@ def binned_didi(
         The protected attribute.
     bins : int or array-like of shape (n_bins + 1,), default=3
         Number of quantile bins, or their edges, increasing; see :func:`quantile_bin_edges`. Bins
-        are closed on the right. Of given edges the first and the last bin are open-ended: values
-        beyond the outer edges belong to them.
+        are closed on the right. With given edges, the first and the last bin are open-ended:
+        values beyond the outer edges belong to them.
     relative : bool, default=False
         Divide by the value of `y_true`.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -163,7 +163,7 @@ def binned_didi(
     Warns
     -----
     UserWarning
-        Where edges coincide or a bin is empty, with the numbers of bins asked for and used.
+        If edges coincide or a bin is empty, with the numbers of bins requested and used.
 
     See Also
     --------
@@ -206,14 +206,14 @@ def quantile_bin_edges(
 ) -> np.ndarray:
     """Edges that cut an attribute into bins of about equal weight, for :func:`binned_didi`.
 
-    Learn them on one sample to measure another one with the same bins.
+    Compute them on one sample to measure another one with the same bins.
 
     Parameters
     ----------
     sensitive_features : array-like of shape (n,)
         The attribute.
     bins : int, default=3
-        Number of bins asked for.
+        Number of bins.
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
 
@@ -222,7 +222,7 @@ def quantile_bin_edges(
     ndarray of shape (n_bins + 1,)
         Strictly increasing: the quantiles, interpolated linearly as by ``pandas.qcut``, or with
         unequal weights those of the inverted weighted distribution function. Edges that coincide
-        are merged, so there may be fewer bins than asked for.
+        are merged, so there may be fewer bins than requested.
 
     Examples
     --------
@@ -240,18 +240,18 @@ def quantile_bin_edges(
 
 
 def _quantile_edges(values: np.ndarray, bins: int, weight: np.ndarray | None) -> np.ndarray:
-    shares = np.linspace(0, 1, bins + 1)
+    levels = np.linspace(0, 1, bins + 1)
     if weight is None:
-        return np.unique(np.quantile(values, shares))
+        return np.unique(np.quantile(values, levels))
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weight[order])
-    # A share that a cumulated weight meets exactly must not miss it by rounding.
-    wanted = shares * cumulative[-1] * (1 - 4 * np.finfo(float).eps)
+    # A level that equals a cumulative weight must not miss it by rounding.
+    wanted = levels * cumulative[-1] * (1 - 4 * np.finfo(float).eps)
     return np.unique(values[order][np.searchsorted(cumulative, wanted)])
 
 
 def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.ndarray:
-    """Return the bin of every value, right-closed, with a warning where bins are lost."""
+    """Return the bin of each value, right-closed, with a warning if bins are lost."""
     if isinstance(bins, Integral):
         edges, asked = _quantile_edges(values, int(bins), weight), int(bins)
     else:
@@ -260,7 +260,7 @@ def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.nd
     codes = np.searchsorted(edges[1:-1], values, side="left")
     used = len(np.unique(codes))
     if used == 1:
-        # A ValueError that scorers know: on a small fold they answer NaN, as for a kernel.
+        # Scorers turn this error into NaN on a small fold, as they do for a kernel.
         raise RankDeficientKernelError(
             f"sensitive_features cannot be cut into {asked} bins: all rows of positive weight "
             "fall into one. Use more bins, other edges, or `gedi`, which needs none."
@@ -275,7 +275,7 @@ def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.nd
 
 def _given_edges(bins: Any) -> np.ndarray:
     edges = np.asarray(bins, dtype=np.float64)
-    # Infinite outer edges are welcome; NaN fails the comparison.
+    # Infinite outer edges are allowed; NaN fails the comparison.
     if edges.ndim != 1 or len(edges) < 3 or not (np.diff(edges) > 0).all():
         raise ValueError(
             "bins must be an integer of at least 2, or an increasing list of at least 3 edges; "
@@ -330,14 +330,14 @@ def target_kind(target: np.ndarray) -> str:
     if is_text(target):
         return "labels"
     with warnings.catch_warnings():
-        # It suspects a regression where many integers differ; we ask the caller instead.
+        # It suspects regression if there are many integers; here the caller is asked instead.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         kind = type_of_target(target)
     return str(kind)
 
 
 def _class_columns(target: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return one 0/1 column a class; scores p of the second of two classes give 1 − p and p."""
+    """Return one 0/1 column per class; scores p of the second of two classes give 1 − p and p."""
     numeric = not is_text(classes)
     if target.dtype.kind == "f" and not (numeric and np.isin(target, classes).all()):
         if len(classes) > 2 or target.min() < 0 or target.max() > 1:
@@ -359,7 +359,7 @@ def _disparity(
     weight: np.ndarray | None,
     relative: bool,
 ) -> float:
-    """Return the sum over the columns, of which there is one per class."""
+    """Return the sum of the indicator over the columns."""
     indicator = GroupIndicator(codes, weight)
     value = sum(indicator.measure(column) for column in columns.T)
     if not relative:

@@ -79,7 +79,7 @@ def gedi(
         Predictions. None measures `y_true` itself. Beside labels: labels, or scores in [0, 1].
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute; several columns are measured jointly, interactions included.
-        Columns of text and pandas categories are categorical: one indicator for every level but
+        Columns of text and pandas categories are categorical: one indicator for each level but
         the first in sorted order, to which the others are compared.
     kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
             default="polynomial"
@@ -96,7 +96,7 @@ def gedi(
         "l1" is the paper's indicator, ‖α̃‖₁. "sd" is its unit-free companion ‖F̃α̃‖/√n, the
         standard deviation of the part of y that is in the kernel's span: in units of y, the same
         for every unit of the attribute, and never smaller at a higher degree. "adjusted_sd"
-        takes out what chance puts there, as the adjusted R² does.
+        removes what chance contributes to it, as the adjusted R² does.
     conditional_on : array-like of shape (n,) or (n, p), default=None
         Covariates that may explain the targets legitimately: kernel and targets are residualised
         on them (and a constant) by least squares, so that what is left is measured. Text and
@@ -124,11 +124,11 @@ def gedi(
     Warns
     -----
     AttributeScaleWarning
-        Where a raw attribute meets degree 2 or more in an unfavourable unit.
+        If a raw attribute in an unfavourable unit is measured at degree 2 or above.
     IllConditionedKernelWarning
-        Where rounding may show in the value.
+        If the rounding error of the value may be visible.
     UserWarning
-        Where an attribute of text or categories has more than half as many levels as rows.
+        If an attribute of text or categories has more than half as many levels as rows.
 
     See Also
     --------
@@ -197,14 +197,13 @@ def gedi_coefficients(
         The label that counts as 1; needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
-
     return_names : bool, default=False
         Whether to return the terms as well.
 
     Returns
     -------
     coefficients : ndarray of shape (k,)
-        One coefficient a column; NaN, with
+        One coefficient per column; NaN, with
         :class:`sklearn.exceptions.UndefinedMetricWarning`, where the attribute is constant.
     names : list of str
         The term that each belongs to, e.g. "age^2", "age sex=Male"; only with `return_names`.
@@ -275,7 +274,7 @@ class FittedGedi(NamedTuple):
 def fit_gedi(
     sample: Sample, kernel: Any, degree: int, norm: str = "l1", conditional_on: Any = None
 ) -> FittedGedi:
-    """Fit the kernel of a public function, with warnings of an attribute that it does not suit.
+    """Fit the kernel of a public function, with warnings about unsuitable attributes.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ _HALF_WIDTH = 2.5
 _MAX_BINS = 50
 # Added to the density, so that no row or column of the grid is empty.
 _FLOOR = 1e-10
-# Share of rows outside the grid from which the value may miss a dependence.
+# Fraction of rows outside the grid above which the value may miss a dependence.
 _OUTSIDE_TOLERANCE = 0.01
 _BLOCK = 20_000
 
@@ -68,8 +68,8 @@ def hgr(
           the square of "kde".
         - "kernel": f and g are polynomials of `degree`; a canonical correlation in closed form.
         - "nn": f and g are neural networks, trained to correlate (Grari et al., 2020); through
-          the package maxcorr, which comes with the extra `torch`. A few seconds a call, and the
-          value depends on the seed: a thousand steps may not reach the supremum.
+          the package maxcorr, which comes with the extra `torch`. It takes a few seconds per
+          call, and the value depends on the seed: a thousand steps may not reach the supremum.
     degree : int, default=3
         Degree of both polynomials of ``method="kernel"``; where a variable has fewer distinct
         values, one less than their number, which is every function of it.
@@ -106,8 +106,8 @@ def hgr(
     Notes
     -----
     Rows are equally weighted. The Gaussian separates, so the density on b × b points is one
-    product of two n × b matrices. All three are biased upwards on small samples, "kernel" the
-    more the larger its degree.
+    product of two n × b matrices. All three are biased upwards on small samples, "kernel"
+    the more so the higher its degree.
 
     References
     ----------
@@ -137,7 +137,7 @@ def hgr(
             f"{values.shape[1]} columns; use method='kernel' or 'nn'."
         )
 
-    # Drawn once: of `relative`, both values come from the same initial networks.
+    # Drawn once, so that both values behind `relative` start from the same networks.
     seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
 
     def measure(target: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""What every indicator does with its arguments before it computes anything.
+"""Checks of the arguments that all indicators share.
 
 Values are matched by position, missing values are refused, rows of zero weight are left out, and
 labels become numbers by one rule.
@@ -133,8 +133,8 @@ def attribute_names(values: Any) -> list[str] | None:
 
 
 def _plain_numbers(values: Any, name: str) -> np.ndarray:
-    """Return numbers as they are; what is no number needs `pos_label`."""
-    # A pandas categorical is a set of labels even where its categories are numbers.
+    """Return numbers as they are; other labels need `pos_label`."""
+    # A pandas categorical holds labels even if its categories are numbers.
     dtype = getattr(values, "dtype", None)
     plain = isinstance(dtype, np.dtype) and dtype.kind in "fiub"
     if str(dtype) == "category" or (not plain and is_text(check_labels(values, name))):

@@ -1,7 +1,7 @@
-r"""Indicators that are a norm of a linear function of the targets, and what is known of those.
+r"""Indicators that are a norm of a linear function of the targets, and their inference.
 
 With c the orthonormal coordinates of the targets on some columns, GeDI is ‖A c‖₁ for A = T R⁻¹,
-DIDI is ‖A c‖₁ for the matrix A that gives every group's mean, and the sd form is ‖c‖₂. The
+DIDI is ‖A c‖₁ for the matrix A that gives the groups' means, and the sd form is ‖c‖₂. The
 coordinates are linear in the targets, so their covariance is known: under independence, and with
 the robust estimate of MacKinnon and White (HC3) in general.
 """
@@ -26,12 +26,12 @@ from ..kernels import KernelDesign, fit_kernel
 _MAX_PATTERNS = 12
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
-# Standard errors below this share of the targets' deviation are rounding.
+# Standard errors below this fraction of the targets' deviation are rounding errors.
 _ROUNDING = 1e-12
 
 
 class Inference(NamedTuple):
-    """What is known of a value: under independence, and its confidence interval."""
+    """Mean and 95 % quantile of a value under independence, and its confidence interval."""
 
     null_mean: float
     null_q95: float
@@ -96,8 +96,8 @@ class LinearIndicator(ABC):
         covariance = self.matrix @ self.null_covariance(z) @ self.matrix.T
         if self.norm == "l1":
             return float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
-        # The root of a sum of squares, as of a χ² with fitted degrees of freedom (Satterthwaite):
-        # exact where the weights are equal.
+        # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
+        # if the weights are equal.
         total, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
         if squares == 0:
             return 0.0
@@ -113,7 +113,10 @@ class LinearIndicator(ABC):
         return np.quantile(self.value(draws), levels)
 
     def simulate(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return values for normal coordinates around the estimated ones; NaN as below."""
+        """Return values for normal coordinates around the estimated ones.
+
+        NaN if no degree of freedom is left.
+        """
         if not self._has_errors():
             return np.full(n_draws, np.nan)
         center = self.design.coordinates(z)
@@ -122,7 +125,7 @@ class LinearIndicator(ABC):
     def infer(
         self, z: np.ndarray, confidence_level: float, n_draws: int, rng: np.random.RandomState
     ) -> Inference:
-        """Return what the value of a target is under independence, and its interval."""
+        """Return mean and quantile under independence, and the confidence interval."""
         low, high = self.range_over_ellipsoid(z, confidence_level)
         q95 = float(self.null_quantiles(z, np.array([0.95]), n_draws, rng)[0])
         return Inference(self.null_mean(z), q95, low, high)
@@ -133,7 +136,7 @@ class LinearIndicator(ABC):
         return self.design.n_rows - self.design.n_covariates - self.design.fitted.n_columns - 1
 
     def _has_errors(self) -> bool:
-        """Tell whether standard errors are defined: else all residuals are 0, whatever the rows."""
+        """Tell whether standard errors are defined: else all residuals are 0."""
         if self.n_free > 0:
             return True
         warn_caller(
@@ -157,11 +160,11 @@ class LinearIndicator(ABC):
 
         The ellipsoid holds the true c with the given confidence, so the range holds the true
         value with at least that: 0 is its lower end exactly where independence is not rejected.
-        NaN where no degree of freedom is left.
+        NaN if no degree of freedom is left.
         """
         if not self._has_errors():
             return float("nan"), float("nan")
-        # In deviations of the targets, in which the solvers' tolerances mean the same everywhere.
+        # In units of the targets' deviation, so that the solvers' tolerances suit every sample.
         residual = self.design.residual(z)
         unit = self.design.deviation(residual)
         if unit == 0:
@@ -173,7 +176,7 @@ class LinearIndicator(ABC):
         radius = float(np.sqrt(k * f_distribution.ppf(confidence_level, k, self.n_free)))
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
-        if np.linalg.norm(root) <= _ROUNDING:  # the targets are a function in the kernel's span
+        if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span
             exact = float(self.value(center)) * unit
             return exact, exact
         return _smallest(self, center, root) * unit, _largest(self, center, root) * unit
@@ -212,9 +215,9 @@ class KernelIndicator(LinearIndicator):
         return np.eye(fitted.n_columns)
 
     def measure(self, z: np.ndarray) -> float:
-        """Return the indicator, with a warning where rounding may show in it.
+        """Return the indicator, with a warning if its rounding error may be visible.
 
-        NaN where the adjustment has no degree of freedom left.
+        NaN if no degree of freedom is left for the adjustment.
         """
         if self.norm == "l1":
             return self._value(self.design.checked_coefficients(z), z)
@@ -246,7 +249,7 @@ class GroupIndicator(LinearIndicator):
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
-        The group of every row.
+        The group of each row.
     weight : ndarray of shape (n,) or None
         Positive weights.
     factor : float, default=1.0
@@ -263,7 +266,7 @@ class GroupIndicator(LinearIndicator):
 
     @cached_property
     def design(self) -> KernelDesign:
-        """The indicators of all groups but the first; inference alone needs them."""
+        """The indicators of all groups but the first, which only inference needs."""
         columns = (self._codes[:, None] == np.flatnonzero(self._used)[1:]).astype(np.float64)
         return fit_kernel(columns, columns, weight=self._weight)
 
@@ -316,8 +319,8 @@ def _normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomSta
 def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return min ‖A c‖ over c = center + root u, ‖u‖ ≤ 1.
 
-    The dual is solved: max s'A center − ‖root'A's‖ over the unit ball of the dual norm. Whatever
-    point it ends at, its value is a lower bound.
+    The dual is solved: max s'A center − ‖root'A's‖ over the unit ball of the dual norm. Its value
+    at any point is a lower bound.
     """
     distance = np.linalg.lstsq(root, center, rcond=None)[0]
     if np.linalg.norm(distance) <= 1 and np.allclose(root @ distance, center, rtol=1e-9):
@@ -338,7 +341,7 @@ def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) 
     start = np.sign(target) * width
     value, slope = negative(start)
     if (slope * start > 0).any():
-        # Else the ellipsoid lies in one orthant of the terms, and this corner is optimal.
+        # Otherwise the ellipsoid lies in one orthant of the terms, and this corner is optimal.
         bounds = np.column_stack([-width, width])
         value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
     return float(max(-value, 0.0))
@@ -371,6 +374,6 @@ def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -
         return float(np.linalg.norm(target) + np.linalg.norm(spread, 2))
     if len(target) > _MAX_PATTERNS:
         return float(np.abs(target).sum() + np.linalg.norm(spread, axis=1).sum())
-    # One half of the patterns: the other half is their negatives.
+    # Half of the patterns are enough: the others are their negatives.
     patterns = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=len(target) - 1)])
     return float((np.abs(patterns @ target) + np.linalg.norm(patterns @ spread, axis=1)).max())

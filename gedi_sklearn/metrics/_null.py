@@ -1,4 +1,4 @@
-"""What GeDI is by chance: its distribution under independence, and a test of it."""
+"""The distribution of GeDI under independence, and a test of independence."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def gedi_null(
     ----------
     y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on, pos_label, \
 sample_weight
-        As in :func:`gedi`; the measured values' own deviation counts, and the reference of
-        `relative` is taken as it is. `norm` is "l1" or "sd".
+        As in :func:`gedi`; the deviation is that of the measured values, and the reference of
+        `relative` is taken as known. `norm` is "l1" or "sd".
     quantiles : array-like of shape (q,), default=(0.05, 0.5, 0.95)
         Levels of the quantiles.
     n_resamples : int, default=10_000
@@ -198,6 +198,6 @@ sample_weight
     for start in range(0, n_resamples, batch):
         permuted = [rng.permutation(target) for _ in range(min(batch, n_resamples - start))]
         null[start : start + batch] = indicator.value(indicator.coordinates(np.stack(permuted)))
-    # Equal values, as of discrete targets, must not be told apart by rounding.
+    # Rounding must not separate values that are equal, as those of discrete targets.
     reached = int((null >= statistic * (1 - 1e-12)).sum())
     return PermutationTestResult(statistic, (1 + reached) / (1 + n_resamples), null)

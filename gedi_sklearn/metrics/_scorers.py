@@ -50,7 +50,7 @@ class DisparityScorer(_BaseScorer):
     ) -> None:
         self._indicator = indicator
         self._sensitive_columns = sensitive_columns
-        # Not seen from the signature of the function below, which takes any keyword.
+        # The signature of the function below does not show it: it takes any keyword.
         self.takes_weight = "sample_weight" in signature(indicator).parameters
         super().__init__(
             score_func=partial(_score if self.takes_weight else _unweighted_score, indicator),
@@ -115,7 +115,7 @@ def _score(
     sample_weight: Any = None,
     **options: Any,
 ) -> float:
-    """Return an indicator that takes weights; its signature tells what can be routed."""
+    """Return an indicator that takes weights; the signature declares what can be routed."""
     options["sample_weight"] = sample_weight
     return _unweighted_score(
         indicator, y_true, y_pred, sensitive_features=sensitive_features, **options
@@ -130,7 +130,7 @@ def _unweighted_score(
     sensitive_features: Any = None,
     **options: Any,
 ) -> float:
-    """Return the indicator, or NaN with a warning where a small fold does not define it."""
+    """Return the indicator; NaN, with a warning, if it is undefined on a small fold."""
     if sensitive_features is None:
         raise ValueError(_NO_ATTRIBUTE.format(factory=_factory(indicator)))
     try:
@@ -145,7 +145,7 @@ def _factory(indicator: Callable) -> str:
 
 
 def _task_of(estimator: Any, method: str) -> str:
-    """Return the form of DIDI; decision values are no probabilities, so they count as numbers."""
+    """Return the form of DIDI; decision values, which are not probabilities, count as numbers."""
     if is_regressor(estimator) or method == "decision_function":
         return "regression"
     return "classification" if is_classifier(estimator) else "auto"

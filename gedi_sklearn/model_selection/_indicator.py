@@ -1,4 +1,4 @@
-"""The indicator of predictions for some of the rows, with what it is worth."""
+"""The indicator of predictions for some of the rows, and its inference."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Measure(ABC):
     attribute: ClassVar[str]
 
     def __call__(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator; NaN with a warning where rows are too few to define it."""
+        """Return the indicator; NaN, with a warning, if there are too few rows to define it."""
         try:
             return self.value(rows, predictions)
         except RankDeficientKernelError as error:
@@ -67,7 +67,7 @@ class Measure(ABC):
 
     @abstractmethod
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator; what does not fit the rows raises."""
+        """Return the indicator; raise if the kernel or a label does not suit the rows."""
 
     @abstractmethod
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
@@ -76,7 +76,7 @@ class Measure(ABC):
     def infer(
         self, rows: np.ndarray, predictions: np.ndarray, confidence_level: float
     ) -> Inference:
-        """Return the value under independence, and the interval."""
+        """Return mean and quantile under independence, and the confidence interval."""
         weight = None if self.weight is None else self.weight[rows]
         given = (self.y[rows], predictions, self.values[rows], weight, self.pos_label)
         sample = check_sample(*given, attribute=self.attribute)
@@ -172,7 +172,7 @@ def make_measure(
     Raises
     ------
     ValueError
-        If it is open which of several indicators, or which class, is meant.
+        If it is ambiguous which of several indicators, or which class, is meant.
     """
     if classes is not None and pos_label is None:
         if len(classes) > 2:
@@ -201,7 +201,7 @@ def make_measure(
 
 
 def _covariates(part: ConstrainedPart, X: Any, n_samples: int) -> np.ndarray | None:
-    """Return what the estimator's `conditional_on` names."""
+    """Return the covariates that the estimator's `conditional_on` names."""
     named = getattr(part.part, "conditional_on", None)
     if named is None:
         return None

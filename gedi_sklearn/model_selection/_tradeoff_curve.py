@@ -172,7 +172,7 @@ def tradeoff_curve(
     sample_weight : array-like of shape (n,), default=None
         Weights, in every fit, score and indicator.
     params : dict, default=None
-        Further keywords of `fit`; those with one value a row go with the rows.
+        Further keywords of `fit`; those with one value per row are split with the rows.
     groups : array-like of shape (n,), default=None
         Groups for the splitter.
     n_jobs : int, default=None
@@ -207,7 +207,7 @@ def tradeoff_curve(
     Notes
     -----
     What `ProjectedRegressor` and `ProjectedClassifier` learn does not depend on the threshold: one
-    fit a fold serves the whole path, alone and as the end of a pipeline. With an inner estimator
+    fit per fold serves the whole path, alone and as the end of a pipeline. With an inner estimator
     that has a fixed seed the result is that of refits, to the last bit.
 
     Examples
@@ -302,7 +302,7 @@ def _check_targets(
 def _check_attribute(
     part: ConstrainedPart, X: Any, sensitive_features: Any, sensitive_columns: Any, n_samples: int
 ) -> np.ndarray:
-    """Return the attribute from one of the caller's doors, or else from the estimator's own."""
+    """Return the attribute as the caller gives it, or else from the estimator's own columns."""
     own = getattr(part.part, "sensitive_columns", None)
     if sensitive_features is None and sensitive_columns is None and own is not None:
         if not part.sees_X:

@@ -18,29 +18,29 @@ from ._support import (
     import_pyplot,
 )
 
-# Terms of more letters than this together are written aslant.
-_LEVEL_LETTERS = 40
+# Labels with more letters than this in total are rotated.
+_HORIZONTAL_LETTERS = 40
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GediCoefficientsDisplay(PredictionDisplay):
-    """Coefficients α̃ of targets and predictions, a bar a term: which dependence there is.
+    """Coefficients α̃ of targets and predictions, one bar per term of the kernel.
 
     The heights of one colour add up, without their signs, to its GeDI.
 
     Parameters
     ----------
     coefficients : ndarray of shape (n_series, k)
-        One row a series: those of targets, in grey, before those of the predictions.
+        One row per series: the targets, in grey, before the predictions.
     terms : list of str
         The k functions of the attribute.
     names : list of str
-        One name a series, for the legend.
+        One name per series, for the legend.
 
     Attributes
     ----------
     bars_ : list of matplotlib BarContainer
-        One a series.
+        One per series.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -83,7 +83,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
         coefficients = np.atleast_2d(self.coefficients)
         n_series, n_terms = coefficients.shape
         positions, width = np.arange(n_terms), 0.8 / n_series
-        # The last series is measured, those before it are what it is compared with.
+        # The last series is measured, the others are shown for comparison.
         colors = [REFERENCE_COLOR] * (n_series - 1) + [MEASURED_COLOR]
         self.bars_ = [
             ax.bar(
@@ -99,10 +99,9 @@ class GediCoefficientsDisplay(PredictionDisplay):
             for i, (row, name) in enumerate(zip(coefficients, self.names, strict=True))
         ]
         ax.axhline(0, color="black", linewidth=0.8)
-        aslant = (
-            {"rotation": 45, "ha": "right"} if sum(map(len, self.terms)) > _LEVEL_LETTERS else {}
-        )
-        ax.set_xticks(positions, self.terms, **aslant)
+        rotate = sum(map(len, self.terms)) > _HORIZONTAL_LETTERS
+        style = {"rotation": 45, "ha": "right"} if rotate else {}
+        ax.set_xticks(positions, self.terms, **style)
         ax.set(xlabel="term of the kernel", ylabel="coefficient α̃")
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure

@@ -36,13 +36,13 @@ class DependenceDisplay(PredictionDisplay):
     """Predictions against one numeric attribute: rows, means of bins, and the fitted curve.
 
     The curve is mean(y) + F̃α̃, the part of the predictions that GeDI measures. The means of
-    quantile bins need no kernel: where they leave the curve, there is a dependence that the
-    kernel does not see.
+    quantile bins need no kernel: where they deviate from the curve, there is a dependence that the
+    kernel does not capture.
 
     Parameters
     ----------
     attribute, target : ndarray of shape (n_shown,)
-        Rows to show; none of them where the target takes two values at most.
+        Rows to show; empty if the target takes at most two values.
     grid, curve : ndarray of shape (n_grid,)
         Attribute values, and the curve there.
     bin_attribute, bin_target : ndarray of shape (n_bins,)
@@ -184,15 +184,15 @@ class DependenceDisplay(PredictionDisplay):
         degree : int, default=1
             Degree (order) of a kernel given by name.
         bins : int, default=10
-            Number of quantile bins; an attribute of no more distinct values has one bin a value.
+            Number of quantile bins; with no more distinct values than that, one bin per value.
         pos_label : object, default=None
             The label that counts as 1; needed for text and categories.
         sample_weight : array-like of shape (n,), default=None
             Weights; rows of weight 0 are left out.
         subsample : int or None, default=1000
-            How many rows are shown; None shows all. Curve and means are always of all rows.
+            Number of rows shown; None shows all. Curve and means always use all rows.
         random_state : int, RandomState instance or None, default=0
-            Draws the rows that are shown.
+            Seed of the choice of these rows.
         name : str, default=None
             Label of the vertical axis; None: "predictions", or "targets" where there are none.
         ax : matplotlib Axes, default=None
@@ -255,14 +255,12 @@ def _require_one_numeric_attribute(caller: str, sample: Sample, design: KernelDe
 
 
 def _curve(design: KernelDesign, z: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return mean(z) + F̃α̃ on a grid, from the standardised columns, which keep their digits."""
-    fitted = design.fitted
-    columns = fitted.basis.evaluate(grid[:, None]) - fitted.center_
-    return design.mean(z) + columns @ design.standardized(z)
+    """Return mean(z) + F̃α̃ on a grid, from the orthonormal columns, which keep their digits."""
+    return design.mean(z) + design.fitted.orthonormal(grid) @ design.coordinates(z)
 
 
 def _shown_rows(target: np.ndarray, subsample: int | None, random_state: Any) -> np.ndarray:
-    """Draw the rows to show; two lines of points show nothing, so two values have none."""
+    """Draw the rows to show; none if the target takes at most two values."""
     if len(np.unique(target)) <= 2:
         return np.arange(0)
     if subsample is None or subsample >= len(target):
@@ -271,7 +269,7 @@ def _shown_rows(target: np.ndarray, subsample: int | None, random_state: Any) ->
 
 
 def _bin_means(sample: Sample, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted means of attribute and target in every bin that holds a row."""
+    """Return the weighted means of attribute and target in each bin that holds a row."""
     values = sample.values[:, 0]
     distinct, codes = np.unique(values, return_inverse=True)
     if len(distinct) > bins:

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._support import MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR, import_pyplot
 
-# Fields of `history_` that are drawn, with label and colour: above the indicators, below the
-# losses. What an estimator did not record is left out.
+# Fields of `history_` that are drawn, with label and colour: the indicators above, the losses
+# below. Fields that an estimator did not record are left out.
 _DISPARITIES = {
     "targets_gedi": ("projected targets", REFERENCE_COLOR),
     "predictions_gedi": ("predictions", MEASURED_COLOR),
@@ -159,7 +159,7 @@ class MovingTargetsHistoryDisplay:
         display = cls(
             history=history,
             threshold=float(threshold) if drawn else None,
-            # The last one is kept where nothing else is said.
+            # By default the last iteration is kept, which needs no line.
             selected_iteration=None if kept == estimator.n_iter_ else kept,
         )
         return display.plot(ax, **line_kwargs)

@@ -24,7 +24,7 @@ from ..metrics import (
     TARGET_CONSTRAINTS,
 )
 
-# In every display: what is measured, what it is compared with, and what it may not exceed.
+# In all displays: what is measured, what it is compared with, and the bound.
 MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR = "C0", "0.6", "C3"
 
 PREDICTION_CONSTRAINTS: dict = {
@@ -41,7 +41,7 @@ _ESTIMATOR_CONSTRAINTS: dict = {
 
 
 def import_pyplot(caller: str) -> Any:
-    """Return ``matplotlib.pyplot``; its absence is an error that names the extra."""
+    """Return ``matplotlib.pyplot``; the error without matplotlib names the extra."""
     try:
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
@@ -68,7 +68,7 @@ def estimator_sample(
     response_method: str,
     pos_label: Any,
 ) -> dict[str, Any]:
-    """Return the keywords of `from_predictions` that an estimator and its data stand for.
+    """Return the keywords of `from_predictions` for an estimator and its data.
 
     As in a scorer, probabilities and decision values belong to `pos_label`, by default to
     ``classes_[1]``, and the targets are then the indicator of that class. An estimator whose
@@ -85,8 +85,8 @@ def estimator_sample(
     )
     if np.ndim(y_pred) != 1:
         raise ValueError(
-            f"response_method={response_method!r} of more than two classes gives a column a class; "
-            "use 'predict' with `pos_label`, or pass one column to `from_predictions`."
+            f"response_method={response_method!r} of more than two classes gives one column per "
+            "class; use 'predict' with `pos_label`, or pass one column to `from_predictions`."
         )
     if is_classifier(estimator) and response_method != "predict":
         y, pos_label = (check_labels(y, "y") == positive).astype(np.float64), None
@@ -101,7 +101,7 @@ def estimator_sample(
 
 
 class PredictionDisplay(ABC):
-    """What the displays of targets and predictions share: a fitted estimator in their place."""
+    """A display of targets and predictions, which can come from a fitted estimator."""
 
     @classmethod
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Score against indicator: what each degree of fairness costs on rows that were not seen."""
+"""Score against indicator: the price of fairness on unseen rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._support import MEASURED_COLOR, REFERENCE_COLOR, axes_or_new, import_pyplo
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TradeoffDisplay:
-    """Score against indicator of pooled predictions, a point a threshold.
+    """Score against indicator of pooled predictions, one point per threshold.
 
     A horizontal bar is the indicator's confidence interval. In the grey area, below its 95 %
     quantile under independence, a value is no evidence of a disparity.
@@ -84,7 +84,7 @@ class TradeoffDisplay:
         (self.line_,) = ax.plot(curve.gedi, curve.score, **style)
         color = self.line_.get_color()
         self.bars_ = ax.hlines(curve.score, curve.low, curve.high, color=color, alpha=0.4)
-        # Between points only, by score: what is there by chance depends on the predictions.
+        # Only between points, ordered by score, since the quantile depends on the predictions.
         known = np.flatnonzero(np.isfinite(curve.null_q95))
         known = known[np.argsort(curve.score[known])]
         self.chance_ = ax.fill_betweenx(
