@@ -208,7 +208,7 @@ def _linear_indicators(
     for asked in bins:
         codes = bin_codes(sample.values[:, 0], asked, sample.weight)
         indicator = GroupIndicator(codes, sample.weight, factor)
-        yield "binned_didi", len(np.unique(codes)), indicator
+        yield "binned_didi", int(codes.max()) + 1, indicator
 
 
 def _hgr_row(

@@ -23,7 +23,8 @@ from .._validation import is_text as is_categorical
 from ._categories import AttributeEncoder, warn_many_levels
 from ._conditional import ConditionalDesign, ConditionalKernel
 from ._design import FittedKernel, KernelDesign
-from ._fit import fit_groups, fit_kernel, list_columns, warn_attribute_scale
+from ._fit import fit_codes, fit_groups, fit_kernel, list_columns, warn_attribute_scale
+from ._group_design import GroupDesign
 from ._moments import row_blocks
 from ._named import KERNEL_CONSTRAINTS, describe_kernel, kernel_of_degree, resolve_kernel
 from ._transformers import NAMED_KERNELS, FourierKernel, PolynomialKernel
@@ -36,9 +37,11 @@ __all__ = [
     "ConditionalKernel",
     "FittedKernel",
     "FourierKernel",
+    "GroupDesign",
     "KernelDesign",
     "PolynomialKernel",
     "describe_kernel",
+    "fit_codes",
     "fit_groups",
     "fit_kernel",
     "is_categorical",

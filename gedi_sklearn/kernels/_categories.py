@@ -70,8 +70,13 @@ class AttributeEncoder:
             unknown = sorted(set(labels[known[number] != labels].tolist()))
             if unknown:
                 raise ValueError(f"sensitive_features holds levels not seen before: {unknown}.")
-            columns.append((number[:, None] == np.arange(1, len(known))).astype(np.float64))
+            columns.append(level_indicators(number, len(known)))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
+
+
+def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
+    """Return the indicators of the levels 1…g−1, shape (n, g − 1), of levels numbered from 0."""
+    return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
 
 
 class GroupEncoder:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import check_group_codes, check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
-from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
+from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel, level_indicators
 from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize
 from ._group_design import GroupDesign
@@ -135,14 +135,30 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
     encoder = GroupEncoder(values)
     if len(encoder.groups) < 2:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
-    kernel = OneHotEncoder(drop="first", sparse_output=False)
-    weight = None if weight is None else weight / weight.sum()
-    codes = encoder.transform(values)[:, 0].astype(int)
-    numbers = np.arange(len(encoder.groups), dtype=np.float64)
-    design = _fit_by_group(kernel, numbers[:, None], codes, weight)
+    design = fit_codes(encoder.transform(values)[:, 0].astype(int), weight=weight)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     design.fitted.names = encoder.groups[1:]
     return design
+
+
+def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> GroupDesign:
+    """Fit the indicators of the groups 1…g−1.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The group of each row; each group 0…g−1 has one.
+    weight : ndarray of shape (n,), default=None
+        Positive weights of any sum.
+
+    Returns
+    -------
+    GroupDesign
+    """
+    groups = np.arange(codes.max() + 1.0)
+    weight = None if weight is None else weight / weight.sum()
+    kernel = partial(level_indicators, n_levels=len(groups))
+    return _fit_by_group(kernel, groups[:, None], codes, weight)
 
 
 def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomialKernel:

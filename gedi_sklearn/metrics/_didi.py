@@ -251,14 +251,15 @@ def _quantile_edges(values: np.ndarray, bins: int, weight: np.ndarray | None) ->
 
 
 def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.ndarray:
-    """Return the bin of each value, right-closed, with a warning if bins are lost."""
+    """Return the bin of each value, numbered without gaps, with a warning if bins are lost."""
     if isinstance(bins, Integral):
         edges, asked = _quantile_edges(values, int(bins), weight), int(bins)
     else:
         edges = _given_edges(bins)
         asked = len(edges) - 1
     codes = np.searchsorted(edges[1:-1], values, side="left")
-    used = len(np.unique(codes))
+    is_used = np.bincount(codes) > 0
+    used = int(is_used.sum())
     if used == 1:
         # Scorers turn this error into NaN on a small fold, as they do for a kernel.
         raise RankDeficientKernelError(
@@ -270,7 +271,7 @@ def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.nd
             f"{asked} bins were asked for, {used} are used: sensitive_features has too few "
             "distinct values, so that edges coincide or a bin is empty.",
         )
-    return codes
+    return (np.cumsum(is_used) - 1)[codes]
 
 
 def _given_edges(bins: Any) -> np.ndarray:

@@ -81,9 +81,9 @@ def gedi(
         The protected attribute; several columns are measured jointly, interactions included.
         Columns of text and pandas categories are categorical: one indicator for each level but
         the first in sorted order, to which the others are compared.
-    kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
-            default="polynomial"
-        The functions of the attribute whose influence counts.
+    kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
+        The functions of the attribute whose influence counts: an object, or a name such as
+        "polynomial" and "fourier", a key of ``gedi_sklearn.kernels.NAMED_KERNELS``.
         ``PolynomialKernel(degree, standardize=True)`` makes the value independent of the
         attribute's unit and origin, and is recommended at degree 2 and above. A callable gets
         the attribute, as (n,) or (n, m), and is applied to blocks of rows.
@@ -188,8 +188,7 @@ def gedi_coefficients(
         Targets or predictions: numbers, booleans, or labels together with `pos_label`.
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute.
-    kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
-            default="polynomial"
+    kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
         The functions of the attribute whose influence counts; see :func:`gedi`.
     degree : int, default=1
         Degree (order) of a kernel given by name.
@@ -345,7 +344,7 @@ def make_gedi_scorer(
             default="predict"
         What is measured. Probabilities and decision values are those of `pos_label`, by default
         of ``classes_[1]``; the original targets then count as 1 in that class.
-    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+    kernel : str, transformer or callable, default="polynomial"
         See :func:`gedi`; ``PolynomialKernel(degree, standardize=True)`` is recommended.
     degree : int, default=1
         Degree (order) of a kernel given by name.

@@ -20,7 +20,7 @@ from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
-from ..kernels import KernelDesign, fit_kernel
+from ..kernels import GroupDesign, KernelDesign, fit_codes
 
 # Up to this many terms the 2^g sign patterns of an L1 norm are enumerated.
 _MAX_PATTERNS = 12
@@ -249,7 +249,7 @@ class GroupIndicator(LinearIndicator):
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
-        The group of each row.
+        The group of each row; each group 0…g−1 has one.
     weight : ndarray of shape (n,) or None
         Positive weights.
     factor : float, default=1.0
@@ -260,21 +260,17 @@ class GroupIndicator(LinearIndicator):
         self._codes = codes
         self._weight = weight
         self._factor = factor
-        total = np.bincount(codes, weights=weight)
-        self._used = total > 0
-        self._total = total[self._used]
+        self._total = np.bincount(codes, weights=weight)
 
     @cached_property
-    def design(self) -> KernelDesign:
+    def design(self) -> GroupDesign:
         """The indicators of all groups but the first, which only inference needs."""
-        columns = (self._codes[:, None] == np.flatnonzero(self._used)[1:]).astype(np.float64)
-        return fit_kernel(columns, columns, weight=self._weight)
+        return fit_codes(self._codes, weight=self._weight)
 
     @cached_property
     def matrix(self) -> np.ndarray:
         """One row of the orthonormal columns for each group."""
-        _, first = np.unique(self._codes, return_index=True)
-        return self._factor * self.design.orthonormal[first]
+        return self._factor * self.design.groups.orthonormal
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator of one target."""
@@ -290,7 +286,7 @@ class GroupIndicator(LinearIndicator):
 
     def _value(self, centred: np.ndarray) -> float:
         weighted = centred if self._weight is None else centred * self._weight
-        means = np.bincount(self._codes, weights=weighted)[self._used] / self._total
+        means = np.bincount(self._codes, weights=weighted) / self._total
         return self._factor * float(self._norm(means))
 
 

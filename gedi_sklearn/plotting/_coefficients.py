@@ -133,8 +133,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
             Predictions; None shows the targets alone.
         sensitive_features : array-like of shape (n,) or (n, m)
             The protected attribute.
-        kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
-                default="polynomial"
+        kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
             The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
         degree : int, default=1
             Degree (order) of a kernel given by name.

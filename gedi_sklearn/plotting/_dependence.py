@@ -179,7 +179,7 @@ class DependenceDisplay(PredictionDisplay):
             Predictions; None shows the targets alone.
         sensitive_features : array-like of shape (n,)
             The protected attribute, one numeric column.
-        kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+        kernel : str, transformer or callable, default="polynomial"
             The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
         degree : int, default=1
             Degree (order) of a kernel given by name.
