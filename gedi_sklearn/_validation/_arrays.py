@@ -1,4 +1,4 @@
-"""Arrays of numbers or of any values, and weights: without missing entries, of the right shape."""
+"""Arrays of numbers or any values, and weights, without missing entries and in the right shape."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def check_attribute(
 ) -> np.ndarray:
     """Return an attribute as (n, m): float64, or objects where a column is categorical.
 
-    `kind` says what it may hold: "numbers", "mixed" (numbers and categories) or "groups" (values
+    `kind` is what it may hold: "numbers", "mixed" (numbers and categories) or "groups" (values
     of any type, as they are). Categories are text, whatever they were: the numbers 1 and 2 as
     pandas categories are levels.
     """

@@ -75,7 +75,7 @@ class AttributeEncoder:
 
 
 def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
-    """Return the indicators of the levels 1…g−1, shape (n, g − 1), of levels numbered from 0."""
+    """Return the indicators of the levels 1…g−1, shape (n, g − 1), for levels numbered from 0."""
     return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
 
 
@@ -145,7 +145,7 @@ class MixedPolynomialKernel(PolynomialKernel):
     standardize : bool, default=False
         Whether numeric attributes are standardised.
     encoder : AttributeEncoder
-        Says which columns are indicators, and of which attribute.
+        Knows which columns are indicators, and which attribute each comes from.
     """
 
     def __init__(

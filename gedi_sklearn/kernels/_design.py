@@ -153,8 +153,8 @@ class FittedKernel:
     def R_inverse(self) -> np.ndarray:
         """The inverse of R, upper triangular.
 
-        R is a few columns wide and, of a standardised basis, well conditioned: a product with its
-        inverse is as exact as a triangular solve of every row, and ten times as fast.
+        R is small and, in the standardised basis, well conditioned: for the rows of a design, the
+        product with its inverse is as accurate as triangular solves, and ten times as fast.
         """
         return np.asarray(dtrtri(self.R_)[0])
 

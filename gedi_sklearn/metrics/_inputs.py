@@ -146,7 +146,7 @@ def _plain_numbers(values: Any, name: str) -> np.ndarray:
 
 
 def typed_labels(values: Any, name: str) -> np.ndarray:
-    """Return labels as an array whose type says what they are: text, numbers or booleans."""
+    """Return labels as an array of their own type: text, numbers or booleans."""
     labels = check_labels(values, name)
     if labels.dtype.kind == "O":
         labels = np.asarray(labels.tolist())
@@ -200,7 +200,7 @@ def _label_or_score(predicted: np.ndarray, labels: np.ndarray, pos_label: Any) -
 
 
 def undefined(reason: str) -> float:
-    """Return NaN, with the warning that says why the indicator has no value."""
+    """Return NaN, with a warning that gives the reason."""
     warn_caller(f"{reason} The indicator is NaN.", UndefinedMetricWarning)
     return float("nan")
 

@@ -108,7 +108,7 @@ class LinearIndicator(ABC):
     def null_quantiles(
         self, z: np.ndarray, levels: np.ndarray, n_draws: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Return quantiles under independence, of simulated normal coordinates."""
+        """Return quantiles under independence, from simulated normal coordinates."""
         draws = _normal_draws(self.null_covariance(z), n_draws, rng)
         return np.quantile(self.value(draws), levels)
 
@@ -191,7 +191,7 @@ class KernelIndicator(LinearIndicator):
         The kernel on its rows.
     norm : {"l1", "sd", "adjusted_sd"}
         ‖α̃‖₁; ‖F̃α̃‖/√n = ‖c‖, the deviation of the part of z in the kernel's span; or that
-        without the part that chance puts there, as in the adjusted R².
+        without the contribution of chance, as in the adjusted R².
     size : float, default=None
         Number of rows that the weights stand for, for the adjustment.
     """

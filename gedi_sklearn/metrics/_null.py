@@ -21,7 +21,7 @@ class GediNull:
     mean : float
         Expected value, in closed form.
     quantiles : ndarray of shape (q,)
-        Quantiles, of simulated normal coefficients.
+        Quantiles, from simulated normal coefficients.
     levels : ndarray of shape (q,)
         Their levels.
     """

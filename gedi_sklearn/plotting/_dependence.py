@@ -1,4 +1,4 @@
-"""Predictions against the attribute, with what the indicator sees of them."""
+"""Predictions against the attribute, with the part of them that the indicator measures."""
 
 from __future__ import annotations
 
