@@ -52,7 +52,7 @@ class RankDeficientKernelError(ValueError):
 
     @classmethod
     def from_rank(cls, rank: int, n_columns: int, n_distinct: int) -> RankDeficientKernelError:
-        """Build the error for a kernel of ``n_columns`` columns, only ``rank`` of them independent."""
+        """Build the error for a kernel with ``rank`` independent columns of ``n_columns``."""
         if n_distinct <= n_columns:
             reason = (
                 f"the attribute takes {n_distinct} distinct value(s). A polynomial kernel needs "
