@@ -1,7 +1,7 @@
-"""Errors and warnings of the library; every message is built here, once.
+"""Errors and warnings of the library; each message is built here, once.
 
 Each error derives from the builtin that a caller would expect, so that ``except ValueError``
-keeps working, and every one survives pickling, since joblib sends them between processes.
+keeps working, and can be pickled, since joblib sends errors between processes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib"}
 
 
 def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Warn at the user's line, however many decorators, searches or folds are above it.
+    """Warn at the user's line, however many decorators, searches or folds lie between.
 
-    A fixed stack level would point at scikit-learn's decorators; and since Python shows equal
-    warnings of one line once, a second fit somewhere else would stay silent.
+    A fixed stack level would point at scikit-learn's decorators, and since Python shows equal
+    warnings of a line only once, a second fit elsewhere would stay silent.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _package(frame.f_globals) in _SKIPPED_PACKAGES:
@@ -52,7 +52,7 @@ class RankDeficientKernelError(ValueError):
 
     @classmethod
     def from_rank(cls, rank: int, n_columns: int, n_distinct: int) -> RankDeficientKernelError:
-        """Build the error for a kernel of ``n_columns`` columns of which ``rank`` are free."""
+        """Build the error for a kernel with ``rank`` independent columns of ``n_columns``."""
         if n_distinct <= n_columns:
             reason = (
                 f"the attribute takes {n_distinct} distinct value(s). A polynomial kernel needs "
@@ -62,9 +62,9 @@ class RankDeficientKernelError(ValueError):
         else:
             reason = (
                 f"on the {n_distinct} distinct values of the attribute, columns are constant or "
-                "sums of others. Leave one out of columns that add up to 1 "
-                "(include_bias=False, drop='first'); of a polynomial, lower `degree`: rounding "
-                "cannot tell high powers apart."
+                "sums of others. If columns add up to 1, leave one out "
+                "(include_bias=False, drop='first'); for a polynomial, lower `degree`: rounding "
+                "makes high powers indistinguishable."
             )
         error = cls(
             f"the kernel of sensitive_features has {n_columns} column(s) but only {rank} of them "
@@ -99,7 +99,7 @@ class InfeasibleProjectionError(ValueError):
 
 
 class SolverError(RuntimeError):
-    """A solver is missing, refused its licence, or ended in a status that has no solution."""
+    """A solver is missing, refused its licence, or ended without a solution."""
 
     @classmethod
     def from_status(cls, solver: str, status: object) -> SolverError:
@@ -111,7 +111,7 @@ class SolverError(RuntimeError):
 
     @classmethod
     def from_not_integral(cls, solver: str, worst: float) -> SolverError:
-        """Build the error for a solution that claims to be integral and is not."""
+        """Build the error for a solution that is not integral, against the solver's claim."""
         return cls(
             f"solver={solver!r} returned a count that is {worst:.2g} away from an integer. "
             "Tighten the solver's integrality tolerance in `solver_params`, or use the other "
@@ -176,7 +176,7 @@ class SolverLimitError(SolverError):
 
 
 class IllConditionedKernelWarning(UserWarning):
-    """Rounding may have reached the leading digits of a coefficient."""
+    """Rounding errors may have reached the leading digits of a coefficient."""
 
     @classmethod
     def from_error(cls, relative_error: float) -> IllConditionedKernelWarning:

@@ -1,4 +1,4 @@
-"""All indicators of one set of predictions in one table, each beside what chance alone gives."""
+"""All indicators of one set of predictions in one table, with their values under independence."""
 
 from __future__ import annotations
 
@@ -20,14 +20,22 @@ from ._validation import (
 )
 from .exceptions import RankDeficientKernelError
 from .kernels import PolynomialKernel, fit_kernel
-from .metrics._didi import bin_codes, target_kind
-from .metrics._hgr import hgr, resampled_hgr
-from .metrics._inputs import TARGET_CONSTRAINTS, Sample, check_sample
-from .metrics._linear import LinearIndicator
+from .metrics import (
+    TARGET_CONSTRAINTS,
+    GroupIndicator,
+    KernelIndicator,
+    LinearIndicator,
+    Sample,
+    bin_codes,
+    check_sample,
+    hgr,
+    resampled_hgr,
+    target_kind,
+)
 
 __all__ = ["fairness_report"]
 
-# Up to this number of distinct values an attribute is taken in groups, beyond it in bins.
+# An attribute with at most this many distinct values is measured by groups, others in bins.
 _MAX_GROUPS = 10
 _NULL_DRAWS = 4000
 
@@ -100,7 +108,7 @@ def fairness_report(
     Returns
     -------
     DataFrame or dict of str to list
-        One row (entry) an indicator, with the columns
+        One row (entry) per indicator, with the columns
 
         - indicator, parameter: "gedi" and "gedi_sd" with the degree, "didi" with the number of
           groups, "binned_didi" with the number of bins used, "hgr" with the method;
@@ -141,18 +149,13 @@ def fairness_report(
     True
     """
     degrees, bins = _check_integers(degrees, "degrees", 1), _check_integers(bins, "bins", 2)
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        attribute="mixed",
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     rng = check_random_state(random_state)
     rows: list[_Row] = []
     for name, parameter, indicator in _linear_indicators(sample, degrees, standardize, bins, task):
-        rows.append(_linear_row(name, parameter, indicator, sample, confidence_level, rng))
+        values = indicator.measure(sample.target), indicator.measure(sample.y_true)
+        inference = indicator.infer(sample.target, confidence_level, _NULL_DRAWS, rng)
+        rows.append((name, parameter, *values, *inference))
     if sample.values.shape[1] == 1 and sample.values.dtype.kind == "f" and sample.weight is None:
         rows.append(_hgr_row(sample, confidence_level, n_resamples, rng))
     table = {
@@ -166,7 +169,7 @@ def fairness_report(
 
 
 def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
-    """Return a list of integers: what is none is an error, and never rounded."""
+    """Return a list of integers; other values are an error and never rounded."""
     listed = np.asarray(values).ravel().tolist()
     for value in listed:
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
@@ -177,7 +180,7 @@ def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
 def _linear_indicators(
     sample: Sample, degrees: list[int], standardize: bool, bins: list[int], task: str
 ) -> Iterator[tuple[str, Any, LinearIndicator]]:
-    """Yield name, parameter and indicator of every row but HGR's."""
+    """Yield name, parameter and indicator of each row but HGR's."""
     n_columns = 0
     for degree in degrees:
         kernel = PolynomialKernel(degree, standardize=standardize)
@@ -186,48 +189,26 @@ def _linear_indicators(
         except RankDeficientKernelError as error:
             if error.rank == 0:
                 raise
-            # Too few distinct values: this degree says nothing new.
+            # Too few distinct values for this degree.
             continue
         if design.fitted.n_columns == n_columns:
             # Levels have no powers.
             continue
         n_columns = design.fitted.n_columns
         for name, norm in (("gedi", "l1"), ("gedi_sd", "sd")):
-            yield name, degree, LinearIndicator.of_kernel(design, norm)
+            yield name, degree, KernelIndicator(design, norm)
     if task == "auto":
         task = "classification" if target_kind(sample.y_true) == "binary" else "regression"
     factor = 2.0 if task == "classification" else 1.0
     codes, groups = check_group_codes(sample.values)
     if len(groups) <= _MAX_GROUPS or sample.values.shape[1] > 1 or sample.values.dtype.kind != "f":
         warn_many_groups(len(groups), len(codes))
-        yield "didi", len(groups), LinearIndicator.of_groups(codes, sample.weight, factor)
+        yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
         return
     for asked in bins:
         codes = bin_codes(sample.values[:, 0], asked, sample.weight)
-        indicator = LinearIndicator.of_groups(codes, sample.weight, factor)
-        yield "binned_didi", len(np.unique(codes)), indicator
-
-
-def _linear_row(
-    name: str,
-    parameter: Any,
-    indicator: LinearIndicator,
-    sample: Sample,
-    confidence_level: float,
-    rng: np.random.RandomState,
-) -> _Row:
-    z = sample.target
-    low, high = indicator.range_over_ellipsoid(z, confidence_level)
-    return (
-        name,
-        parameter,
-        float(indicator.value(indicator.design.coordinates(z))),
-        float(indicator.value(indicator.design.coordinates(sample.y_true))),
-        indicator.null_mean(z),
-        float(indicator.null_quantiles(z, np.array([0.95]), _NULL_DRAWS, rng)[0]),
-        low,
-        high,
-    )
+        indicator = GroupIndicator(codes, sample.weight, factor)
+        yield "binned_didi", int(codes.max()) + 1, indicator
 
 
 def _hgr_row(
@@ -236,7 +217,7 @@ def _hgr_row(
     x, z = sample.values[:, 0], sample.target
     value = hgr(z, sensitive_features=x)
     with warnings.catch_warnings():
-        # The predictions' own value has said it already.
+        # The value of the predictions has warned already.
         warnings.filterwarnings("ignore", ".*lie outside the grid", UserWarning)
         reference = hgr(sample.y_true, sensitive_features=x)
     if (z == z[0]).all():

@@ -8,7 +8,16 @@ from sklearn.preprocessing import SplineTransformer
 
 from gedi_sklearn import FourierKernel, PolynomialKernel
 from gedi_sklearn.datasets import load_adult, load_communities
-from gedi_sklearn.metrics import gedi, gedi_interval, gedi_null, gedi_permutation_test
+from gedi_sklearn.kernels import fit_kernel
+from gedi_sklearn.metrics import (
+    GroupIndicator,
+    KernelIndicator,
+    didi,
+    gedi,
+    gedi_interval,
+    gedi_null,
+    gedi_permutation_test,
+)
 
 V3 = PolynomialKernel(3, standardize=True)
 
@@ -253,3 +262,22 @@ def test_resamples_without_a_rare_group_are_counted_out():
             n_resamples=1,
             random_state=9,
         )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["l1", "sd", "didi"])
+def test_the_value_of_a_target_is_that_of_its_coordinates(name, weighted):
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(2, 150))
+    team = rng.integers(4, size=150)
+    weight = rng.uniform(0.5, 2, 150) if weighted else None
+    if name == "didi":
+        indicator = GroupIndicator(team, weight)
+        value = didi(y, sensitive_features=team, sample_weight=weight)
+    else:
+        indicator = KernelIndicator(fit_kernel("polynomial", x[:, None], weight=weight), name)
+        value = gedi(y, sensitive_features=x, norm=name, sample_weight=weight)
+    assert indicator.measure(y) == value
+    assert indicator.value(indicator.coordinates(y)) == pytest.approx(value)
+    assert indicator.reference(y) == pytest.approx(value)
+    assert indicator.reference(np.full(150, 0.1)) == 0.0

@@ -17,7 +17,18 @@ from gedi_sklearn.exceptions import (
     IllConditionedKernelWarning,
     RankDeficientKernelError,
 )
-from gedi_sklearn.kernels import fit_kernel, warn_attribute_scale
+from gedi_sklearn.kernels import (
+    KERNEL_CONSTRAINTS,
+    NAMED_KERNELS,
+    ConditionalDesign,
+    describe_kernel,
+    fit_kernel,
+    kernel_of_degree,
+    list_columns,
+    resolve_kernel,
+    warn_attribute_scale,
+)
+from gedi_sklearn.metrics import gedi, gedi_coefficients
 
 RNG = np.random.default_rng(0)
 BIRTH = np.linspace(1930, 2005, 60)
@@ -301,3 +312,116 @@ def test_names_of_fourier_columns():
         "sin1(day)",
         "cos1(day)",
     ]
+
+
+@every_kernel
+def test_orthonormal_columns_of_new_rows_are_those_of_the_fit(kernel):
+    x = RNG.normal(size=(80, 1))
+    design = fit_kernel(kernel, x, weight=RNG.uniform(0.5, 2, 80))
+    np.testing.assert_allclose(design.fitted.orthonormal(x), design.orthonormal, atol=1e-12)
+    np.testing.assert_allclose(
+        design.fitted.orthonormal(x[:5]) @ design.fitted.R_,
+        design.fitted.transform(x[:5]) @ design.fitted.basis.to_raw,
+        atol=1e-12,
+    )
+    with pytest.raises(ValueError, match=r"has 2 column\(s\)"):
+        design.fitted.orthonormal(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="contains NaN"):
+        design.fitted.orthonormal([np.nan])
+
+
+def exact_orthonormal(rows, new_rows, degree):
+    """Polynomials that are orthonormal on the rows, at other rows, in 60 digits."""
+    numbers = [[mpmath.mpf(float(v)) for v in values] for values in (rows, new_rows)]
+    found = [[[mpmath.mpf(1)] * len(values) for values in numbers]]
+    for power in range(1, degree + 1):
+        own = [[v**power for v in values] for values in numbers]
+        for earlier in found:
+            overlap = mpmath.fdot(earlier[0], own[0]) / len(rows)
+            own = [
+                [a - overlap * b for a, b in zip(*pair, strict=True)]
+                for pair in zip(own, earlier, strict=True)
+            ]
+        size = mpmath.sqrt(mpmath.fdot(own[0], own[0]) / len(rows))
+        found.append([[v / size for v in values] for values in own])
+    return list(zip(*[column[1] for column in found[1:]], strict=True))
+
+
+@pytest.mark.parametrize(("degree", "error"), [(3, 4e-15), (5, 2e-14), (8, 2e-13)])
+def test_functions_of_birth_years_keep_their_digits_on_new_rows(degree, error):
+    rng = np.random.default_rng(degree)
+    years, new_years = rng.integers(1930, 2006, 300).astype(float), np.linspace(1930, 2005, 40)
+    coordinates = rng.normal(size=degree)
+    values = fit_kernel("polynomial", years[:, None], degree=degree).fitted.orthonormal(new_years)
+    with mpmath.workdps(60):
+        rows = exact_orthonormal(years, new_years, degree)
+        exact = [mpmath.fdot(row, map(float, coordinates)) for row in rows]
+        off = max(abs(float(v) - e) for v, e in zip(values @ coordinates, exact, strict=True))
+        assert off < error * max(map(abs, exact))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_conditional_kernel_knows_new_rows(weighted):
+    rng = np.random.default_rng(3)
+    covariates = rng.normal(size=(400, 3)) * [1.0, 100.0, 0.0] + [0.0, 1e4, 5.0]
+    covariates = np.c_[covariates, covariates[:, :1] - covariates[:, 1:2]]  # dependent: welcome
+    x = 50 + 9 * rng.normal(size=(400, 1)) + 3 * covariates[:, :1]
+    y = 0.2 * x[:, 0] + 0.01 * covariates[:, 1] + rng.normal(size=400)
+    weight = rng.uniform(0.5, 2, 400) if weighted else None
+    design = ConditionalDesign(fit_kernel("polynomial", x, degree=3, weight=weight), covariates)
+    stored = pickle.dumps(design.fitted)
+    assert len(stored) < 4_000
+    kernel = pickle.loads(stored)
+    Q = kernel.orthonormal(x, covariates)
+    np.testing.assert_allclose(Q, design.orthonormal, atol=1e-12)
+    np.testing.assert_array_equal(kernel.orthonormal(x[:7], covariates[:7]), Q[:7])
+
+    root = np.ones(400) if weight is None else np.sqrt(weight)
+    system = np.c_[np.ones(400), covariates[:, :2] - [0.0, 1e4], Q] * root[:, None]
+    coordinates = np.linalg.lstsq(system, y * root, rcond=None)[0][-3:]
+    np.testing.assert_allclose(design.coordinates(y), coordinates, atol=1e-10)
+    coefficients = kernel.to_raw(np.linalg.solve(kernel.R_, coordinates))
+    np.testing.assert_allclose(design.coefficients(y), coefficients, rtol=1e-7)
+    options = {"sensitive_features": x, "sample_weight": weight, "conditional_on": covariates}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AttributeScaleWarning)
+        assert gedi(y, **options, degree=3) == pytest.approx(np.abs(coefficients).sum())
+
+    with pytest.raises(ValueError, match="conditional_on is None"):
+        kernel.orthonormal(x)
+    with pytest.raises(ValueError, match=r"conditional_on has 2 column\(s\)"):
+        kernel.orthonormal(x, covariates[:, :2])
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        kernel.orthonormal(x[:7], covariates)
+
+
+def test_a_conditional_kernel_of_levels():
+    rng = np.random.default_rng(4)
+    team = rng.choice(["a", "b", "c"], 60).astype(object)[:, None]
+    covariates = rng.normal(size=(60, 1))
+    design = ConditionalDesign(fit_kernel("polynomial", team), covariates)
+    Q = design.fitted.orthonormal(team, covariates)
+    np.testing.assert_allclose(Q, design.orthonormal, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMED_KERNELS)
+def test_named_kernels_are_in_one_table(name):
+    named = NAMED_KERNELS[name]
+    kernel = resolve_kernel(name, 3)
+    assert type(kernel) is named.type
+    assert kernel.get_params()[named.degree] == 3
+    assert repr(kernel_of_degree(kernel, 2)) == repr(resolve_kernel(name, 2))
+    assert describe_kernel(name, 3) == f"{named.word} kernel of {named.degree} 3"
+    x, y = RNG.normal(size=(2, 50))
+    names = fit_kernel(name, x[:, None], degree=3, names=["age"]).fitted.names
+    assert list_columns(name, x[:, None], degree=3, names=["age"]) == names
+    coefficients = gedi_coefficients(y, sensitive_features=x, kernel=name, degree=3)
+    assert coefficients.shape == (len(names),)
+    assert any(constraint.is_satisfied_by(name) for constraint in KERNEL_CONSTRAINTS[:2])
+
+
+def test_descriptions_of_kernel_objects():
+    assert describe_kernel("polynomial", 5) == "polynomial kernel of degree 5"
+    assert describe_kernel(PolynomialKernel(2, standardize=True)).endswith("2, standardised")
+    assert describe_kernel(FourierKernel(2, period=7.0)).startswith("kernel FourierKernel(")
+    assert kernel_of_degree(np.exp, 3) is np.exp

@@ -1,8 +1,29 @@
-"""Checks of what a caller hands over, and the one door to scikit-learn's private names.
+"""Checks of the caller's arguments, and the only imports of scikit-learn's private names.
 
 Values are matched to rows by position, as everywhere in scikit-learn: the index of a pandas
-object is never looked at. Nothing is dropped, cast from text, or filled in.
+object is ignored. Nothing is dropped, cast from text, or filled in.
 """
+
+from sklearn.base import _fit_context
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    Options,
+    StrOptions,
+    validate_params,
+)
+from sklearn.utils._response import _get_response_values
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_method_params,
+    _check_n_features,
+    _check_response_method,
+    _get_feature_names,
+    _num_samples,
+)
 
 from ._arrays import (
     check_column,
@@ -10,7 +31,6 @@ from ._arrays import (
     check_numbers,
     check_same_length,
     check_sample_weight,
-    check_values,
     is_text,
 )
 from ._attribute import (
@@ -23,38 +43,13 @@ from ._attribute import (
 )
 from ._classes import check_all_weighted, check_classes
 from ._columns import column_positions, drop_columns, select_columns
-from ._scikit_learn import (
-    N_JOBS,
-    HasMethods,
-    Hidden,
-    Interval,
-    Options,
-    RealNotInt,
-    StrOptions,
-    _BaseScorer,
-    _check_feature_names,
-    _check_method_params,
-    _check_n_features,
-    _check_response_method,
-    _fit_context,
-    _get_feature_names,
-    _get_response_values,
-    _num_features,
-    _num_samples,
-    _safe_indexing,
-    check_classification_targets,
-    check_random_state,
-    named_in_errors,
-    validate_params,
-)
+from ._parameters import N_JOBS, named_in_errors
 
 __all__ = [
     "N_JOBS",
     "HasMethods",
-    "Hidden",
     "Interval",
     "Options",
-    "RealNotInt",
     "StrOptions",
     "_BaseScorer",
     "_check_feature_names",
@@ -64,7 +59,6 @@ __all__ = [
     "_fit_context",
     "_get_feature_names",
     "_get_response_values",
-    "_num_features",
     "_num_samples",
     "_safe_indexing",
     "attribute_columns",
@@ -81,7 +75,6 @@ __all__ = [
     "check_same_length",
     "check_sample_weight",
     "check_sensitive",
-    "check_values",
     "column_positions",
     "drop_columns",
     "is_text",

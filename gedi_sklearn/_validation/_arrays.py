@@ -1,4 +1,4 @@
-"""Arrays of numbers or of any values, and weights: without missing entries, of the right shape."""
+"""Arrays of numbers or any values, and weights, without missing entries and in the right shape."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
-__all__ = [
-    "check_column",
-    "check_labels",
-    "check_numbers",
-    "check_same_length",
-    "check_sample_weight",
-    "check_values",
-    "is_text",
-]
-
-# pandas.NA and pandas.NaT, told by name so that pandas need not be there.
+# pandas.NA and pandas.NaT, recognised by name so that pandas is not required.
 _MISSING_TYPES = {"NAType", "NaTType"}
 
 
@@ -35,7 +25,7 @@ def _as_array(values: Any, name: str) -> np.ndarray:
     if sp.issparse(values):
         raise ValueError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray().")
     if isinstance(values, np.ma.MaskedArray):
-        # `numpy.asarray` would bring back what lies below the mask.
+        # `numpy.asarray` would reveal the values below the mask.
         _refuse_count(int(np.ma.count_masked(values)), values.size, name)
     if any(hasattr(values, known) for known in ("dtype", "columns", "to_numpy", "__array__")):
         array = np.asarray(values)
@@ -66,7 +56,7 @@ def _infer_type(array: np.ndarray) -> np.ndarray:
 
 
 def _require_sized(values: Any, name: str) -> None:
-    # Of a dictionary the keys would be taken, and a set has an order of its own.
+    # A dictionary would be read as its keys, and a set has no order.
     unordered = isinstance(values, (str, bytes, Mapping, Set))
     if unordered or not hasattr(values, "__len__"):
         shown = type(values).__name__ if unordered and len(values) > 5 else repr(values)
@@ -74,7 +64,7 @@ def _require_sized(values: Any, name: str) -> None:
 
 
 def _refuse_missing(array: np.ndarray, name: str) -> None:
-    """Raise where an entry is NaN, None, NA or NaT, and say how many are."""
+    """Raise if entries are NaN, None, NA or NaT, with their number."""
     if array.dtype.kind == "f":
         missing = 0 if _all_finite(array) else int(np.isnan(array).sum())
     elif array.dtype.kind in "mM":
@@ -96,7 +86,7 @@ def _refuse_count(missing: int, size: int, name: str) -> None:
 
 
 def _all_finite(array: np.ndarray) -> bool:
-    # The sum is one pass without a copy, and not finite where any value is not.
+    # The sum takes one pass and no copy, and is not finite if any value is not.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 
@@ -108,7 +98,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _refuse_objects(array: np.ndarray, name: str) -> None:
-    """Raise where an entry is neither a number nor text, as scikit-learn does."""
+    """Raise if an entry is neither a number nor text, as scikit-learn does."""
     known = (numbers.Number, np.bool_, str, bytes)
     for value in array.flat:
         if not isinstance(value, known):
@@ -180,7 +170,7 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
     Returns
     -------
     ndarray of shape (n,) or (n, m), float64
-        A copy only where the type had to change; never written to by this library.
+        A copy only if the type had to change; the library never writes to it.
     """
     array = _as_array(values, name)
     if array.dtype.kind == "c":
@@ -209,17 +199,17 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
 
 
 def _refuse_lost_integers(given: np.ndarray, array: np.ndarray, name: str) -> None:
-    """Raise where integers that differ have become one float: they would seem constant."""
+    """Raise if different integers have become the same float: they would seem constant."""
     exact = 2.0**53
     if np.abs(array).max() > exact and len(np.unique(given)) > len(np.unique(array)):
         raise ValueError(
-            f"{name} holds integers above 2**53 that differ by less than floats can tell, such as "
+            f"{name} holds integers above 2**53 that are equal as floats, such as "
             f"{given.flat[0]}. Subtract an origin first."
         )
 
 
 def check_same_length(n_samples: int, **arrays: np.ndarray | None) -> None:
-    """Raise where an array has another number of rows than ``n_samples``."""
+    """Raise if the number of rows of an array is not ``n_samples``."""
     for name, array in arrays.items():
         if array is not None and array.shape[0] != n_samples:
             raise ValueError(
@@ -229,7 +219,7 @@ def check_same_length(n_samples: int, **arrays: np.ndarray | None) -> None:
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None:
-    """Return non-negative weights of shape (n,), or None where none were given.
+    """Return non-negative weights of shape (n,), or None if there are none.
 
     Raises
     ------

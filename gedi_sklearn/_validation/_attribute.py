@@ -1,4 +1,4 @@
-"""The protected attribute: its values, the names of its columns, the groups that it makes."""
+"""The protected attribute: its values, the names of its columns, its groups."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from ..exceptions import warn_caller
 from ._arrays import check_numbers, check_same_length, check_values, is_text
 from ._columns import select_columns
 
-__all__ = [
-    "attribute_columns",
-    "check_attribute",
-    "check_attribute_columns",
-    "check_group_codes",
-    "check_sensitive",
-    "warn_many_groups",
-]
-
 
 def check_sensitive(
     sensitive_features: Any = None,
@@ -29,7 +20,7 @@ def check_sensitive(
     n_samples: int | None = None,
     kind: str = "numbers",
 ) -> np.ndarray:
-    """Return the protected attribute as an array, from either of its two doors.
+    """Return the attribute from exactly one of `sensitive_features` and `sensitive_columns`.
 
     Parameters
     ----------
@@ -52,8 +43,8 @@ def check_sensitive(
     Raises
     ------
     ValueError
-        If both doors or none are used, a column does not exist, a value is missing or infinite,
-        the values are no numbers, or the length differs.
+        If both or neither are given, a column does not exist, a value is missing or infinite, the
+        values are not numbers, or the length differs.
     """
     if (sensitive_features is None) == (sensitive_columns is None):
         got = "neither" if sensitive_features is None else "both"
@@ -73,7 +64,7 @@ def check_attribute(
 ) -> np.ndarray:
     """Return an attribute as (n, m): float64, or objects where a column is categorical.
 
-    `kind` says what it may hold: "numbers", "mixed" (numbers and categories) or "groups" (values
+    `kind` is what it may hold: "numbers", "mixed" (numbers and categories) or "groups" (values
     of any type, as they are). Categories are text, whatever they were: the numbers 1 and 2 as
     pandas categories are levels.
     """
@@ -97,7 +88,7 @@ def check_attribute(
 
 
 def attribute_columns(values: Any) -> list[str] | None:
-    """Return the names of the columns of a frame; None for what has no columns, or none by name.
+    """Return the names of the columns of a data frame; None for other values and other names.
 
     A series has no columns: it is one attribute, whatever it is called.
     """
@@ -106,26 +97,26 @@ def attribute_columns(values: Any) -> list[str] | None:
 
 
 def check_attribute_columns(fitted: list[str] | None, values: Any) -> None:
-    """Refuse attributes that carry other names than in `fit`, as scikit-learn does of features.
+    """Refuse attributes with other names than in `fit`, as scikit-learn does for features.
 
-    Columns are matched by position, so that two in another order would be taken for each other.
+    Columns are matched by position, so that in another order they would be mistaken.
 
     Parameters
     ----------
     fitted : list of str or None
-        What :func:`attribute_columns` said of the attributes in `fit`.
+        What :func:`attribute_columns` returned for the attributes in `fit`.
     values : array-like of shape (n,) or (n, m)
         The attributes of other rows.
 
     Raises
     ------
     ValueError
-        If both have names, and these are not the same in the same order.
+        If both have names that are not the same in the same order.
 
     Warns
     -----
     UserWarning
-        If only one of them has names, of several columns.
+        If only one of them has names, for several columns.
     """
     given = attribute_columns(values)
     if given is None or fitted is None:
@@ -149,7 +140,7 @@ def check_attribute_columns(fitted: list[str] | None, values: Any) -> None:
 
 
 def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the group of every row as integers 0…g−1, and the g groups' values.
+    """Return the group of each row as integers 0…g−1, and the values of the g groups.
 
     Rows of a two-dimensional attribute form one group where all their columns agree.
     """
@@ -164,21 +155,21 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def warn_many_groups(n_groups: int, n_rows: int) -> None:
-    """Warn where most groups are single rows, by scikit-learn's rule for the classes of a target.
+    """Warn if most groups are single rows, by scikit-learn's rule for the classes of a target.
 
-    The mean of a row alone is its own target, so that any targets at all give about one value.
+    The mean of a single row is its own target, so that almost any targets give the same value.
     """
     if n_rows > 20 and n_groups > round(0.5 * n_rows):
         warn_caller(
             f"sensitive_features has {n_groups} different values for {n_rows} rows, more than "
             "half as many, and each is a group of its own: the value says little. Pass a "
-            "continuous attribute as numbers to `gedi`, or in bins (`binned_didi`); of "
-            "categories, join the rare ones."
+            "continuous attribute as numbers to `gedi`, or in bins (`binned_didi`); merge rare "
+            "categories."
         )
 
 
 def _comparable(values: np.ndarray) -> np.ndarray:
-    """Return labels that sort: mixed types are told apart by type and text."""
+    """Return labels that can be sorted; those of mixed types are compared by type and text."""
     if values.dtype.kind != "O":
         return values
     if all(isinstance(value, str) for value in values.flat):

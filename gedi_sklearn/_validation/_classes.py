@@ -9,23 +9,18 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ._arrays import check_column, check_labels, check_numbers, check_sample_weight
 
-__all__ = [
-    "check_all_weighted",
-    "check_classes",
-]
-
 
 def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes of labels, shape (K,), and every row's as an integer, shape (n,).
+    """Return the classes of labels, shape (K,), and the class of each row as an integer, (n,).
 
     Raises
     ------
     ValueError
-        If the labels are none, or the rows of positive weight have a single class.
+        If the values are not labels, or the rows of positive weight have a single class.
     """
     labels = check_labels(check_column(y, "y"), "y")
     if labels.dtype.kind == "f":
-        check_numbers(labels, "y")  # infinity is no label
+        check_numbers(labels, "y")  # infinity is not a label
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     weight = check_sample_weight(sample_weight, len(codes))
@@ -41,7 +36,7 @@ def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_all_weighted(classes: np.ndarray, codes: np.ndarray) -> None:
-    """Raise where a class, of codes 0…K − 1, is not among those of the rows that count."""
+    """Raise if a class 0…K − 1 is not among the codes of the rows that count."""
     absent = np.setdiff1d(np.arange(len(classes)), codes)
     if absent.size:
         raise ValueError(

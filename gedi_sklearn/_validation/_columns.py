@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
-
-from ._scikit_learn import _num_features, _safe_indexing
-
-__all__ = ["column_positions", "drop_columns", "select_columns"]
+from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.validation import _num_features
 
 
 def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> list[int]:

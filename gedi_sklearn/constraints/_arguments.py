@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._validation import HasMethods, Interval, StrOptions
+from .._validation import Interval, StrOptions
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import is_categorical
+from ..kernels import KERNEL_CONSTRAINTS, is_categorical
 from ._base import Constraint
 from ._didi import DidiConstraint
 from ._fitted import ColumnConstraint, FittedConstraint, with_covariates
@@ -32,7 +32,7 @@ _CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": T
 # The declared ranges of the parameters, for all functions and estimators that take them.
 CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
     "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
-    "kernel": [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable],
+    "kernel": KERNEL_CONSTRAINTS,
     "degree": [Interval(Integral, 1, None, closed="left")],
     "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
     "relative": ["boolean", Interval(Integral, 1, None, closed="left")],

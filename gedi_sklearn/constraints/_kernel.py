@@ -7,16 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import HasMethods, Interval, StrOptions
-from ..kernels import FittedKernel, KernelDesign, PolynomialKernel
+from .._validation import Interval
+from ..kernels import (
+    KERNEL_CONSTRAINTS,
+    FittedKernel,
+    KernelDesign,
+    PolynomialKernel,
+    describe_kernel,
+)
 from ._base import AllowedCoefficients, Constraint, check_numbers_or_inf
 from ._sets import Box, L1Ball
 
 __all__ = ["CoarseConstraint", "FineConstraint"]
 
-_KERNEL_CONSTRAINTS = [StrOptions({"polynomial", "fourier"}), HasMethods(["transform"]), callable]
 _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
-    "kernel": _KERNEL_CONSTRAINTS,
+    "kernel": KERNEL_CONSTRAINTS,
     "degree": [Interval(Integral, 1, None, closed="left")],
     "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
 }
@@ -87,7 +92,9 @@ class CoarseConstraint(Constraint):
         return AllowedCoefficients(ball, kernel.basis.to_raw, kernel.basis.from_raw)
 
     def in_words(self) -> str:
-        return f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}, {_kernel_in_words(self)}"
+        return (
+            f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}, {describe_kernel(self.kernel, self.degree)}"
+        )
 
 
 class FineConstraint(Constraint):
@@ -210,7 +217,7 @@ class FineConstraint(Constraint):
         else:
             bounds = ", ".join(f"{entry:g}" for entry in np.ravel(self.threshold))
             bound = f"|α̃| ≤ ({bounds}){_unit(self)}"
-        return f"{bound}, {_kernel_in_words(self)}"
+        return f"{bound}, {describe_kernel(self.kernel, self.degree)}"
 
 
 def _unit(constraint: Any) -> str:
@@ -219,15 +226,3 @@ def _unit(constraint: Any) -> str:
     if constraint.kernel == "polynomial" or isinstance(constraint.kernel, PolynomialKernel):
         return f" × GeDI-V{int(constraint.relative)} of y"
     return " × GeDI of y"
-
-
-def _kernel_in_words(constraint: Any) -> str:
-    kernel = constraint.kernel
-    if isinstance(kernel, str):
-        word = {"polynomial": "degree", "fourier": "order"}[kernel]
-        name = {"polynomial": "polynomial", "fourier": "Fourier"}[kernel]
-        return f"{name} kernel of {word} {constraint.degree}"
-    if isinstance(kernel, PolynomialKernel):
-        scale = ", standardised" if kernel.standardize else ""
-        return f"polynomial kernel of degree {kernel.degree}{scale}"
-    return f"kernel {kernel!r}"

@@ -19,23 +19,33 @@ T and its inverse are known in closed form (binomial expansion), R comes from a 
 over blocks of rows, so that the state is O(k²) whatever the number of rows.
 """
 
-from ._categories import AttributeEncoder, is_categorical, warn_many_levels
-from ._conditional import ConditionalDesign
+from .._validation import is_text as is_categorical
+from ._categories import AttributeEncoder, warn_many_levels
+from ._conditional import ConditionalDesign, ConditionalKernel
 from ._design import FittedKernel, KernelDesign
-from ._fit import fit_groups, fit_kernel, list_columns, resolve_kernel, warn_attribute_scale
+from ._fit import fit_codes, fit_groups, fit_kernel, list_columns, warn_attribute_scale
+from ._group_design import GroupDesign
 from ._moments import row_blocks
-from ._transformers import FourierKernel, PolynomialKernel
+from ._named import KERNEL_CONSTRAINTS, describe_kernel, kernel_of_degree, resolve_kernel
+from ._transformers import NAMED_KERNELS, FourierKernel, PolynomialKernel
 
 __all__ = [
+    "KERNEL_CONSTRAINTS",
+    "NAMED_KERNELS",
     "AttributeEncoder",
     "ConditionalDesign",
+    "ConditionalKernel",
     "FittedKernel",
     "FourierKernel",
+    "GroupDesign",
     "KernelDesign",
     "PolynomialKernel",
+    "describe_kernel",
+    "fit_codes",
     "fit_groups",
     "fit_kernel",
     "is_categorical",
+    "kernel_of_degree",
     "list_columns",
     "resolve_kernel",
     "row_blocks",

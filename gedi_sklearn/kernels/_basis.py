@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,8 @@ import scipy.sparse as sp
 
 from .._validation import check_numbers
 from ._moments import evaluate_monomials, expansion, monomial_factors, weighted_moments
-from ._transformers import FourierKernel, PolynomialKernel
-
-__all__ = ["Basis", "ColumnBasis", "KernelColumns", "PolynomialBasis", "column_names"]
+from ._named import is_named_type
+from ._transformers import PolynomialKernel
 
 
 class Basis:
@@ -20,12 +20,16 @@ class Basis:
 
     Attributes
     ----------
-    to_raw, from_raw : ndarray of shape (k, k)
-        T and its inverse, both upper triangular.
+    to_raw : ndarray of shape (k, k)
+        T, upper triangular.
     """
 
     to_raw: np.ndarray
-    from_raw: np.ndarray
+
+    @property
+    def from_raw(self) -> np.ndarray:
+        """The inverse of T; indicators do not ask for it."""
+        raise NotImplementedError
 
     def evaluate(self, values: np.ndarray) -> np.ndarray:
         """Return the standardised columns, not centred, for attribute values (n, m)."""
@@ -45,11 +49,16 @@ class PolynomialBasis(Basis):
         )
         self.powers = kernel.powers_
         self.factors = monomial_factors(self.powers)
-        if kernel.standardize:
-            self.to_raw = self.from_raw = np.eye(len(self.powers))
+        self.is_raw = kernel.standardize
+        if self.is_raw:
+            self.to_raw = np.eye(len(self.powers))
         else:
             self.to_raw = expansion(self.powers, -self.mean / self.scale, 1 / self.scale)
-            self.from_raw = expansion(self.powers, self.mean, self.scale)
+
+    @cached_property
+    def from_raw(self) -> np.ndarray:
+        """The inverse of T."""
+        return self.to_raw if self.is_raw else expansion(self.powers, self.mean, self.scale)
 
     def evaluate(self, values: np.ndarray) -> np.ndarray:
         standardized = values - self.mean
@@ -68,7 +77,12 @@ class ColumnBasis(Basis):
     ) -> None:
         self.columns_of = columns_of
         self.mean, self.scale = weighted_moments(columns, weight)
-        self.to_raw, self.from_raw = np.diag(1 / self.scale), np.diag(self.scale)
+        self.to_raw = np.diag(1 / self.scale)
+
+    @cached_property
+    def from_raw(self) -> np.ndarray:
+        """The inverse of T."""
+        return np.diag(self.scale)
 
     def evaluate(self, values: np.ndarray) -> np.ndarray:
         return (self.columns_of(values) - self.mean) / self.scale
@@ -77,7 +91,7 @@ class ColumnBasis(Basis):
 class KernelColumns:
     """Evaluate a transformer, a callable, or (None) a matrix that is given as the values.
 
-    A class and not a closure, so that a fitted kernel can be pickled.
+    A class rather than a closure, so that a fitted kernel can be pickled.
     """
 
     def __init__(self, kernel: Any) -> None:
@@ -102,9 +116,8 @@ class KernelColumns:
 
 
 def column_names(kernel: Any, n_columns: int, names: list[str] | None = None) -> list[str]:
-    """Return the names of a kernel's columns, after those of the attributes where they serve."""
-    if isinstance(kernel, FourierKernel):
-        return list(kernel.get_feature_names_out(names))
+    """Return the names of a kernel's columns, built from those of the attributes if it can."""
     if hasattr(kernel, "get_feature_names_out"):
-        return list(kernel.get_feature_names_out())
+        named = kernel.get_feature_names_out(*([names] if is_named_type(kernel) else []))
+        return [str(name) for name in named]
     return [f"f{j}" for j in range(1, n_columns + 1)]

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Number
-from typing import Any
-
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from .._validation import warn_many_groups
-from ._moments import list_monomials
+from .._validation import is_text, warn_many_groups
 from ._transformers import PolynomialKernel
-
-__all__ = [
-    "AttributeEncoder",
-    "GroupEncoder",
-    "MixedPolynomialKernel",
-    "is_categorical",
-    "warn_many_levels",
-]
 
 
 class AttributeEncoder:
-    """Turn attributes of which some are categorical into columns of numbers.
+    """Turn attributes, some of them categorical, into columns of numbers.
 
     A categorical attribute of g levels becomes g − 1 indicators; its first level in sorted order
     is the reference, from which the others' coefficients are counted. Numbers stay as they are.
@@ -39,9 +26,9 @@ class AttributeEncoder:
     levels : list of (list of str or None)
         Levels of every attribute but the reference; None for a numeric one.
     names : list of str
-        One name an encoded column, e.g. "age", "race=Black".
+        One name per encoded column, e.g. "age", "race=Black".
     attribute : ndarray of int
-        The attribute that an encoded column comes from.
+        The attribute that each encoded column comes from.
     is_indicator : ndarray of bool
         Whether an encoded column is the indicator of a level.
     """
@@ -54,7 +41,7 @@ class AttributeEncoder:
         attribute: list[int] = []
         indicator: list[bool] = []
         for j, (name, column) in enumerate(zip(given, values.T, strict=True)):
-            if is_categorical(column):
+            if is_text(column):
                 reference, *levels = sorted(set(map(str, column)))
                 self.levels.append(levels)
                 self.references.append(reference)
@@ -83,8 +70,13 @@ class AttributeEncoder:
             unknown = sorted(set(labels[known[number] != labels].tolist()))
             if unknown:
                 raise ValueError(f"sensitive_features holds levels not seen before: {unknown}.")
-            columns.append((number[:, None] == np.arange(1, len(known))).astype(np.float64))
+            columns.append(level_indicators(number, len(known)))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
+
+
+def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
+    """Return the indicators of the levels 1…g−1, shape (n, g − 1), for levels numbered from 0."""
+    return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
 
 
 class GroupEncoder:
@@ -98,11 +90,11 @@ class GroupEncoder:
     Attributes
     ----------
     groups : list of str
-        One label a group: the attributes' values, joined by " & ".
+        One label per group: the attributes' values, joined by " & ".
     """
 
     def __init__(self, values: np.ndarray) -> None:
-        # By their values, since two groups may be joined to one label.
+        # Also by value, since two groups may have the same joined label.
         self._keys = sorted(set(_group_keys(values)), key=lambda key: (_label(key), key))
         self.groups: list[str] = [_label(key) for key in self._keys]
 
@@ -117,10 +109,10 @@ class GroupEncoder:
 
 
 def _group_keys(values: np.ndarray) -> list[tuple[str, ...]]:
-    """Return one key a row; a number has the same key whatever its type, and −0 is 0."""
+    """Return one key per row; equal numbers of any type have equal keys, and −0 is 0."""
     columns = [
         [str(value) for value in column]
-        if is_categorical(column)
+        if is_text(column)
         else [repr(value) for value in (column.astype(np.float64) + 0.0).tolist()]
         for column in values.T
     ]
@@ -131,23 +123,16 @@ def _label(key: tuple[str, ...]) -> str:
     return " & ".join(key)
 
 
-def is_categorical(column: np.ndarray) -> bool:
-    """Tell whether a column of an attribute holds levels and not numbers."""
-    if column.dtype.kind == "O":
-        return not all(isinstance(value, (Number, np.bool_)) for value in column)
-    return column.dtype.kind in "USTV"
-
-
 def warn_many_levels(values: np.ndarray) -> None:
-    """Warn where categorical attributes have so many levels that most are single rows."""
-    columns = [column for column in values.T if is_categorical(column)]
+    """Warn if categorical attributes have so many levels that most hold a single row."""
+    columns = [column for column in values.T if is_text(column)]
     if columns:
         n_levels = 1 + sum(len(set(map(str, column))) - 1 for column in columns)
         warn_many_groups(n_levels, len(values))
 
 
 class MixedPolynomialKernel(PolynomialKernel):
-    """Polynomial kernel of attributes of which some are indicators of levels.
+    """Polynomial kernel of attributes, some of which are indicators of levels.
 
     An indicator is its own square, and two levels of one attribute exclude each other, so a
     monomial holds at most one indicator of each attribute, at power 1. Indicators are never
@@ -160,7 +145,7 @@ class MixedPolynomialKernel(PolynomialKernel):
     standardize : bool, default=False
         Whether numeric attributes are standardised.
     encoder : AttributeEncoder
-        Says which columns are indicators, and of which attribute.
+        Knows which columns are indicators, and which attribute each comes from.
     """
 
     def __init__(
@@ -169,19 +154,15 @@ class MixedPolynomialKernel(PolynomialKernel):
         super().__init__(degree, standardize=standardize)
         self.encoder = encoder
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MixedPolynomialKernel:
-        """Learn the moments of the numeric attributes; see :meth:`PolynomialKernel.fit`."""
-        X = validate_data(self, X, dtype=np.float64)
-        super().fit(X, sample_weight=sample_weight)
+    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
+        super()._learn(X, weight)
         encoder = self.encoder
         if encoder is None:
-            return self
-        powers = list_monomials(X.shape[1], self.degree)
-        indicators = np.where(encoder.is_indicator, powers, 0)
-        one_each = np.ones(len(powers), dtype=bool)
+            return
+        indicators = np.where(encoder.is_indicator, self.powers_, 0)
+        one_each = np.ones(len(self.powers_), dtype=bool)
         for j in np.unique(encoder.attribute[encoder.is_indicator]):
             one_each &= indicators[:, encoder.attribute == j].sum(axis=1) <= 1
-        self.powers_ = powers[one_each]
+        self.powers_ = self.powers_[one_each]
         self.mean_ = np.where(encoder.is_indicator, 0.0, self.mean_)
         self.scale_ = np.where(encoder.is_indicator, 1.0, self.scale_)
-        return self

@@ -17,11 +17,9 @@ from ._categories import AttributeEncoder, GroupEncoder
 from ._moments import row_blocks
 from ._transformers import PolynomialKernel
 
-__all__ = ["FittedKernel", "KernelDesign"]
-
 # Estimated relative rounding error from which a coefficient comes with a warning.
 _CONVERSION_TOLERANCE = 1e-6
-# Condition of the conversion to raw units up to which many rows need no refinement.
+# Condition of the conversion to raw units up to which no refinement is needed with many rows.
 _HARMLESS_CONVERSION = 1e4
 
 
@@ -37,7 +35,7 @@ class FittedKernel:
     basis : object
         Evaluates the standardised columns and knows the change of basis.
     names : list of str
-        One name a column.
+        One name per column.
     n_attributes : int
         Number of attributes (for a precomputed matrix: of its columns).
     encoder : AttributeEncoder or GroupEncoder, default=None
@@ -53,8 +51,8 @@ class FittedKernel:
         Upper triangular with positive diagonal; R'R is the weighted covariance of the
         standardised columns.
     attribute_columns : list of str or None
-        Names of the attributes' columns, where they came in a frame that was not taken apart
-        before: in the order in which :meth:`transform` wants them.
+        Names of the attribute's columns, if it came in a data frame; frames of new rows must have
+        the same names in this order.
     """
 
     def __init__(
@@ -108,18 +106,19 @@ class FittedKernel:
         -------
         ndarray of shape (n, k)
         """
-        encoded = self._encoded(values)
-        return (self.basis.evaluate(encoded) - self.center_) @ self.basis.from_raw
+        columns = self.basis.evaluate(self._encoded(values))
+        return (columns - self.center_) @ self.basis.from_raw
 
     def orthonormal(self, values: Any) -> np.ndarray:
-        """Return Q for new rows, orthonormal on the training rows.
+        """Return Q for new rows: the columns that are orthonormal on the training rows.
 
-        Powers far from 0 cancel in sums of raw columns; these do not.
+        Functions of the attribute should be evaluated as Q c, from their coordinates c. Raw
+        columns times raw coefficients cancel: for birth years at degree 8 no digit is left.
 
         Parameters
         ----------
         values : array-like of shape (n,) or (n, m)
-            The attribute (for a precomputed kernel: its columns).
+            As in :meth:`transform`.
 
         Returns
         -------
@@ -128,14 +127,14 @@ class FittedKernel:
         return self.orthonormal_columns(self._encoded(values))
 
     def orthonormal_columns(self, values: np.ndarray) -> np.ndarray:
-        """Return Q for attribute values as numbers, shape (n, m).
+        """Return Q for the attribute as numbers, shape (n, k).
 
-        Where raw units multiply rounding, that of the powers is avoided by long doubles.
+        Where the conversion to raw units amplifies rounding, long doubles keep it from the powers.
         """
         if self.conversion_is_harmless:
             return (self.basis.evaluate(values) - self.center_) @ self.R_inverse
-        wide = self.basis.evaluate(values.astype(np.longdouble)) - self.center_
-        return (wide @ self.R_inverse.astype(np.longdouble)).astype(np.float64)
+        columns = self.basis.evaluate(values.astype(np.longdouble)) - self.center_
+        return (columns @ self.R_inverse.astype(np.longdouble)).astype(np.float64)
 
     @cached_property
     def conversion_is_harmless(self) -> bool:
@@ -143,8 +142,8 @@ class FittedKernel:
         return bool(np.linalg.cond(self.basis.to_raw) < _HARMLESS_CONVERSION)
 
     def _encoded(self, values: Any) -> np.ndarray:
-        """Return the attribute of new rows as the basis takes it."""
-        # This library hands on arrays whose columns it has compared.
+        """Check the attribute of new rows; return it as the numbers that the basis takes."""
+        # The library itself passes arrays, once it has compared the names of their columns.
         if self.attribute_columns is not None and hasattr(values, "columns"):
             check_attribute_columns(self.attribute_columns, values)
         if self.encoder is None:
@@ -152,7 +151,7 @@ class FittedKernel:
         else:
             values = check_sensitive(values, kind="mixed")
         if values.shape[1] != self.n_attributes:
-            # By broadcasting, other numbers of columns would give other values and no error.
+            # Broadcasting would silently accept another number of columns.
             raise ValueError(
                 f"sensitive_features has {values.shape[1]} column(s), but the kernel was fitted on "
                 f"{self.n_attributes}."
@@ -165,8 +164,8 @@ class FittedKernel:
     def R_inverse(self) -> np.ndarray:
         """The inverse of R, upper triangular.
 
-        R is a few columns wide and, of a standardised basis, well conditioned: a product with its
-        inverse is as exact as a triangular solve of every row, and ten times as fast.
+        R is small and, in the standardised basis, well conditioned: for the rows of a design, the
+        product with its inverse is as accurate as triangular solves, and ten times as fast.
         """
         return np.asarray(dtrtri(self.R_)[0])
 
@@ -188,8 +187,8 @@ class KernelDesign:
         self.fitted = fitted
         self.values = values
         self.weight = weight
-        # One target, the products of the centred columns with it, and its variance: found while
-        # factorising.
+        # A target, the products of the centred columns with it, and its variance, computed during
+        # the factorisation.
         self._known: tuple[np.ndarray, np.ndarray, float] | None = None
 
     @property
@@ -203,20 +202,16 @@ class KernelDesign:
 
     @property
     def n_covariates(self) -> int:
-        """Number of covariates that were taken out of the columns: none here."""
+        """Number of covariates that the columns are residualised on; 0 here."""
         return 0
 
     def residual(self, z: np.ndarray) -> np.ndarray:
-        """Return what covariates leave of a target: all of it here."""
+        """Return the residual of a target on the covariates; here the target itself."""
         return z
-
-    def group_weights(self) -> np.ndarray:
-        """Return the weights of the groups of a kernel that tells groups apart, summing to 1."""
-        raise NotImplementedError
 
     @property
     def keys(self) -> np.ndarray:
-        """What a row of the columns is a function of, shape (n, m)."""
+        """What each row of the columns depends on, shape (n, m)."""
         return self.values
 
     def columns(self, rows: slice | np.ndarray) -> np.ndarray:
@@ -233,14 +228,14 @@ class KernelDesign:
 
     @cached_property
     def orthonormal(self) -> np.ndarray:
-        """The n×k matrix Q; only projections ask for it, indicators go block by block."""
+        """The n×k matrix Q, for projections; indicators work block by block."""
         q = np.empty((self.n_rows, self.fitted.n_columns))
         for rows in self.blocks():
             q[rows] = self.orthonormal_of(rows)
         return q
 
     def leverage(self) -> np.ndarray:
-        """Return the leverage of every row in the fit on the constant and the kernel, (n,)."""
+        """Return the leverage of each row in the fit on the constant and the kernel, (n,)."""
         return (1 + np.square(self.orthonormal).sum(axis=1)) * self.shares(slice(None))
 
     def mean(self, z: np.ndarray) -> float:
@@ -273,9 +268,9 @@ class KernelDesign:
     def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the orthonormal coordinates c and the standardised coefficients s of a target.
 
-        One step of iterative refinement: the conversion to raw units multiplies what rounding
-        leaves in s by (|mean| / sd)^(k−1), so the last digits count. On many rows it is left out
-        where the conversion is harmless, since it costs a pass over them.
+        One step of iterative refinement is made, since the conversion to raw units amplifies the
+        rounding error of s by (|mean| / sd)^(k−1). With many rows it is skipped if the conversion
+        is harmless: it costs a pass over them.
         """
         R = self.fitted.R_
         if "orthonormal" in self.__dict__ and self.fitted.conversion_is_harmless:
@@ -291,6 +286,10 @@ class KernelDesign:
         correction = dtrsv(R, self._products(z, solution), trans=1)
         return coordinates + correction, solution + dtrsv(R, correction)
 
+    def group_weights(self) -> np.ndarray:
+        """Return the weights of the groups of a kernel that tells groups apart, summing to 1."""
+        raise NotImplementedError
+
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c = Q'Wz̃, the coefficients of z in the orthonormal basis, shape (k,)."""
         return self.solve(z)[0]
@@ -304,10 +303,10 @@ class KernelDesign:
         return self.fitted.to_raw(self.standardized(z))
 
     def checked_coefficients(self, z: np.ndarray) -> np.ndarray:
-        """Return :meth:`coefficients`, with a warning where rounding may show in them.
+        """Return :meth:`coefficients`, with a warning if their rounding error may be visible.
 
-        The estimate is eps·sd(z)·Σ_j‖(T R⁻¹)_j‖ against ‖α̃‖₁. A value that is 0 on the scale
-        of sd(z) is exact enough, however small it is.
+        The error is estimated as eps·sd(z)·Σ_j‖(T R⁻¹)_j‖ and compared with ‖α̃‖₁. Coefficients
+        that are negligible on the scale of sd(z) give no warning.
         """
         standardized = self.standardized(z)
         alpha = self.fitted.to_raw(standardized)

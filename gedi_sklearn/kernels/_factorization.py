@@ -9,12 +9,10 @@ from ..exceptions import RankDeficientKernelError
 from ._design import KernelDesign
 from ._moments import BLOCK
 
-__all__ = ["RANK_TOLERANCE", "factorize"]
-
-# More than one block of rows is factorised by the columns' moments, up to this condition.
+# More than one block of rows is factorised from the columns' moments, up to this condition.
 _MOMENT_CONDITION = 1e4
-# A column whose part outside the span of its predecessors is smaller than this share of it is
-# dependent on them; rounding leaves about 1e-15.
+# A column is dependent on its predecessors if its part outside their span has less than this
+# fraction of its norm; rounding leaves about 1e-15.
 RANK_TOLERANCE = 1e-12
 
 
@@ -22,8 +20,8 @@ def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
     """Find the weighted mean of the standardised columns and the factor R of their centring.
 
     The columns are factorised with a leading 1: the first row of the factor gives the mean, the
-    rest is R. One pass, and no centred copy of the columns. On many rows by the Cholesky factor
-    of their moments, where that loses less digits than the condition 1e4 costs; else by QR.
+    rest is R. This takes one pass and no centred copy of the columns. With many rows, the factor
+    is the Cholesky factor of their moments if their condition is below 1e4, else that of QR.
     """
     factor = None
     if design.n_rows > BLOCK:
@@ -45,7 +43,7 @@ def _moments(
     """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (0 without one)."""
     k = design.fitted.n_columns
     mean = 0.0 if target is None else design.mean(target)
-    # The products of two powers are powers: of one attribute, 1 and the last one give them all.
+    # Products of powers are powers: for one attribute, those with 1 and the last one are enough.
     single = design.fitted.is_single_polynomial
     n_right = 1 if single else k
     right = np.zeros((n_right + 2, BLOCK))
@@ -75,9 +73,9 @@ def _moments(
 
 
 def _moment_factor(moments: np.ndarray) -> np.ndarray | None:
-    """Return the upper Cholesky factor; None where the scaled columns are too far from orthogonal.
+    """Return the upper Cholesky factor; None if the scaled columns are too far from orthogonal.
 
-    Their condition decides, since the factorisation does not feel the scale of a column.
+    The condition of the scaled columns decides: the factorisation is invariant to their scale.
     """
     scale = np.sqrt(np.diag(moments))
     if (scale == 0).any():

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import check_group_codes, check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
-from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
+from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel, level_indicators
 from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize
-from ._grouped import GroupedDesign
-from ._transformers import FourierKernel, PolynomialKernel
-
-__all__ = ["fit_groups", "fit_kernel", "list_columns", "resolve_kernel", "warn_attribute_scale"]
+from ._group_design import GroupDesign
+from ._named import is_named_type, resolve_kernel
+from ._transformers import PolynomialKernel
 
 
 def fit_kernel(
@@ -34,10 +32,10 @@ def fit_kernel(
 
     Parameters
     ----------
-    kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k)
+    kernel : str, transformer, callable or array of shape (n, k)
         What :func:`resolve_kernel` accepts.
     values : ndarray of shape (n, m)
-        The attribute. Columns that hold text are categorical: one indicator for every level but
+        The attribute. Columns that hold text are categorical: one indicator for each level but
         the first in sorted order.
     degree : int, default=1
         Degree or order, for a kernel given by name.
@@ -46,7 +44,7 @@ def fit_kernel(
     names : list of str, default=None
         Names of the attributes.
     target : ndarray of shape (n,), default=None
-        A target whose coefficients will be asked for: on many rows it saves a pass over them.
+        A target whose coefficients will be requested: with many rows it saves a pass over them.
 
     Returns
     -------
@@ -59,30 +57,30 @@ def fit_kernel(
     """
     weight = None if weight is None else weight / weight.sum()
     kernel = resolve_kernel(kernel, degree)
-    if not (values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, FourierKernel))):
+    if not (values.dtype.kind in "OUS" and is_named_type(kernel)):
         return _fit_rows(kernel, values, weight, names, target)
     encoder = AttributeEncoder(values, names)
     kernel = _categorical_kernel(kernel, encoder)
     design: KernelDesign
     if encoder.is_indicator.all():
         codes, groups = check_group_codes(values)
-        design = _fit_grouped(kernel, encoder.transform(groups), codes, weight, encoder.names)
+        design = _fit_by_group(kernel, encoder.transform(groups), codes, weight, encoder.names)
     else:
         design = _fit_rows(kernel, encoder.transform(values), weight, encoder.names, target)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     return design
 
 
-def _fit_grouped(
+def _fit_by_group(
     kernel: Any,
     groups: np.ndarray,
     codes: np.ndarray,
     weight: np.ndarray | None,
     names: list[str] | None = None,
-) -> GroupedDesign:
-    """Fit a kernel on numbers that are shared by groups of rows."""
-    share = np.bincount(codes, weights=weight)
-    return GroupedDesign(_fit_rows(kernel, groups, share / share.sum(), names), codes, weight)
+) -> GroupDesign:
+    """Fit a kernel on numbers, one row of them per group of rows."""
+    total = np.bincount(codes, weights=weight)
+    return GroupDesign(_fit_rows(kernel, groups, total / total.sum(), names), codes, weight)
 
 
 def _fit_rows(
@@ -97,7 +95,7 @@ def _fit_rows(
     if isinstance(kernel, PolynomialKernel):
         kernel.fit(values, sample_weight=weight)
         basis: Basis = PolynomialBasis(kernel, values, weight)
-        labels = list(kernel.get_feature_names_out(names))
+        n_columns = len(kernel.powers_)
     else:
         if isinstance(kernel, np.ndarray):
             kernel, values = None, check_numbers(kernel, "kernel")
@@ -107,17 +105,15 @@ def _fit_rows(
             kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
         columns_of = KernelColumns(kernel)
         columns = columns_of(values)
-        basis = ColumnBasis(columns_of, columns, weight)
-        labels = column_names(kernel, columns.shape[1], names)
-    labels = [str(label) for label in labels]
-    fitted = FittedKernel(kernel, basis, labels, n_attributes)
+        basis, n_columns = ColumnBasis(columns_of, columns, weight), columns.shape[1]
+    fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design
 
 
 def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> KernelDesign:
-    """Fit the kernel that tells groups apart: the indicator of every group but the first.
+    """Fit the indicators of all groups but the first.
 
     Parameters
     ----------
@@ -139,66 +135,50 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
     encoder = GroupEncoder(values)
     if len(encoder.groups) < 2:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
-    kernel = OneHotEncoder(drop="first", sparse_output=False)
-    weight = None if weight is None else weight / weight.sum()
-    codes = encoder.transform(values)[:, 0].astype(int)
-    numbers = np.arange(len(encoder.groups), dtype=np.float64)
-    design = _fit_grouped(kernel, numbers[:, None], codes, weight)
+    design = fit_codes(encoder.transform(values)[:, 0].astype(int), weight=weight)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     design.fitted.names = encoder.groups[1:]
     return design
 
 
+def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> GroupDesign:
+    """Fit the indicators of the groups 1…g−1.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The group of each row; each group 0…g−1 has one.
+    weight : ndarray of shape (n,), default=None
+        Positive weights of any sum.
+
+    Returns
+    -------
+    GroupDesign
+    """
+    groups = np.arange(codes.max() + 1.0)
+    weight = None if weight is None else weight / weight.sum()
+    kernel = partial(level_indicators, n_levels=len(groups))
+    return _fit_by_group(kernel, groups[:, None], codes, weight)
+
+
 def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomialKernel:
     """Return the kernel that a polynomial becomes where attributes are categorical."""
-    if isinstance(kernel, FourierKernel):
+    if not isinstance(kernel, PolynomialKernel):
         raise ValueError(
-            "FourierKernel needs numbers, and sensitive_features holds text. Use a polynomial "
-            "kernel, which measures every level against the first one."
+            f"{type(kernel).__name__} needs numbers, and sensitive_features holds text. Use a "
+            "polynomial kernel, which measures every level against the first one."
         )
     if not encoder.names:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
     degree = kernel.degree
     if encoder.is_indicator.all():
-        # No monomial has more factors than there are attributes; of many levels the list is long.
+        # No monomial has more factors than there are attributes, and many levels make a long list.
         degree = min(degree, len(encoder.levels))
     return MixedPolynomialKernel(degree, standardize=kernel.standardize, encoder=encoder)
 
 
-def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
-    """Return an unfitted kernel object, a callable or a float matrix from the `kernel` parameter.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or `degree` is given beside a kernel that carries its own.
-    """
-    if isinstance(kernel, str):
-        if kernel == "polynomial":
-            return PolynomialKernel(degree)
-        if kernel == "fourier":
-            return FourierKernel(degree)
-        raise ValueError(f"kernel={kernel!r} is unknown; use 'polynomial', 'fourier' or an object.")
-    if degree != 1:
-        raise ValueError(
-            f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
-            "carries its own. Leave `degree` at 1."
-        )
-    # Before "transform", which frames and series have as well.
-    if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
-        return check_numbers(kernel, "kernel")
-    if hasattr(kernel, "transform"):
-        return clone(kernel)
-    if callable(kernel):
-        return kernel
-    raise ValueError(
-        "kernel must be 'polynomial', 'fourier', a transformer, a callable or a matrix; got "
-        f"{kernel!r}."
-    )
-
-
 def warn_attribute_scale(design: KernelDesign) -> None:
-    """Warn once where a polynomial of degree 2 or more meets an attribute in a hostile unit."""
+    """Warn once if a polynomial of degree 2 or more takes an attribute in an unfavourable unit."""
     kernel = design.fitted.kernel
     if not isinstance(kernel, PolynomialKernel) or kernel.standardize or kernel.degree < 2:
         return
@@ -213,7 +193,7 @@ def warn_attribute_scale(design: KernelDesign) -> None:
 def list_columns(
     kernel: Any, values: np.ndarray, *, degree: int = 1, names: list[str] | None = None
 ) -> list[str]:
-    """Return the names of a kernel's columns on an attribute that it may be deficient on."""
+    """Return the names of a kernel's columns, whether or not they are independent on these rows."""
     kernel = resolve_kernel(kernel, degree)
     if isinstance(kernel, np.ndarray):
         return column_names(None, kernel.shape[1])
@@ -225,6 +205,4 @@ def list_columns(
         values, names = encoder.transform(values), encoder.names
     if hasattr(kernel, "fit"):
         kernel.fit(values)
-    if isinstance(kernel, PolynomialKernel):
-        return [str(name) for name in kernel.get_feature_names_out(names)]
     return column_names(kernel, KernelColumns(kernel)(values).shape[1], names)

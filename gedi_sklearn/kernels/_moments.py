@@ -8,24 +8,14 @@ from math import comb
 
 import numpy as np
 
-__all__ = [
-    "BLOCK",
-    "evaluate_monomials",
-    "expansion",
-    "list_monomials",
-    "monomial_factors",
-    "row_blocks",
-    "weighted_moments",
-]
-
-# Rows a block: large enough for BLAS, small enough for the cache.
+# Rows per block: large enough for BLAS, small enough for the cache.
 BLOCK = 5000
 
 
 def weighted_moments(
     values: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return weighted mean and population deviation of every column; deviation 0 becomes 1."""
+    """Return weighted mean and population deviation of each column; a deviation of 0 becomes 1."""
     total = len(values) if weight is None else weight.sum()
     mean = (values.sum(axis=0) if weight is None else weight @ values) / total
     square = np.zeros(values.shape[1])
@@ -56,7 +46,7 @@ def list_monomials(n_attributes: int, degree: int) -> np.ndarray:
 
 
 def monomial_factors(powers: np.ndarray) -> list[tuple[int, int]]:
-    """Return for every monomial an earlier one (−1: the constant) and the attribute it lacks."""
+    """Return for each monomial an earlier one (−1: the constant) and the attribute it lacks."""
     position = {tuple(row): j for j, row in enumerate(powers.tolist())}
     factors = []
     for row in powers.tolist():
@@ -86,7 +76,7 @@ def expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.nd
     k = len(powers)
     expansion = np.zeros((k, k))
     for j, target in enumerate(powers):
-        # Of a divisor's exponents only those that the monomial has can differ from 0.
+        # A divisor can have an exponent other than 0 only where the monomial has one.
         present = np.flatnonzero(target)
         for i in np.flatnonzero((powers[: j + 1] <= target).all(axis=1)):
             expansion[i, j] = np.prod(

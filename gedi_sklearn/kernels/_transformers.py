@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -12,10 +14,75 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._validation import Interval, _fit_context, check_sample_weight
 from ._moments import evaluate_monomials, list_monomials, monomial_factors, weighted_moments
 
-__all__ = ["FourierKernel", "PolynomialKernel"]
+
+class _AttributeKernel(TransformerMixin, BaseEstimator):
+    """A transformer of the attribute: its checks, and the names of its columns."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn what the columns depend on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, m)
+            The attribute(s).
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; rows of weight 0 do not count.
+
+        Returns
+        -------
+        self : object
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        self._learn(X, check_sample_weight(sample_weight, X.shape[0]))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Evaluate the columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, m)
+            The attribute(s).
+
+        Returns
+        -------
+        F : ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        return self._evaluate(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Name the columns, e.g. "age^2" or "sin1(age)".
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the attributes; those seen in :meth:`fit`, or x0, x1, …, by default.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        check_is_fitted(self)
+        return np.asarray(self._column_names(_attribute_names(self, input_features)), dtype=object)
+
+    @abstractmethod
+    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
+        """Set the fitted attributes."""
+
+    @abstractmethod
+    def _evaluate(self, X: np.ndarray) -> np.ndarray:
+        """Return the columns, (n, k)."""
+
+    @abstractmethod
+    def _column_names(self, names: list[str]) -> list[str]:
+        """Return the names of the columns, after those of the attributes."""
 
 
-class PolynomialKernel(TransformerMixin, BaseEstimator):
+class PolynomialKernel(_AttributeKernel):
     r"""Polynomial kernel V^k: x, x², …, x^k (all monomials of several attributes).
 
     Parameters
@@ -67,76 +134,28 @@ class PolynomialKernel(TransformerMixin, BaseEstimator):
         self.degree = degree
         self.standardize = standardize
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PolynomialKernel:
-        """Learn the moments of the attribute(s).
-
-        Parameters
-        ----------
-        X : array-like of shape (n, m)
-            The attribute(s).
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self : PolynomialKernel
-        """
-        X = validate_data(self, X, dtype=np.float64)
-        weight = check_sample_weight(sample_weight, X.shape[0])
+    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
         self.powers_ = list_monomials(X.shape[1], self.degree)
         if self.standardize:
             self.mean_, self.scale_ = weighted_moments(X, weight)
         else:
             self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Evaluate the monomials.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, m)
-            The attribute(s).
-
-        Returns
-        -------
-        F : ndarray of shape (n, k)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+    def _evaluate(self, X: np.ndarray) -> np.ndarray:
         return evaluate_monomials((X - self.mean_) / self.scale_, monomial_factors(self.powers_))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the columns, e.g. "age", "age^2".
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of the attributes; those seen in :meth:`fit`, or x0, x1, …, by default.
-
-        Returns
-        -------
-        names : ndarray of str
-        """
-        check_is_fitted(self)
-        names = _attribute_names(self, input_features)
-        return np.asarray(
-            [
-                " ".join(
-                    name if power == 1 else f"{name}^{power}"
-                    for name, power in zip(names, row, strict=True)
-                    if power
-                )
-                for row in self.powers_
-            ],
-            dtype=object,
-        )
+    def _column_names(self, names: list[str]) -> list[str]:
+        return [
+            " ".join(
+                name if power == 1 else f"{name}^{power}"
+                for name, power in zip(names, row, strict=True)
+                if power
+            )
+            for row in self.powers_
+        ]
 
 
-class FourierKernel(TransformerMixin, BaseEstimator):
+class FourierKernel(_AttributeKernel):
     r"""Fourier kernel: sin(2πjx/T) and cos(2πjx/T) for j = 1…order.
 
     Parameters
@@ -184,72 +203,25 @@ class FourierKernel(TransformerMixin, BaseEstimator):
         self.order = order
         self.period = period
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FourierKernel:
-        """Learn the period.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, m)
-            The attribute(s).
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; rows of weight 0 do not count.
-
-        Returns
-        -------
-        self : FourierKernel
-        """
-        X = validate_data(self, X, dtype=np.float64)
-        weight = check_sample_weight(sample_weight, X.shape[0])
+    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
         if self.period is None:
             rows = X if weight is None else X[weight > 0]
             span = np.ptp(rows, axis=0)
             self.period_ = np.where(span == 0, 1.0, span)
         else:
             self.period_ = np.full(X.shape[1], float(self.period))
-        return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Evaluate the sines and cosines.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, m)
-            The attribute(s).
-
-        Returns
-        -------
-        F : ndarray of shape (n, 2 * order * m)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+    def _evaluate(self, X: np.ndarray) -> np.ndarray:
         angle = 2 * np.pi * X[:, :, None] * np.arange(1, self.order + 1) / self.period_[:, None]
         return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(X.shape[0], -1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the columns, e.g. "sin1(age)", "cos1(age)".
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of the attributes; those seen in :meth:`fit`, or x0, x1, …, by default.
-
-        Returns
-        -------
-        names : ndarray of str
-        """
-        check_is_fitted(self)
-        return np.asarray(
-            [
-                f"{wave}{j}({name})"
-                for name in _attribute_names(self, input_features)
-                for j in range(1, self.order + 1)
-                for wave in ("sin", "cos")
-            ],
-            dtype=object,
-        )
+    def _column_names(self, names: list[str]) -> list[str]:
+        return [
+            f"{wave}{j}({name})"
+            for name in names
+            for j in range(1, self.order + 1)
+            for wave in ("sin", "cos")
+        ]
 
 
 def _attribute_names(kernel: Any, input_features: Any) -> list[str]:
@@ -264,3 +236,28 @@ def _attribute_names(kernel: Any, input_features: Any) -> list[str]:
     if seen is not None and list(input_features) != list(seen):
         raise ValueError("input_features is not equal to feature_names_in_")
     return list(input_features)
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """A kernel that the parameter `kernel` can name.
+
+    Attributes
+    ----------
+    type : type
+        The transformer.
+    degree : str
+        Name of its parameter that `degree` sets.
+    word : str
+        Its name in descriptions.
+    """
+
+    type: type
+    degree: str
+    word: str
+
+
+NAMED_KERNELS = {
+    "polynomial": NamedKernel(PolynomialKernel, "degree", "polynomial"),
+    "fourier": NamedKernel(FourierKernel, "order", "Fourier"),
+}

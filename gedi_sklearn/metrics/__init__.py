@@ -1,24 +1,44 @@
-"""Indicators of disparate impact for continuous and categorical protected attributes."""
+"""Indicators of disparate impact for continuous and categorical protected attributes.
 
-from ._didi import binned_didi, didi, quantile_bin_edges
-from ._gedi import gedi, gedi_coefficients
-from ._hgr import hgr
-from ._interval import ConfidenceInterval, gedi_interval
-from ._null import GediNull, PermutationTestResult, gedi_null, gedi_permutation_test
-from ._reference import is_negligible, reference_disparity
-from ._scorers import (
+Beside the indicators, their scorers and their inference, the package exports what the other
+packages of this library measure with: checked samples, linear indicators, references.
+"""
+
+from ._didi import (
+    bin_codes,
+    binned_didi,
+    didi,
     make_binned_didi_scorer,
     make_didi_scorer,
-    make_gedi_scorer,
-    make_hgr_scorer,
+    quantile_bin_edges,
+    target_kind,
 )
+from ._gedi import INDICATOR_CONSTRAINTS, fit_gedi, gedi, gedi_coefficients, make_gedi_scorer
+from ._hgr import hgr, make_hgr_scorer, resampled_hgr
+from ._inference import fit_inference
+from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample
+from ._interval import ConfidenceInterval, gedi_interval
+from ._linear import GroupIndicator, Inference, KernelIndicator, LinearIndicator, is_negligible
+from ._null import GediNull, PermutationTestResult, gedi_null, gedi_permutation_test
+from ._reference import reference_disparity
 
 __all__ = [
+    "INDICATOR_CONSTRAINTS",
+    "TARGET_CONSTRAINTS",
     "ConfidenceInterval",
     "GediNull",
+    "GroupIndicator",
+    "Inference",
+    "KernelIndicator",
+    "LinearIndicator",
     "PermutationTestResult",
+    "Sample",
+    "bin_codes",
     "binned_didi",
+    "check_sample",
     "didi",
+    "fit_gedi",
+    "fit_inference",
     "gedi",
     "gedi_coefficients",
     "gedi_interval",
@@ -32,4 +52,6 @@ __all__ = [
     "make_hgr_scorer",
     "quantile_bin_edges",
     "reference_disparity",
+    "resampled_hgr",
+    "target_kind",
 ]

@@ -21,20 +21,20 @@ from .._validation import (
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
+from ._linear import GroupIndicator
+from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-__all__ = ["bin_codes", "binned_didi", "didi", "quantile_bin_edges", "target_kind"]
-
-# Rounding leaves about 1e-16 standard deviations where all groups agree.
-_ZERO_REFERENCE = 1e-12
-
-_DIDI_CONSTRAINTS: dict = {
-    **TARGET_CONSTRAINTS,
+_FORM_CONSTRAINTS: dict = {
     "relative": ["boolean"],
     "task": [StrOptions({"auto", "classification", "regression"})],
 }
+_BIN_CONSTRAINTS: dict = {
+    **_FORM_CONSTRAINTS,
+    "bins": [Interval(Integral, 2, None, closed="left"), "array-like"],
+}
 
 
-@validate_params(_DIDI_CONSTRAINTS, prefer_skip_nested_validation=True)
+@validate_params({**TARGET_CONSTRAINTS, **_FORM_CONSTRAINTS}, prefer_skip_nested_validation=True)
 def didi(
     y_true: Any,
     y_pred: Any = None,
@@ -60,7 +60,7 @@ def didi(
         Predictions. None measures `y_true` itself. In classification: labels, or for two classes
         scores in [0, 1].
     sensitive_features : array-like of shape (n,) or (n, m)
-        Group of every row: values of any type. Several columns form one group where all agree.
+        The group of each row: values of any type. Rows that agree in all columns form a group.
     relative : bool, default=False
         Divide by the value of `y_true`.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -82,7 +82,7 @@ def didi(
     Warns
     -----
     UserWarning
-        Where there are more than half as many groups as rows, as of a continuous attribute: see
+        If there are more than half as many groups as rows, as with a continuous attribute: see
         :func:`binned_didi`.
 
     See Also
@@ -105,15 +105,8 @@ def didi(
     >>> didi([0, 0, 0, 1], sensitive_features=group)
     1.0
     """
-    sample, columns, reference = _target_columns(
-        y_true,
-        y_pred,
-        task=task,
-        pos_label=pos_label,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        attribute="groups",
-    )
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    sample, columns, reference = _target_columns(*given, task=task, attribute="groups")
     codes, groups = check_group_codes(sample.values)
     if len(groups) == 1:
         return undefined("sensitive_features is constant on the rows of positive weight.")
@@ -121,10 +114,7 @@ def didi(
     return _disparity(codes, columns, reference, sample.weight, relative)
 
 
-@validate_params(
-    {**_DIDI_CONSTRAINTS, "bins": [Interval(Integral, 2, None, closed="left"), "array-like"]},
-    prefer_skip_nested_validation=True,
-)
+@validate_params({**TARGET_CONSTRAINTS, **_BIN_CONSTRAINTS}, prefer_skip_nested_validation=True)
 def binned_didi(
     y_true: Any,
     y_pred: Any = None,
@@ -148,8 +138,8 @@ def binned_didi(
         The protected attribute.
     bins : int or array-like of shape (n_bins + 1,), default=3
         Number of quantile bins, or their edges, increasing; see :func:`quantile_bin_edges`. Bins
-        are closed on the right. Of given edges the first and the last bin are open-ended: values
-        beyond the outer edges belong to them.
+        are closed on the right. With given edges, the first and the last bin are open-ended:
+        values beyond the outer edges belong to them.
     relative : bool, default=False
         Divide by the value of `y_true`.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -173,7 +163,7 @@ def binned_didi(
     Warns
     -----
     UserWarning
-        Where edges coincide or a bin is empty, with the numbers of bins asked for and used.
+        If edges coincide or a bin is empty, with the numbers of bins requested and used.
 
     See Also
     --------
@@ -189,15 +179,8 @@ def binned_didi(
     >>> binned_didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, bins=[0, 25, 100])
     1.333333
     """
-    sample, columns, reference = _target_columns(
-        y_true,
-        y_pred,
-        task=task,
-        pos_label=pos_label,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        attribute="numbers",
-    )
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    sample, columns, reference = _target_columns(*given, task=task, attribute="numbers")
     if sample.values.shape[1] != 1:
         raise ValueError(
             f"sensitive_features must be one attribute to be cut into bins, got "
@@ -223,14 +206,14 @@ def quantile_bin_edges(
 ) -> np.ndarray:
     """Edges that cut an attribute into bins of about equal weight, for :func:`binned_didi`.
 
-    Learn them on one sample to measure another one with the same bins.
+    Compute them on one sample to measure another one with the same bins.
 
     Parameters
     ----------
     sensitive_features : array-like of shape (n,)
         The attribute.
     bins : int, default=3
-        Number of bins asked for.
+        Number of bins.
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
 
@@ -239,7 +222,7 @@ def quantile_bin_edges(
     ndarray of shape (n_bins + 1,)
         Strictly increasing: the quantiles, interpolated linearly as by ``pandas.qcut``, or with
         unequal weights those of the inverted weighted distribution function. Edges that coincide
-        are merged, so there may be fewer bins than asked for.
+        are merged, so there may be fewer bins than requested.
 
     Examples
     --------
@@ -257,27 +240,28 @@ def quantile_bin_edges(
 
 
 def _quantile_edges(values: np.ndarray, bins: int, weight: np.ndarray | None) -> np.ndarray:
-    shares = np.linspace(0, 1, bins + 1)
+    levels = np.linspace(0, 1, bins + 1)
     if weight is None:
-        return np.unique(np.quantile(values, shares))
+        return np.unique(np.quantile(values, levels))
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weight[order])
-    # A share that a cumulated weight meets exactly must not miss it by rounding.
-    wanted = shares * cumulative[-1] * (1 - 4 * np.finfo(float).eps)
+    # A level that equals a cumulative weight must not miss it by rounding.
+    wanted = levels * cumulative[-1] * (1 - 4 * np.finfo(float).eps)
     return np.unique(values[order][np.searchsorted(cumulative, wanted)])
 
 
 def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.ndarray:
-    """Return the bin of every value, right-closed, with a warning where bins are lost."""
+    """Return the bin of each value, numbered without gaps, with a warning if bins are lost."""
     if isinstance(bins, Integral):
         edges, asked = _quantile_edges(values, int(bins), weight), int(bins)
     else:
         edges = _given_edges(bins)
         asked = len(edges) - 1
     codes = np.searchsorted(edges[1:-1], values, side="left")
-    used = len(np.unique(codes))
+    is_used = np.bincount(codes) > 0
+    used = int(is_used.sum())
     if used == 1:
-        # A ValueError that scorers know: on a small fold they answer NaN, as for a kernel.
+        # Scorers turn this error into NaN on a small fold, as they do for a kernel.
         raise RankDeficientKernelError(
             f"sensitive_features cannot be cut into {asked} bins: all rows of positive weight "
             "fall into one. Use more bins, other edges, or `gedi`, which needs none."
@@ -287,12 +271,12 @@ def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.nd
             f"{asked} bins were asked for, {used} are used: sensitive_features has too few "
             "distinct values, so that edges coincide or a bin is empty.",
         )
-    return codes
+    return (np.cumsum(is_used) - 1)[codes]
 
 
 def _given_edges(bins: Any) -> np.ndarray:
     edges = np.asarray(bins, dtype=np.float64)
-    # Infinite outer edges are welcome; NaN fails the comparison.
+    # Infinite outer edges are allowed; NaN fails the comparison.
     if edges.ndim != 1 or len(edges) < 3 or not (np.diff(edges) > 0).all():
         raise ValueError(
             "bins must be an integer of at least 2, or an increasing list of at least 3 edges; "
@@ -302,12 +286,24 @@ def _given_edges(bins: Any) -> np.ndarray:
 
 
 def _target_columns(
-    y_true: Any, y_pred: Any, *, task: str, pos_label: Any, **sample_options: Any
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    *,
+    task: str,
+    attribute: str,
 ) -> tuple[Sample, np.ndarray, np.ndarray]:
-    """Return the sample, and target and original target as (n, c): one column, or one a class."""
-    numeric = task == "regression" or pos_label is not None
+    """Return the sample, target and original target, (n, c): one column, or one per class."""
     sample = check_sample(
-        y_true, y_pred, pos_label=pos_label, numeric_targets=numeric, **sample_options
+        y_true,
+        y_pred,
+        sensitive_features,
+        sample_weight,
+        pos_label,
+        numeric_targets=task == "regression" or pos_label is not None,
+        attribute=attribute,
     )
     if task == "auto":
         task = "classification" if pos_label is not None else _detect_task(sample)
@@ -335,14 +331,14 @@ def target_kind(target: np.ndarray) -> str:
     if is_text(target):
         return "labels"
     with warnings.catch_warnings():
-        # It suspects a regression where many integers differ; we ask the caller instead.
+        # It suspects regression if there are many integers; here the caller is asked instead.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         kind = type_of_target(target)
     return str(kind)
 
 
 def _class_columns(target: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return one 0/1 column a class; scores p of the second of two classes give 1 − p and p."""
+    """Return one 0/1 column per class; scores p of the second of two classes give 1 − p and p."""
     numeric = not is_text(classes)
     if target.dtype.kind == "f" and not (numeric and np.isin(target, classes).all()):
         if len(classes) > 2 or target.min() < 0 or target.max() > 1:
@@ -364,25 +360,102 @@ def _disparity(
     weight: np.ndarray | None,
     relative: bool,
 ) -> float:
-    value, _ = _group_gaps(codes, columns, weight)
+    """Return the sum of the indicator over the columns."""
+    indicator = GroupIndicator(codes, weight)
+    value = sum(indicator.measure(column) for column in columns.T)
     if not relative:
         return value
-    denominator, deviation = _group_gaps(codes, reference, weight)
-    return ratio(value, denominator if denominator > _ZERO_REFERENCE * deviation else 0.0)
+    return ratio(value, sum(indicator.reference(column) for column in reference.T))
 
 
-def _group_gaps(
-    codes: np.ndarray, columns: np.ndarray, weight: np.ndarray | None
-) -> tuple[float, float]:
-    """Return Σ_columns Σ_v |mean(column | v) − mean(column)| and the columns' total deviation."""
-    total = np.bincount(codes, weights=weight)
-    value = deviation = 0.0
-    for column in columns.T:
-        mean = np.average(column, weights=weight)
-        centred = column - mean
-        weighted = centred if weight is None else centred * weight
-        means = np.bincount(codes, weights=weighted)[total > 0] / total[total > 0]
-        value += float(np.abs(means).sum())
-        spread = float(np.sqrt(np.average(centred**2, weights=weight)))
-        deviation += max(spread, np.finfo(float).eps * abs(float(mean)))
-    return value, deviation
+@validate_params({**SCORER_CONSTRAINTS, **_FORM_CONSTRAINTS}, prefer_skip_nested_validation=True)
+def make_didi_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    relative: bool = False,
+    task: str = "auto",
+    pos_label: Any = None,
+) -> DisparityScorer:
+    """Scorer of :func:`didi`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute; see :func:`make_gedi_scorer`.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured; see :func:`make_gedi_scorer`.
+    relative : bool, default=False
+        Divide by the value of the original targets.
+    task : {"auto", "classification", "regression"}, default="auto"
+        The form of the indicator. "auto" takes the estimator's own task, and the regression form
+        for decision values.
+    pos_label : object, default=None
+        The label that counts as 1.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
+
+    See Also
+    --------
+    didi : The indicator.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import make_didi_scorer
+    >>> make_didi_scorer(sensitive_columns="sex")
+    make_didi_scorer(sensitive_columns='sex', ..., greater_is_better=False)
+    """
+    options = {"relative": relative, "task": task, "pos_label": pos_label}
+    return DisparityScorer(didi, options, sensitive_columns, response_method)
+
+
+@validate_params({**SCORER_CONSTRAINTS, **_BIN_CONSTRAINTS}, prefer_skip_nested_validation=True)
+def make_binned_didi_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    bins: Any = 3,
+    relative: bool = False,
+    task: str = "auto",
+    pos_label: Any = None,
+) -> DisparityScorer:
+    """Scorer of :func:`binned_didi`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column of X that holds the protected attribute; see :func:`make_gedi_scorer`.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured; see :func:`make_gedi_scorer`.
+    bins : int or array-like of shape (n_bins + 1,), default=3
+        Number of quantile bins of each scored sample, or edges that all samples share; see
+        :func:`quantile_bin_edges`.
+    relative : bool, default=False
+        Divide by the value of the original targets.
+    task : {"auto", "classification", "regression"}, default="auto"
+        The form of the indicator; see :func:`make_didi_scorer`.
+    pos_label : object, default=None
+        The label that counts as 1.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
+
+    See Also
+    --------
+    binned_didi : The indicator.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import make_binned_didi_scorer
+    >>> make_binned_didi_scorer(sensitive_columns="age", bins=5)
+    make_binned_didi_scorer(sensitive_columns='age', ..., greater_is_better=False)
+    """
+    options = {"bins": bins, "relative": relative, "task": task, "pos_label": pos_label}
+    return DisparityScorer(binned_didi, options, sensitive_columns, response_method)

@@ -3,16 +3,16 @@ r"""Generalized Disparate Impact: how much of a target is a function of the attr
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import HasMethods, Interval, StrOptions, check_attribute, validate_params
+from .._validation import Interval, StrOptions, check_attribute, validate_params
 from ..exceptions import RankDeficientKernelError
 from ..kernels import (
+    KERNEL_CONSTRAINTS,
     AttributeEncoder,
     ConditionalDesign,
-    KernelDesign,
     fit_kernel,
     list_columns,
     resolve_kernel,
@@ -27,26 +27,23 @@ from ._inputs import (
     undefined,
     undefined_if_constant,
 )
-from ._reference import kernel_norm, reference_disparity
+from ._linear import KernelIndicator
+from ._reference import reference_disparity
+from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-__all__ = ["gedi", "gedi_coefficients"]
-
-KERNEL_CONSTRAINTS: dict = {
-    "kernel": [
-        StrOptions({"polynomial", "fourier"}),
-        HasMethods(["fit", "transform"]),
-        callable,
-        "array-like",
-    ],
+INDICATOR_CONSTRAINTS: dict = {
+    "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
     "degree": [Interval(Integral, 1, None, closed="left")],
 }
+# True is degree 1.
+RELATIVE = ["boolean", Interval(Integral, 0, None, closed="left")]
 
 
 @validate_params(
     {
         **TARGET_CONSTRAINTS,
-        **KERNEL_CONSTRAINTS,
-        "relative": ["boolean", Interval(Integral, 0, None, closed="left")],
+        **INDICATOR_CONSTRAINTS,
+        "relative": RELATIVE,
         "norm": [StrOptions({"l1", "sd", "adjusted_sd"})],
         "conditional_on": ["array-like", None],
     },
@@ -82,11 +79,11 @@ def gedi(
         Predictions. None measures `y_true` itself. Beside labels: labels, or scores in [0, 1].
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute; several columns are measured jointly, interactions included.
-        Columns of text and pandas categories are categorical: one indicator for every level but
+        Columns of text and pandas categories are categorical: one indicator for each level but
         the first in sorted order, to which the others are compared.
-    kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
-            default="polynomial"
-        The functions of the attribute whose influence counts.
+    kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
+        The functions of the attribute whose influence counts: an object, or a name such as
+        "polynomial" and "fourier", a key of ``gedi_sklearn.kernels.NAMED_KERNELS``.
         ``PolynomialKernel(degree, standardize=True)`` makes the value independent of the
         attribute's unit and origin, and is recommended at degree 2 and above. A callable gets
         the attribute, as (n,) or (n, m), and is applied to blocks of rows.
@@ -99,7 +96,7 @@ def gedi(
         "l1" is the paper's indicator, ‖α̃‖₁. "sd" is its unit-free companion ‖F̃α̃‖/√n, the
         standard deviation of the part of y that is in the kernel's span: in units of y, the same
         for every unit of the attribute, and never smaller at a higher degree. "adjusted_sd"
-        takes out what chance puts there, as the adjusted R² does.
+        removes what chance contributes to it, as the adjusted R² does.
     conditional_on : array-like of shape (n,) or (n, p), default=None
         Covariates that may explain the targets legitimately: kernel and targets are residualised
         on them (and a constant) by least squares, so that what is left is measured. Text and
@@ -127,11 +124,11 @@ def gedi(
     Warns
     -----
     AttributeScaleWarning
-        Where a raw attribute meets degree 2 or more in an unfavourable unit.
+        If a raw attribute in an unfavourable unit is measured at degree 2 or above.
     IllConditionedKernelWarning
-        Where rounding may show in the value.
+        If the rounding error of the value may be visible.
     UserWarning
-        Where an attribute of text or categories has more than half as many levels as rows.
+        If an attribute of text or categories has more than half as many levels as rows.
 
     See Also
     --------
@@ -152,39 +149,15 @@ def gedi(
     >>> gedi([1.0, 2.0, 3.0, 4.0], [1.0, 1.5, 2.0, 2.5], sensitive_features=age, relative=True)
     0.5
     """
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        attribute="mixed",
-    )
-    kernel = checked_kernel(kernel, degree, sample)
-    covariates = checked_covariates(conditional_on, sample)
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     try:
-        design = fit_design(kernel, sample, covariates)
+        fitted = fit_gedi(sample, kernel, degree, norm, conditional_on)
     except RankDeficientKernelError as error:
-        return undefined_if_constant(error, conditional=covariates is not None)
-    if norm == "l1":
-        value = float(np.abs(design.checked_coefficients(sample.target)).sum())
-    else:
-        value = kernel_norm(design, sample.target, norm, sample.size)
+        return undefined_if_constant(error, conditional=conditional_on is not None)
+    value = fitted.indicator.measure(sample.target)
     if np.isnan(value):
         return undefined(f"norm={norm!r} needs more rows than kernel columns and covariates.")
-    if not relative:
-        return value
-    reference = reference_disparity(
-        sample.y_true,
-        sample.values,
-        kernel=kernel,
-        relative=relative,
-        weight=sample.weight,
-        norm=norm,
-        covariates=covariates,
-        size=sample.size,
-    )
-    return ratio(value, reference)
+    return ratio(value, fitted.reference(relative)) if relative else value
 
 
 @validate_params(
@@ -192,7 +165,7 @@ def gedi(
         "y": ["array-like"],
         "sensitive_features": TARGET_CONSTRAINTS["sensitive_features"],
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
-        **KERNEL_CONSTRAINTS,
+        **INDICATOR_CONSTRAINTS,
         "return_names": ["boolean"],
     },
     prefer_skip_nested_validation=True,
@@ -215,8 +188,7 @@ def gedi_coefficients(
         Targets or predictions: numbers, booleans, or labels together with `pos_label`.
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute.
-    kernel : {"polynomial", "fourier"}, transformer, callable or array of shape (n, k), \
-            default="polynomial"
+    kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
         The functions of the attribute whose influence counts; see :func:`gedi`.
     degree : int, default=1
         Degree (order) of a kernel given by name.
@@ -224,14 +196,13 @@ def gedi_coefficients(
         The label that counts as 1; needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
-
     return_names : bool, default=False
         Whether to return the terms as well.
 
     Returns
     -------
     coefficients : ndarray of shape (k,)
-        One coefficient a column; NaN, with
+        One coefficient per column; NaN, with
         :class:`sklearn.exceptions.UndefinedMetricWarning`, where the attribute is constant.
     names : list of str
         The term that each belongs to, e.g. "age^2", "age sex=Male"; only with `return_names`.
@@ -253,33 +224,88 @@ def gedi_coefficients(
     >>> gedi_coefficients(2 * x - x**2, sensitive_features=x, degree=2).round(9)
     array([ 2., -1.])
     """
-    sample = check_sample(
-        y,
-        None,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        attribute="mixed",
-    )
-    kernel = checked_kernel(kernel, degree, sample)
+    sample = check_sample(y, None, sensitive_features, sample_weight, pos_label)
     try:
-        design = fit_design(kernel, sample)
+        design = fit_gedi(sample, kernel, degree).indicator.design
     except RankDeficientKernelError as error:
         missing = undefined_if_constant(error)
-        names = list_columns(kernel, sample.values, names=sample.names)
+        names = list_columns(kernel, sample.values, degree=degree, names=sample.names)
         coefficients = np.full(len(names), missing)
     else:
         names, coefficients = design.fitted.names, design.checked_coefficients(sample.target)
     return (coefficients, names) if return_names else coefficients
 
 
-def checked_kernel(kernel: Any, degree: int, sample: Sample) -> Any:
-    """Return the unfitted kernel; a precomputed one with the rows of the sample."""
+class FittedGedi(NamedTuple):
+    """GeDI, or a form of it, on a checked sample.
+
+    Attributes
+    ----------
+    sample : Sample
+        The sample.
+    kernel : transformer, callable or ndarray
+        The kernel, unfitted.
+    covariates : ndarray of shape (n, p) or None
+        What it is conditional on.
+    indicator : KernelIndicator
+        The indicator on the rows of the sample.
+    """
+
+    sample: Sample
+    kernel: Any
+    covariates: np.ndarray | None
+    indicator: KernelIndicator
+
+    def reference(self, relative: bool | int) -> float:
+        """Return the indicator of the original targets at the degree `relative`."""
+        return reference_disparity(
+            self.sample.y_true,
+            self.sample.values,
+            kernel=self.kernel,
+            relative=relative,
+            weight=self.sample.weight,
+            norm=self.indicator.norm,
+            covariates=self.covariates,
+            size=self.sample.size,
+        )
+
+
+def fit_gedi(
+    sample: Sample, kernel: Any, degree: int, norm: str = "l1", conditional_on: Any = None
+) -> FittedGedi:
+    """Fit the kernel of a public function, with warnings about unsuitable attributes.
+
+    Parameters
+    ----------
+    sample : Sample
+        The sample.
+    kernel, degree, norm, conditional_on
+        As in :func:`gedi`.
+
+    Returns
+    -------
+    FittedGedi
+
+    Raises
+    ------
+    RankDeficientKernelError
+        If the kernel's columns are linearly dependent (rank 0: a constant attribute).
+    """
     kernel = resolve_kernel(kernel, degree)
-    return sample.select(kernel, "kernel") if isinstance(kernel, np.ndarray) else kernel
+    if isinstance(kernel, np.ndarray):
+        kernel = sample.select(kernel, "kernel")
+    covariates = _checked_covariates(conditional_on, sample)
+    warn_many_levels(sample.values)
+    design = fit_kernel(
+        kernel, sample.values, weight=sample.weight, names=sample.names, target=sample.target
+    )
+    warn_attribute_scale(design)
+    if covariates is not None:
+        design = ConditionalDesign(design, covariates)
+    return FittedGedi(sample, kernel, covariates, KernelIndicator(design, norm, sample.size))
 
 
-def checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | None:
+def _checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | None:
     """Return the covariates as numbers, on the rows of the sample; categories as indicators."""
     if conditional_on is None:
         return None
@@ -289,11 +315,65 @@ def checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | None
     return array if array.dtype.kind == "f" else AttributeEncoder(array).transform(array)
 
 
-def fit_design(kernel: Any, sample: Sample, covariates: np.ndarray | None = None) -> KernelDesign:
-    """Fit the kernel of a public function, which warns once of an unfavourable attribute."""
-    warn_many_levels(sample.values)
-    design = fit_kernel(
-        kernel, sample.values, weight=sample.weight, names=sample.names, target=sample.target
-    )
-    warn_attribute_scale(design)
-    return design if covariates is None else ConditionalDesign(design, covariates)
+@validate_params(
+    {
+        **SCORER_CONSTRAINTS,
+        "kernel": KERNEL_CONSTRAINTS,
+        "degree": INDICATOR_CONSTRAINTS["degree"],
+        "relative": RELATIVE,
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_gedi_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    kernel: Any = "polynomial",
+    degree: int = 1,
+    relative: bool | int = False,
+    pos_label: Any = None,
+) -> DisparityScorer:
+    """Scorer of :func:`gedi`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute, as X reaches the scorer. None: the
+        values are routed, ``scorer.set_score_request(sensitive_features=True)``.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured. Probabilities and decision values are those of `pos_label`, by default
+        of ``classes_[1]``; the original targets then count as 1 in that class.
+    kernel : str, transformer or callable, default="polynomial"
+        See :func:`gedi`; ``PolynomialKernel(degree, standardize=True)`` is recommended.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    relative : bool or int, default=False
+        Divide by the indicator of the original targets; see :func:`gedi`.
+    pos_label : object, default=None
+        The label that counts as 1; needed for predicted labels that are text.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0; NaN, with
+        :class:`sklearn.exceptions.UndefinedMetricWarning`, where the indicator is undefined, e.g.
+        where the attribute has too few distinct values in a fold.
+
+    See Also
+    --------
+    gedi : The indicator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from gedi_sklearn.metrics import make_gedi_scorer
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> scorer = make_gedi_scorer(sensitive_columns=0)
+    >>> cross_val_score(LinearRegression(), X, 2 * X[:, 0], scoring=scorer, cv=3)
+    array([-2., -2., -2.])
+    """
+    options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}
+    return DisparityScorer(gedi, options, sensitive_columns, response_method)

@@ -11,25 +11,29 @@ from .._validation import Interval, StrOptions, check_random_state, validate_par
 from ..exceptions import warn_caller
 from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
 from ._inputs import TARGET_CONSTRAINTS, check_sample, ratio, undefined
-
-__all__ = ["hgr", "resampled_hgr"]
+from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
 # The grid of the density, in standard deviations, and its finest resolution.
 _HALF_WIDTH = 2.5
 _MAX_BINS = 50
 # Added to the density, so that no row or column of the grid is empty.
 _FLOOR = 1e-10
-# Share of rows outside the grid from which the value may miss a dependence.
+# Fraction of rows outside the grid above which the value may miss a dependence.
 _OUTSIDE_TOLERANCE = 0.01
 _BLOCK = 20_000
+
+
+_OWN_CONSTRAINTS: dict = {
+    "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "relative": ["boolean"],
+}
 
 
 @validate_params(
     {
         **{name: TARGET_CONSTRAINTS[name] for name in ("y_true", "y_pred", "sensitive_features")},
-        "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "relative": ["boolean"],
+        **_OWN_CONSTRAINTS,
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -64,8 +68,8 @@ def hgr(
           the square of "kde".
         - "kernel": f and g are polynomials of `degree`; a canonical correlation in closed form.
         - "nn": f and g are neural networks, trained to correlate (Grari et al., 2020); through
-          the package maxcorr, which comes with the extra `torch`. A few seconds a call, and the
-          value depends on the seed: a thousand steps may not reach the supremum.
+          the package maxcorr, which comes with the extra `torch`. It takes a few seconds per
+          call, and the value depends on the seed: a thousand steps may not reach the supremum.
     degree : int, default=3
         Degree of both polynomials of ``method="kernel"``; where a variable has fewer distinct
         values, one less than their number, which is every function of it.
@@ -102,8 +106,8 @@ def hgr(
     Notes
     -----
     Rows are equally weighted. The Gaussian separates, so the density on b × b points is one
-    product of two n × b matrices. All three are biased upwards on small samples, "kernel" the
-    more the larger its degree.
+    product of two n × b matrices. All three are biased upwards on small samples, "kernel"
+    the more so the higher its degree.
 
     References
     ----------
@@ -123,13 +127,7 @@ def hgr(
     >>> 0.7 < hgr(x**2, sensitive_features=x) < 0.9
     True
     """
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=None,
-        pos_label=pos_label,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, None, pos_label, attribute="numbers")
     values = sample.values
     if (values == values[0]).all():
         return undefined("sensitive_features is constant.")
@@ -139,7 +137,7 @@ def hgr(
             f"{values.shape[1]} columns; use method='kernel' or 'nn'."
         )
 
-    # Drawn once: of `relative`, both values come from the same initial networks.
+    # Drawn once, so that both values behind `relative` start from the same networks.
     seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
 
     def measure(target: np.ndarray) -> float:
@@ -252,3 +250,51 @@ def _polynomials(values: np.ndarray, degree: int) -> KernelDesign:
     if values.shape[1] == 1:
         degree = min(degree, len(np.unique(values)) - 1)
     return fit_kernel(PolynomialKernel(degree, standardize=True), values)
+
+
+@validate_params({**SCORER_CONSTRAINTS, **_OWN_CONSTRAINTS}, prefer_skip_nested_validation=True)
+def make_hgr_scorer(
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = "predict",
+    method: str = "kde",
+    degree: int = 3,
+    relative: bool = False,
+    pos_label: Any = None,
+) -> DisparityScorer:
+    """Scorer of :func:`hgr`, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute; see :func:`make_gedi_scorer`.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default="predict"
+        What is measured; see :func:`make_gedi_scorer`.
+    method : {"kde", "chi2", "kernel", "nn"}, default="kde"
+        How the dependence is estimated; see :func:`hgr`.
+    degree : int, default=3
+        Degree of the polynomials of ``method="kernel"``.
+    relative : bool, default=False
+        Divide by the value of the original targets.
+    pos_label : object, default=None
+        The label that counts as 1.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined. It
+        takes no weights.
+
+    See Also
+    --------
+    hgr : The indicator.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import make_hgr_scorer
+    >>> make_hgr_scorer(sensitive_columns="age", method="chi2")
+    make_hgr_scorer(sensitive_columns='age', ..., greater_is_better=False)
+    """
+    options = {"method": method, "degree": degree, "relative": relative, "pos_label": pos_label}
+    return DisparityScorer(hgr, options, sensitive_columns, response_method)

@@ -1,4 +1,4 @@
-"""What every indicator does with its arguments before it computes anything.
+"""Checks of the arguments that all indicators share.
 
 Values are matched by position, missing values are refused, rows of zero weight are left out, and
 labels become numbers by one rule.
@@ -22,17 +22,6 @@ from .._validation import (
     is_text,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
-
-__all__ = [
-    "TARGET_CONSTRAINTS",
-    "Sample",
-    "attribute_names",
-    "check_sample",
-    "ratio",
-    "typed_labels",
-    "undefined",
-    "undefined_if_constant",
-]
 
 TARGET_CONSTRAINTS: dict = {
     "y_true": ["array-like"],
@@ -87,12 +76,12 @@ class Sample:
 def check_sample(
     y_true: Any,
     y_pred: Any,
-    *,
     sensitive_features: Any,
     sample_weight: Any,
-    pos_label: Any = None,
+    pos_label: Any,
+    *,
     numeric_targets: bool = True,
-    attribute: str = "numbers",
+    attribute: str = "mixed",
 ) -> Sample:
     """Check the arguments that all indicators share.
 
@@ -102,7 +91,7 @@ def check_sample(
         The caller's arguments; `y_pred=None` measures `y_true` itself.
     numeric_targets : bool, default=True
         Whether targets must come out as numbers; False keeps labels of any type.
-    attribute : {"numbers", "mixed", "groups"}, default="numbers"
+    attribute : {"numbers", "mixed", "groups"}, default="mixed"
         What the attribute may hold: "mixed" allows categorical columns, "groups" any values.
 
     Returns
@@ -144,8 +133,8 @@ def attribute_names(values: Any) -> list[str] | None:
 
 
 def _plain_numbers(values: Any, name: str) -> np.ndarray:
-    """Return numbers as they are; what is no number needs `pos_label`."""
-    # A pandas categorical is a set of labels even where its categories are numbers.
+    """Return numbers as they are; other labels need `pos_label`."""
+    # A pandas categorical holds labels even if its categories are numbers.
     dtype = getattr(values, "dtype", None)
     plain = isinstance(dtype, np.dtype) and dtype.kind in "fiub"
     if str(dtype) == "category" or (not plain and is_text(check_labels(values, name))):
@@ -157,7 +146,7 @@ def _plain_numbers(values: Any, name: str) -> np.ndarray:
 
 
 def typed_labels(values: Any, name: str) -> np.ndarray:
-    """Return labels as an array whose type says what they are: text, numbers or booleans."""
+    """Return labels as an array of their own type: text, numbers or booleans."""
     labels = check_labels(values, name)
     if labels.dtype.kind == "O":
         labels = np.asarray(labels.tolist())
@@ -211,7 +200,7 @@ def _label_or_score(predicted: np.ndarray, labels: np.ndarray, pos_label: Any) -
 
 
 def undefined(reason: str) -> float:
-    """Return NaN, with the warning that says why the indicator has no value."""
+    """Return NaN, with a warning that gives the reason."""
     warn_caller(f"{reason} The indicator is NaN.", UndefinedMetricWarning)
     return float("nan")
 

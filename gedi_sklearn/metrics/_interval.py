@@ -1,4 +1,4 @@
-"""Between which values GeDI lies: confidence intervals."""
+"""Confidence intervals of GeDI."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 
 from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..exceptions import warn_caller
-from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, prepare
+from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
+from ._inputs import check_sample
 from ._linear import LinearIndicator
 
-__all__ = ["ConfidenceInterval", "gedi_interval"]
-
-# Smallest eigenvalue of the moments of a resample, which are near the unit matrix, that is not 0.
+# Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
 _SINGULAR = 1e-9
 
 
@@ -59,7 +58,7 @@ def gedi_interval(
     y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on, pos_label, \
 sample_weight
         As in :func:`gedi`; the reference of `relative` is taken as known. `norm` is "l1" or
-        "sd". Every row is one observation, whatever its weight.
+        "sd". Each row is one observation, whatever its weight.
     method : {"ellipsoid", "simulation", "bootstrap"}, default="ellipsoid"
         - "ellipsoid": the range of the indicator over the confidence ellipsoid of the
           coefficients, with the covariance HC3 (unequal variances are allowed). Its lower end is
@@ -105,18 +104,8 @@ sample_weight
     >>> gedi_interval(noise, sensitive_features=x).low
     0.0
     """
-    sample, indicator, unit = prepare(
-        y_true,
-        y_pred,
-        kernel,
-        degree,
-        relative,
-        norm,
-        conditional_on,
-        pos_label,
-        sensitive_features,
-        sample_weight,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
     z = sample.target
     if method == "ellipsoid":
         low, high = indicator.range_over_ellipsoid(z, confidence_level)
@@ -143,10 +132,10 @@ def _bootstrap(
     design = indicator.design
     Q, z = design.orthonormal, design.residual(z)
     n, k = Q.shape
-    share = np.broadcast_to(design.shares(slice(None)), n) * n
+    relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
     system = np.column_stack([np.ones(n), Q])
     products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
-    products = products.reshape(n, -1) * share[:, None]
+    products = products.reshape(n, -1) * relative_weight[:, None]
     batch = max(1, BATCH // n)
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)

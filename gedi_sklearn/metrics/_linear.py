@@ -1,15 +1,17 @@
-r"""Indicators that are a norm of a linear function of the targets, and what is known of those.
+r"""Indicators that are a norm of a linear function of the targets, and their inference.
 
 With c the orthonormal coordinates of the targets on some columns, GeDI is ‖A c‖₁ for A = T R⁻¹,
-DIDI is ‖A c‖₁ for the matrix A that gives every group's mean, and the sd form is ‖c‖₂. The
+DIDI is ‖A c‖₁ for the matrix A that gives the groups' means, and the sd form is ‖c‖₂. The
 coordinates are linear in the targets, so their covariance is known: under independence, and with
 the robust estimate of MacKinnon and White (HC3) in general.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -18,65 +20,61 @@ from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
-from ..kernels import KernelDesign, fit_kernel
-
-__all__ = ["LinearIndicator"]
+from ..kernels import GroupDesign, KernelDesign, fit_codes
 
 # Up to this many terms the 2^g sign patterns of an L1 norm are enumerated.
 _MAX_PATTERNS = 12
-# Standard errors below this share of the targets' deviation are rounding.
+# In floats an independent target gives about 1e-17 standard deviations, never 0.
+_ZERO_REFERENCE = 1e-12
+# Standard errors below this fraction of the targets' deviation are rounding errors.
 _ROUNDING = 1e-12
 
 
-class LinearIndicator:
-    """‖A c(z)‖ for the orthonormal coordinates c of targets z on a kernel.
+class Inference(NamedTuple):
+    """Mean and 95 % quantile of a value under independence, and its confidence interval."""
 
-    Parameters
-    ----------
-    design : KernelDesign
-        The kernel on its rows.
-    matrix : ndarray of shape (g, k)
-        A.
-    norm : {"l1", "l2"}
-        The norm.
-    factor : float, default=1.0
-        Multiplies the value: 2 for the classification form of DIDI of two classes.
-    """
+    null_mean: float
+    null_q95: float
+    low: float
+    high: float
 
-    def __init__(
-        self, design: KernelDesign, matrix: np.ndarray, norm: str, factor: float = 1.0
-    ) -> None:
-        self.design = design
-        self.matrix = matrix * factor
-        self.norm = norm
 
-    @classmethod
-    def of_kernel(cls, design: KernelDesign, norm: str) -> LinearIndicator:
-        """Return GeDI ("l1") or its sd form ("sd") of a kernel."""
-        if norm == "sd":
-            return cls(design, np.eye(design.fitted.n_columns), "l2")
-        return cls(design, design.fitted.basis.to_raw @ design.fitted.R_inverse, "l1")
+class LinearIndicator(ABC):
+    """‖A c(z)‖ for the orthonormal coordinates c of targets z on the columns of a design."""
 
-    @classmethod
-    def of_groups(
-        cls, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0
-    ) -> LinearIndicator:
-        """Return DIDI of groups 0…g−1, each with at least one row; factor 2 for two classes."""
-        groups, first = np.unique(codes, return_index=True)
-        columns = (codes[:, None] == groups[1:]).astype(np.float64)
-        design = fit_kernel(columns, columns, weight=weight)
-        return cls(design, design.orthonormal[first], "l1", factor)
+    # "l1", or else the Euclidean norm.
+    norm: str = "l1"
+
+    @property
+    @abstractmethod
+    def design(self) -> KernelDesign:
+        """The columns, on the rows."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> np.ndarray:
+        """A, shape (g, k)."""
+
+    @abstractmethod
+    def measure(self, z: np.ndarray) -> float:
+        """Return the indicator of one target."""
+
+    @abstractmethod
+    def reference(self, y: np.ndarray) -> float:
+        """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
+
+    def value(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the indicator for coordinates (…, k)."""
+        return self._norm(coordinates @ self.matrix.T)
+
+    def _norm(self, terms: np.ndarray) -> np.ndarray:
+        return np.abs(terms).sum(axis=-1) if self.norm == "l1" else np.linalg.norm(terms, axis=-1)
 
     @cached_property
     def weighted_columns(self) -> np.ndarray:
         """W Q, shape (n, k): its product with targets gives their coordinates."""
-        share = np.reshape(self.design.shares(slice(None)), (-1, 1))
-        return np.ascontiguousarray(self.design.orthonormal * share)
-
-    def value(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return the indicator for coordinates (…, k)."""
-        terms = coordinates @ self.matrix.T
-        return np.abs(terms).sum(axis=-1) if self.norm == "l1" else np.linalg.norm(terms, axis=-1)
+        weight = np.reshape(self.design.shares(slice(None)), (-1, 1))
+        return np.ascontiguousarray(self.design.orthonormal * weight)
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c for many targets at once, shape (…, n) to (…, k)."""
@@ -98,8 +96,8 @@ class LinearIndicator:
         covariance = self.matrix @ self.null_covariance(z) @ self.matrix.T
         if self.norm == "l1":
             return float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
-        # The root of a sum of squares, as of a χ² with fitted degrees of freedom (Satterthwaite):
-        # exact where the weights are equal.
+        # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
+        # if the weights are equal.
         total, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
         if squares == 0:
             return 0.0
@@ -110,16 +108,27 @@ class LinearIndicator:
     def null_quantiles(
         self, z: np.ndarray, levels: np.ndarray, n_draws: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Return quantiles under independence, of simulated normal coordinates."""
+        """Return quantiles under independence, from simulated normal coordinates."""
         draws = _normal_draws(self.null_covariance(z), n_draws, rng)
         return np.quantile(self.value(draws), levels)
 
     def simulate(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return values for normal coordinates around the estimated ones; NaN as below."""
+        """Return values for normal coordinates around the estimated ones.
+
+        NaN if no degree of freedom is left.
+        """
         if not self._has_errors():
             return np.full(n_draws, np.nan)
         center = self.design.coordinates(z)
         return self.value(center + _normal_draws(self.robust_covariance(z, center), n_draws, rng))
+
+    def infer(
+        self, z: np.ndarray, confidence_level: float, n_draws: int, rng: np.random.RandomState
+    ) -> Inference:
+        """Return mean and quantile under independence, and the confidence interval."""
+        low, high = self.range_over_ellipsoid(z, confidence_level)
+        q95 = float(self.null_quantiles(z, np.array([0.95]), n_draws, rng)[0])
+        return Inference(self.null_mean(z), q95, low, high)
 
     @property
     def n_free(self) -> int:
@@ -127,7 +136,7 @@ class LinearIndicator:
         return self.design.n_rows - self.design.n_covariates - self.design.fitted.n_columns - 1
 
     def _has_errors(self) -> bool:
-        """Tell whether standard errors are defined: else all residuals are 0, whatever the rows."""
+        """Tell whether standard errors are defined: else all residuals are 0."""
         if self.n_free > 0:
             return True
         warn_caller(
@@ -151,11 +160,11 @@ class LinearIndicator:
 
         The ellipsoid holds the true c with the given confidence, so the range holds the true
         value with at least that: 0 is its lower end exactly where independence is not rejected.
-        NaN where no degree of freedom is left.
+        NaN if no degree of freedom is left.
         """
         if not self._has_errors():
             return float("nan"), float("nan")
-        # In deviations of the targets, in which the solvers' tolerances mean the same everywhere.
+        # In units of the targets' deviation, so that the solvers' tolerances suit every sample.
         residual = self.design.residual(z)
         unit = self.design.deviation(residual)
         if unit == 0:
@@ -167,10 +176,134 @@ class LinearIndicator:
         radius = float(np.sqrt(k * f_distribution.ppf(confidence_level, k, self.n_free)))
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
-        if np.linalg.norm(root) <= _ROUNDING:  # the targets are a function in the kernel's span
+        if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span
             exact = float(self.value(center)) * unit
             return exact, exact
         return _smallest(self, center, root) * unit, _largest(self, center, root) * unit
+
+
+class KernelIndicator(LinearIndicator):
+    """GeDI of a kernel, or one of its forms in units of the targets.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        The kernel on its rows.
+    norm : {"l1", "sd", "adjusted_sd"}
+        ‖α̃‖₁; ‖F̃α̃‖/√n = ‖c‖, the deviation of the part of z in the kernel's span; or that
+        without the contribution of chance, as in the adjusted R².
+    size : float, default=None
+        Number of rows that the weights stand for, for the adjustment.
+    """
+
+    def __init__(self, design: KernelDesign, norm: str = "l1", size: float | None = None) -> None:
+        self._design = design
+        self.norm = norm
+        self._size = design.n_rows if size is None else size
+
+    @property
+    def design(self) -> KernelDesign:
+        """The kernel on its rows."""
+        return self._design
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """T R⁻¹, or the unit matrix."""
+        fitted = self.design.fitted
+        if self.norm == "l1":
+            return fitted.basis.to_raw @ fitted.R_inverse
+        return np.eye(fitted.n_columns)
+
+    def measure(self, z: np.ndarray) -> float:
+        """Return the indicator, with a warning if its rounding error may be visible.
+
+        NaN if no degree of freedom is left for the adjustment.
+        """
+        if self.norm == "l1":
+            return self._value(self.design.checked_coefficients(z), z)
+        return self._value(self.design.coordinates(z), z)
+
+    def reference(self, y: np.ndarray) -> float:
+        """Return the indicator of the original targets; see :func:`is_negligible`."""
+        coordinates, standardized = self.design.solve(y)
+        if is_negligible(self.design, standardized, y):
+            return 0.0
+        l1 = self.norm == "l1"
+        return self._value(self.design.fitted.to_raw(standardized) if l1 else coordinates, y)
+
+    def _value(self, terms: np.ndarray, z: np.ndarray) -> float:
+        value = float(self._norm(terms))
+        if self.norm != "adjusted_sd":
+            return value
+        n_columns = self.design.fitted.n_columns
+        free = self._size - 1 - self.design.n_covariates - n_columns
+        if free <= 0:
+            return float("nan")
+        rest = max(self.design.deviation(self.design.residual(z)) ** 2 - value**2, 0.0)
+        return float(np.sqrt(max(value**2 - rest * n_columns / free, 0.0)))
+
+
+class GroupIndicator(LinearIndicator):
+    """DIDI of groups, whose terms are the deviations of the groups' means from the mean of all.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The group of each row; each group 0…g−1 has one.
+    weight : ndarray of shape (n,) or None
+        Positive weights.
+    factor : float, default=1.0
+        Multiplies the value: 2 for the classification form of two classes.
+    """
+
+    def __init__(self, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0) -> None:
+        self._codes = codes
+        self._weight = weight
+        self._factor = factor
+        self._total = np.bincount(codes, weights=weight)
+
+    @cached_property
+    def design(self) -> GroupDesign:
+        """The indicators of all groups but the first, which only inference needs."""
+        return fit_codes(self._codes, weight=self._weight)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """One row of the orthonormal columns for each group."""
+        return self._factor * self.design.groups.orthonormal
+
+    def measure(self, z: np.ndarray) -> float:
+        """Return the indicator of one target."""
+        return self._value(z - np.average(z, weights=self._weight))
+
+    def reference(self, y: np.ndarray) -> float:
+        """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
+        mean = float(np.average(y, weights=self._weight))
+        centred = y - mean
+        value = self._value(centred)
+        deviation = float(np.sqrt(np.average(centred**2, weights=self._weight)))
+        return 0.0 if _counts_as_zero(value, mean, deviation) else value
+
+    def _value(self, centred: np.ndarray) -> float:
+        weighted = centred if self._weight is None else centred * self._weight
+        means = np.bincount(self._codes, weights=weighted) / self._total
+        return self._factor * float(self._norm(means))
+
+
+def is_negligible(design: KernelDesign, standardized: np.ndarray, y: np.ndarray) -> bool:
+    """Tell whether standardised coefficients are rounding noise on the scale of the targets.
+
+    They are where ‖s‖₁ ≤ 1e-12·sd(y): at degree 1, where gedi·sd(x) ≤ 1e-12·sd(y).
+    """
+    size = float(np.abs(standardized).sum())
+    return _counts_as_zero(size, design.mean(y), design.deviation(y))
+
+
+def _counts_as_zero(size: float, mean: float, deviation: float) -> bool:
+    # A constant target has a deviation of a few eps·|mean|, and coefficients of the same size.
+    if deviation <= 4 * np.finfo(float).eps * abs(mean):
+        return True
+    return size <= _ZERO_REFERENCE * deviation
 
 
 def _normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
@@ -182,14 +315,14 @@ def _normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomSta
 def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return min ‖A c‖ over c = center + root u, ‖u‖ ≤ 1.
 
-    The dual is solved: max s'A center − ‖root'A's‖ over the unit ball of the dual norm. Whatever
-    point it ends at, its value is a lower bound.
+    The dual is solved: max s'A center − ‖root'A's‖ over the unit ball of the dual norm. Its value
+    at any point is a lower bound.
     """
     distance = np.linalg.lstsq(root, center, rcond=None)[0]
     if np.linalg.norm(distance) <= 1 and np.allclose(root @ distance, center, rtol=1e-9):
         return 0.0
     target, spread = indicator.matrix @ center, indicator.matrix @ root
-    if indicator.norm == "l2":
+    if indicator.norm != "l1":
         return _nearest_norm(center, root)
     # Every term in units of its own half-width, in which the dual is well scaled.
     width = np.linalg.norm(spread, axis=1)
@@ -204,7 +337,7 @@ def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) 
     start = np.sign(target) * width
     value, slope = negative(start)
     if (slope * start > 0).any():
-        # Else the ellipsoid lies in one orthant of the terms, and this corner is optimal.
+        # Otherwise the ellipsoid lies in one orthant of the terms, and this corner is optimal.
         bounds = np.column_stack([-width, width])
         value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
     return float(max(-value, 0.0))
@@ -232,11 +365,11 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
 def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
     target, spread = indicator.matrix @ center, indicator.matrix @ root
-    if indicator.norm == "l2":
+    if indicator.norm != "l1":
         # The largest of a norm over an ellipsoid, bounded by the triangle inequality.
         return float(np.linalg.norm(target) + np.linalg.norm(spread, 2))
     if len(target) > _MAX_PATTERNS:
         return float(np.abs(target).sum() + np.linalg.norm(spread, axis=1).sum())
-    # One half of the patterns: the other half is their negatives.
+    # Half of the patterns are enough: the others are their negatives.
     patterns = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=len(target) - 1)])
     return float((np.abs(patterns @ target) + np.linalg.norm(patterns @ spread, axis=1)).max())

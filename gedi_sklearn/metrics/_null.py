@@ -1,4 +1,4 @@
-"""What GeDI is by chance: its distribution under independence, and a test of it."""
+"""The distribution of GeDI under independence, and a test of independence."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_random_state, validate_params
-from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, prepare
-
-__all__ = ["GediNull", "PermutationTestResult", "gedi_null", "gedi_permutation_test"]
+from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
+from ._inputs import check_sample
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class GediNull:
     mean : float
         Expected value, in closed form.
     quantiles : ndarray of shape (q,)
-        Quantiles, of simulated normal coefficients.
+        Quantiles, from simulated normal coefficients.
     levels : ndarray of shape (q,)
         Their levels.
     """
@@ -83,8 +82,8 @@ def gedi_null(
     ----------
     y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on, pos_label, \
 sample_weight
-        As in :func:`gedi`; the measured values' own deviation counts, and the reference of
-        `relative` is taken as it is. `norm` is "l1" or "sd".
+        As in :func:`gedi`; the deviation is that of the measured values, and the reference of
+        `relative` is taken as known. `norm` is "l1" or "sd".
     quantiles : array-like of shape (q,), default=(0.05, 0.5, 0.95)
         Levels of the quantiles.
     n_resamples : int, default=10_000
@@ -117,18 +116,8 @@ sample_weight
     >>> round(gedi(y, **options), 2), round(gedi_null(y, **options).mean, 2)
     (0.62, 0.44)
     """
-    sample, indicator, unit = prepare(
-        y_true,
-        y_pred,
-        kernel,
-        degree,
-        relative,
-        norm,
-        conditional_on,
-        pos_label,
-        sensitive_features,
-        sample_weight,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
     levels = np.asarray(quantiles, dtype=np.float64)
     rng = check_random_state(random_state)
     return GediNull(
@@ -196,18 +185,8 @@ sample_weight
     >>> result.pvalue
     0.001
     """
-    sample, indicator, _ = prepare(
-        y_true,
-        y_pred,
-        kernel,
-        degree,
-        False,
-        norm,
-        conditional_on,
-        pos_label,
-        sensitive_features,
-        sample_weight,
-    )
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    indicator, _ = fit_inference(sample, kernel, degree, False, norm, conditional_on)
     target = indicator.design.residual(sample.target)
     target = target - target.mean()
 
@@ -219,6 +198,6 @@ sample_weight
     for start in range(0, n_resamples, batch):
         permuted = [rng.permutation(target) for _ in range(min(batch, n_resamples - start))]
         null[start : start + batch] = indicator.value(indicator.coordinates(np.stack(permuted)))
-    # Equal values, as of discrete targets, must not be told apart by rounding.
+    # Rounding must not separate values that are equal, as those of discrete targets.
     reached = int((null >= statistic * (1 - 1e-12)).sum())
     return PermutationTestResult(statistic, (1 + reached) / (1 + n_resamples), null)

@@ -10,8 +10,6 @@ import numpy as np
 from .._validation import Interval, named_in_errors, validate_params
 from ..exceptions import warn_caller
 
-__all__ = ["best_under_constraint"]
-
 
 class best_under_constraint:
     """Rule for `refit` of a search: the best candidate whose disparity is within a bound.
@@ -42,7 +40,7 @@ class best_under_constraint:
 
     Notes
     -----
-    An object and not a function, so that a search with it can be cloned and pickled. Candidates
+    An object rather than a function, so that a search with it can be cloned and pickled. Candidates
     whose score or disparity is NaN are never taken; ties go to the fairer one.
 
     Examples
@@ -128,5 +126,5 @@ class best_under_constraint:
     def _column(cv_results: dict[str, Any], key: str, parameter: str) -> np.ndarray:
         if key not in cv_results:
             known = sorted(name for name in cv_results if name.startswith("mean_test_"))
-            raise ValueError(f"{parameter}={key!r} is no key of cv_results_; there are {known}.")
+            raise ValueError(f"{parameter}={key!r} is no key of cv_results_, which has {known}.")
         return np.asarray(cv_results[key], dtype=np.float64)

@@ -19,8 +19,6 @@ from .._answers import asks_for_attribute
 from .._meta_estimator import ColumnsMixin
 from ..constraints import Constraint
 
-__all__ = ["ConstrainedPart", "find_constrained_part"]
-
 
 @dataclass(frozen=True)
 class ConstrainedPart:

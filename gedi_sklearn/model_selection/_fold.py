@@ -10,9 +10,7 @@ import numpy as np
 from .._answers import Answers, Given
 from .._validation import _check_method_params, _safe_indexing
 from ._constrained_part import ConstrainedPart
-from ._measure import Measure
-
-__all__ = ["Data", "FoldValues", "run_fold"]
+from ._indicator import Measure
 
 
 class Data(NamedTuple):

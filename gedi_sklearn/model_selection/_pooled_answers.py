@@ -11,8 +11,6 @@ from sklearn.utils import get_tags
 from .._answers import RESPONSES, Given, named
 from .._cross_fit import align_columns
 
-__all__ = ["PooledAnswers"]
-
 
 class PooledAnswers:
     """Stands for the estimators of all folds, on the rows that each has not seen.

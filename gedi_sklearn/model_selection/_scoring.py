@@ -8,8 +8,6 @@ from typing import Any
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 
-__all__ = ["check_scorer"]
-
 
 def check_scorer(estimator: Any, scoring: Any, *, is_weighted: bool) -> Any:
     """Return the scorer that `scoring` means.

@@ -31,13 +31,12 @@ from .._validation import (
 )
 from ..constraints import check_numbers_or_inf
 from ..exceptions import warn_caller
+from ..kernels import KERNEL_CONSTRAINTS
 from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
-from ._measure import make_measure
+from ._indicator import make_measure
 from ._pooled_answers import PooledAnswers
 from ._scoring import check_scorer
-
-__all__ = ["TradeoffCurve", "tradeoff_curve"]
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,7 @@ class _Pooled(NamedTuple):
         "sensitive_columns": COLUMN_CONSTRAINTS["sensitive_columns"],
         "param_name": [str, None],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "kernel": [
-            StrOptions({"polynomial", "fourier"}),
-            HasMethods(["fit", "transform"]),
-            callable,
-            None,
-        ],
+        "kernel": [*KERNEL_CONSTRAINTS, None],
         "degree": [Interval(Integral, 1, None, closed="left"), None],
         "relative": ["boolean", Interval(Integral, 0, None, closed="left"), None],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
@@ -178,7 +172,7 @@ def tradeoff_curve(
     sample_weight : array-like of shape (n,), default=None
         Weights, in every fit, score and indicator.
     params : dict, default=None
-        Further keywords of `fit`; those with one value a row go with the rows.
+        Further keywords of `fit`; those with one value per row are split with the rows.
     groups : array-like of shape (n,), default=None
         Groups for the splitter.
     n_jobs : int, default=None
@@ -213,7 +207,7 @@ def tradeoff_curve(
     Notes
     -----
     What `ProjectedRegressor` and `ProjectedClassifier` learn does not depend on the threshold: one
-    fit a fold serves the whole path, alone and as the end of a pipeline. With an inner estimator
+    fit per fold serves the whole path, alone and as the end of a pipeline. With an inner estimator
     that has a fixed seed the result is that of refits, to the last bit.
 
     Examples
@@ -308,7 +302,7 @@ def _check_targets(
 def _check_attribute(
     part: ConstrainedPart, X: Any, sensitive_features: Any, sensitive_columns: Any, n_samples: int
 ) -> np.ndarray:
-    """Return the attribute from one of the caller's doors, or else from the estimator's own."""
+    """Return the attribute as the caller gives it, or else from the estimator's own columns."""
     own = getattr(part.part, "sensitive_columns", None)
     if sensitive_features is None and sensitive_columns is None and own is not None:
         if not part.sees_X:

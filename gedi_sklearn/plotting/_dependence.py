@@ -1,7 +1,8 @@
-"""Predictions against the attribute, with what the indicator sees of them."""
+"""Predictions against the attribute, with the part of them that the indicator measures."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -9,16 +10,14 @@ import numpy as np
 
 from .._validation import Interval, check_random_state, validate_params
 from ..kernels import KernelDesign
-from ..metrics import quantile_bin_edges
-from ..metrics._inputs import Sample
+from ..metrics import Sample, check_sample, fit_gedi, quantile_bin_edges
 from ._support import (
-    ESTIMATOR_CONSTRAINTS,
     MEASURED_COLOR,
     PREDICTION_CONSTRAINTS,
     REFERENCE_COLOR,
-    estimator_sample,
+    PredictionDisplay,
+    axes_or_new,
     import_pyplot,
-    measure,
 )
 
 _GRID_POINTS = 200
@@ -32,17 +31,18 @@ _SHOWN_CONSTRAINTS: dict = {
 }
 
 
-class DependenceDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class DependenceDisplay(PredictionDisplay):
     """Predictions against one numeric attribute: rows, means of bins, and the fitted curve.
 
     The curve is mean(y) + F̃α̃, the part of the predictions that GeDI measures. The means of
-    quantile bins need no kernel: where they leave the curve, there is a dependence that the
-    kernel does not see.
+    quantile bins need no kernel: where they deviate from the curve, there is a dependence that the
+    kernel does not capture.
 
     Parameters
     ----------
     attribute, target : ndarray of shape (n_shown,)
-        Rows to show; none of them where the target takes two values at most.
+        Rows to show; empty if the target takes at most two values.
     grid, curve : ndarray of shape (n_grid,)
         Attribute values, and the curve there.
     bin_attribute, bin_target : ndarray of shape (n_bins,)
@@ -83,30 +83,16 @@ class DependenceDisplay:
     'targets'
     """
 
-    def __init__(
-        self,
-        *,
-        attribute: np.ndarray,
-        target: np.ndarray,
-        grid: np.ndarray,
-        curve: np.ndarray,
-        bin_attribute: np.ndarray,
-        bin_target: np.ndarray,
-        targets_curve: np.ndarray | None = None,
-        attribute_name: str | None = None,
-        name: str | None = None,
-        gedi: float | None = None,
-    ) -> None:
-        self.attribute = attribute
-        self.target = target
-        self.grid = grid
-        self.curve = curve
-        self.bin_attribute = bin_attribute
-        self.bin_target = bin_target
-        self.targets_curve = targets_curve
-        self.attribute_name = attribute_name
-        self.name = name
-        self.gedi = gedi
+    attribute: np.ndarray
+    target: np.ndarray
+    grid: np.ndarray
+    curve: np.ndarray
+    bin_attribute: np.ndarray
+    bin_target: np.ndarray
+    targets_curve: np.ndarray | None = None
+    attribute_name: str | None = None
+    name: str | None = None
+    gedi: float | None = None
 
     def plot(
         self,
@@ -133,9 +119,7 @@ class DependenceDisplay:
         -------
         self : object
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots()
+        ax = axes_or_new(self, ax)
         self.scatter_ = self.targets_curve_ = None
         if len(self.target):
             style = {"s": 12, "alpha": 0.35, "color": MEASURED_COLOR, "linewidths": 0}
@@ -195,20 +179,20 @@ class DependenceDisplay:
             Predictions; None shows the targets alone.
         sensitive_features : array-like of shape (n,)
             The protected attribute, one numeric column.
-        kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+        kernel : str, transformer or callable, default="polynomial"
             The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
         degree : int, default=1
             Degree (order) of a kernel given by name.
         bins : int, default=10
-            Number of quantile bins; an attribute of no more distinct values has one bin a value.
+            Number of quantile bins; with no more distinct values than that, one bin per value.
         pos_label : object, default=None
             The label that counts as 1; needed for text and categories.
         sample_weight : array-like of shape (n,), default=None
             Weights; rows of weight 0 are left out.
         subsample : int or None, default=1000
-            How many rows are shown; None shows all. Curve and means are always of all rows.
+            Number of rows shown; None shows all. Curve and means always use all rows.
         random_state : int, RandomState instance or None, default=0
-            Draws the rows that are shown.
+            Seed of the choice of these rows.
         name : str, default=None
             Label of the vertical axis; None: "predictions", or "targets" where there are none.
         ax : matplotlib Axes, default=None
@@ -227,15 +211,9 @@ class DependenceDisplay:
             values between the rows.
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
-        sample, design = measure(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            kernel=kernel,
-            degree=degree,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-        )
+        sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+        indicator = fit_gedi(sample, kernel, degree).indicator
+        design = indicator.design
         _require_one_numeric_attribute(cls.__name__, sample, design)
         values = sample.values[:, 0]
         grid = np.linspace(values.min(), values.max(), _GRID_POINTS)
@@ -251,104 +229,15 @@ class DependenceDisplay:
             targets_curve=None if y_pred is None else _curve(design, sample.y_true, grid),
             attribute_name=sample.names[0] if sample.names else None,
             name=name or ("targets" if y_pred is None else "predictions"),
-            gedi=float(np.abs(design.checked_coefficients(sample.target)).sum()),
+            gedi=indicator.measure(sample.target),
         )
         return display.plot(
             ax, scatter_kwargs=scatter_kwargs, curve_kwargs=curve_kwargs, bin_kwargs=bin_kwargs
         )
 
-    @classmethod
-    @validate_params(
-        {**PREDICTION_CONSTRAINTS, **_SHOWN_CONSTRAINTS, **ESTIMATOR_CONSTRAINTS},
-        prefer_skip_nested_validation=True,
-    )
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        sensitive_columns: Any = None,
-        response_method: str = "predict",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        bins: int = 10,
-        pos_label: Any = None,
-        sample_weight: Any = None,
-        subsample: int | None = 1000,
-        random_state: Any = 0,
-        name: str | None = None,
-        ax: Any = None,
-        scatter_kwargs: dict[str, Any] | None = None,
-        curve_kwargs: dict[str, Any] | None = None,
-        bin_kwargs: dict[str, Any] | None = None,
-    ) -> DependenceDisplay:
-        """Predict, measure the predictions, and draw them with the curve of the targets.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted regressor or classifier. One whose predictions ask for the attribute, alone
-            or at the end of a pipeline, is given it.
-        X : array-like of shape (n, p)
-            Features.
-        y : array-like of shape (n,)
-            Original targets.
-        sensitive_features : array-like of shape (n,), default=None
-            The protected attribute; None where `sensitive_columns` names it.
-        sensitive_columns : int, str or list of these, default=None
-            Column of X that holds the attribute.
-        response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What is measured; see :func:`gedi_sklearn.metrics.make_gedi_scorer`.
-        kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
-            The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
-        degree : int, default=1
-            Degree (order) of a kernel given by name.
-        bins : int, default=10
-            Number of quantile bins.
-        pos_label : object, default=None
-            The label that counts as 1; of text labels by default ``classes_[1]``.
-        sample_weight : array-like of shape (n,), default=None
-            Weights; rows of weight 0 are left out.
-        subsample : int or None, default=1000
-            How many rows are shown; None shows all.
-        random_state : int, RandomState instance or None, default=0
-            Draws the rows that are shown.
-        name : str, default=None
-            Label of the vertical axis; None: class and method of the estimator.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        scatter_kwargs, curve_kwargs, bin_kwargs : dict, default=None
-            Keywords of :meth:`plot`.
-
-        Returns
-        -------
-        display : DependenceDisplay
-        """
-        import_pyplot(f"{cls.__name__}.from_estimator")
-        return cls.from_predictions(
-            **estimator_sample(
-                estimator,
-                X,
-                y,
-                sensitive_features=sensitive_features,
-                sensitive_columns=sensitive_columns,
-                response_method=response_method,
-                pos_label=pos_label,
-            ),
-            kernel=kernel,
-            degree=degree,
-            bins=bins,
-            sample_weight=sample_weight,
-            subsample=subsample,
-            random_state=random_state,
-            name=name or f"{type(estimator).__name__}.{response_method}",
-            ax=ax,
-            scatter_kwargs=scatter_kwargs,
-            curve_kwargs=curve_kwargs,
-            bin_kwargs=bin_kwargs,
-        )
+    @staticmethod
+    def _name_of(estimator: Any, response_method: str) -> str:
+        return f"{type(estimator).__name__}.{response_method}"
 
 
 def _require_one_numeric_attribute(caller: str, sample: Sample, design: KernelDesign) -> None:
@@ -366,14 +255,12 @@ def _require_one_numeric_attribute(caller: str, sample: Sample, design: KernelDe
 
 
 def _curve(design: KernelDesign, z: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return mean(z) + F̃α̃ on a grid, from the standardised columns, which keep their digits."""
-    fitted = design.fitted
-    columns = fitted.basis.evaluate(grid[:, None]) - fitted.center_
-    return design.mean(z) + columns @ design.standardized(z)
+    """Return mean(z) + F̃α̃ on a grid, from the orthonormal columns, which keep their digits."""
+    return design.mean(z) + design.fitted.orthonormal(grid) @ design.coordinates(z)
 
 
 def _shown_rows(target: np.ndarray, subsample: int | None, random_state: Any) -> np.ndarray:
-    """Draw the rows to show; two lines of points show nothing, so two values have none."""
+    """Draw the rows to show; none if the target takes at most two values."""
     if len(np.unique(target)) <= 2:
         return np.arange(0)
     if subsample is None or subsample >= len(target):
@@ -382,7 +269,7 @@ def _shown_rows(target: np.ndarray, subsample: int | None, random_state: Any) ->
 
 
 def _bin_means(sample: Sample, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted means of attribute and target in every bin that holds a row."""
+    """Return the weighted means of attribute and target in each bin that holds a row."""
     values = sample.values[:, 0]
     distinct, codes = np.unique(values, return_inverse=True)
     if len(distinct) > bins:

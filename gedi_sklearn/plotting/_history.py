@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._support import MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR, import_pyplot
 
-# Fields of `history_` that are drawn, with label and colour: above the indicators, below the
-# losses. What an estimator did not record is left out.
+# Fields of `history_` that are drawn, with label and colour: the indicators above, the losses
+# below. Fields that an estimator did not record are left out.
 _DISPARITIES = {
     "targets_gedi": ("projected targets", REFERENCE_COLOR),
     "predictions_gedi": ("predictions", MEASURED_COLOR),
@@ -23,6 +24,7 @@ _LOSSES = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MovingTargetsHistoryDisplay:
     """Indicator and loss of targets and predictions over the iterations of Moving Targets.
 
@@ -61,16 +63,9 @@ class MovingTargetsHistoryDisplay:
     ['loss_predictions', 'loss_targets', 'predictions_gedi', 'targets_gedi']
     """
 
-    def __init__(
-        self,
-        *,
-        history: Mapping[str, np.ndarray],
-        threshold: float | None = None,
-        selected_iteration: int | None = None,
-    ) -> None:
-        self.history = history
-        self.threshold = threshold
-        self.selected_iteration = selected_iteration
+    history: Mapping[str, np.ndarray]
+    threshold: float | None = None
+    selected_iteration: int | None = None
 
     def plot(self, ax: Any = None, **line_kwargs: Any) -> MovingTargetsHistoryDisplay:
         """Draw the history.
@@ -164,7 +159,7 @@ class MovingTargetsHistoryDisplay:
         display = cls(
             history=history,
             threshold=float(threshold) if drawn else None,
-            # The last one is kept where nothing else is said.
+            # By default the last iteration is kept, which needs no line.
             selected_iteration=None if kept == estimator.n_iter_ else kept,
         )
         return display.plot(ax, **line_kwargs)

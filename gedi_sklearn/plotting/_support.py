@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -16,31 +17,22 @@ from .._validation import (
     check_sensitive,
     is_text,
     select_columns,
+    validate_params,
 )
-from ..kernels import KernelDesign
-from ..metrics._gedi import KERNEL_CONSTRAINTS, checked_kernel, fit_design
-from ..metrics._inputs import TARGET_CONSTRAINTS, Sample, check_sample
+from ..metrics import (
+    INDICATOR_CONSTRAINTS,
+    TARGET_CONSTRAINTS,
+)
 
-__all__ = [
-    "ESTIMATOR_CONSTRAINTS",
-    "MEASURED_COLOR",
-    "PREDICTION_CONSTRAINTS",
-    "REFERENCE_COLOR",
-    "THRESHOLD_COLOR",
-    "estimator_sample",
-    "import_pyplot",
-    "measure",
-]
-
-# In every display: what is measured, what it is compared with, and what it may not exceed.
+# In all displays: what is measured, what it is compared with, and the bound.
 MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR = "C0", "0.6", "C3"
 
 PREDICTION_CONSTRAINTS: dict = {
     **TARGET_CONSTRAINTS,
-    **KERNEL_CONSTRAINTS,
+    **INDICATOR_CONSTRAINTS,
     "name": [str, None],
 }
-ESTIMATOR_CONSTRAINTS: dict = {
+_ESTIMATOR_CONSTRAINTS: dict = {
     "sensitive_features": ["array-like", None],
     "sensitive_columns": [Integral, str, list, tuple, None],
     "response_method": [StrOptions({"predict", "predict_proba", "decision_function"})],
@@ -49,7 +41,7 @@ ESTIMATOR_CONSTRAINTS: dict = {
 
 
 def import_pyplot(caller: str) -> Any:
-    """Return ``matplotlib.pyplot``; its absence is an error that names the extra."""
+    """Return ``matplotlib.pyplot``; the error without matplotlib names the extra."""
     try:
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
@@ -58,6 +50,12 @@ def import_pyplot(caller: str) -> Any:
             "pip install 'gedi-sklearn[plot]'."
         ) from error
     return plt
+
+
+def axes_or_new(display: Any, ax: Any) -> Any:
+    """Return the axes that a display draws on: the caller's, or those of a new figure."""
+    plt = import_pyplot(f"{type(display).__name__}.plot")
+    return plt.subplots()[1] if ax is None else ax
 
 
 def estimator_sample(
@@ -70,7 +68,7 @@ def estimator_sample(
     response_method: str,
     pos_label: Any,
 ) -> dict[str, Any]:
-    """Return the keywords of `from_predictions` that an estimator and its data stand for.
+    """Return the keywords of `from_predictions` for an estimator and its data.
 
     As in a scorer, probabilities and decision values belong to `pos_label`, by default to
     ``classes_[1]``, and the targets are then the indicator of that class. An estimator whose
@@ -87,8 +85,8 @@ def estimator_sample(
     )
     if np.ndim(y_pred) != 1:
         raise ValueError(
-            f"response_method={response_method!r} of more than two classes gives a column a class; "
-            "use 'predict' with `pos_label`, or pass one column to `from_predictions`."
+            f"response_method={response_method!r} of more than two classes gives one column per "
+            "class; use 'predict' with `pos_label`, or pass one column to `from_predictions`."
         )
     if is_classifier(estimator) and response_method != "predict":
         y, pos_label = (check_labels(y, "y") == positive).astype(np.float64), None
@@ -102,29 +100,72 @@ def estimator_sample(
     }
 
 
-def measure(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    kernel: Any,
-    degree: int,
-    pos_label: Any,
-    sample_weight: Any,
-) -> tuple[Sample, KernelDesign]:
-    """Return the checked sample and the kernel fitted on its rows.
+class PredictionDisplay(ABC):
+    """A display of targets and predictions, which can come from a fitted estimator."""
 
-    Raises
-    ------
-    RankDeficientKernelError
-        If the kernel's columns are linearly dependent, the attribute constant among others.
-    """
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        attribute="mixed",
-    )
-    return sample, fit_design(checked_kernel(kernel, degree, sample), sample)
+    @classmethod
+    @abstractmethod
+    def from_predictions(cls, y_true: Any, y_pred: Any = None, **keywords: Any) -> Self:
+        """Measure targets and predictions, and draw."""
+
+    @staticmethod
+    def _name_of(estimator: Any, response_method: str) -> str:
+        """Return what the display calls the predictions of an estimator."""
+        return type(estimator).__name__
+
+    @classmethod
+    @validate_params(_ESTIMATOR_CONSTRAINTS, prefer_skip_nested_validation=False)
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        response_method: str = "predict",
+        pos_label: Any = None,
+        name: str | None = None,
+        **keywords: Any,
+    ) -> Self:
+        """Predict, measure targets and predictions, and draw.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted regressor or classifier. One whose predictions ask for the attribute, alone
+            or at the end of a pipeline, is given it.
+        X : array-like of shape (n, p)
+            Features.
+        y : array-like of shape (n,)
+            Original targets.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            The protected attribute; None where `sensitive_columns` names it.
+        sensitive_columns : int, str or list of these, default=None
+            Column(s) of X that hold the attribute.
+        response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What is measured; see :func:`gedi_sklearn.metrics.make_gedi_scorer`.
+        pos_label : object, default=None
+            The label that counts as 1; for text labels by default ``classes_[1]``.
+        name : str, default=None
+            Name of the predictions; None takes it from the estimator.
+        **keywords : dict
+            Further keywords of :meth:`from_predictions`, such as `kernel`, `degree`,
+            `sample_weight` and `ax`.
+
+        Returns
+        -------
+        display : object
+        """
+        import_pyplot(f"{cls.__name__}.from_estimator")
+        sample = estimator_sample(
+            estimator,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sensitive_columns=sensitive_columns,
+            response_method=response_method,
+            pos_label=pos_label,
+        )
+        name = name or cls._name_of(estimator, response_method)
+        return cls.from_predictions(**sample, name=name, **keywords)

@@ -1,18 +1,20 @@
-"""Score against indicator: what each degree of fairness costs on rows that were not seen."""
+"""Score against indicator: the price of fairness on unseen rows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from ..model_selection import TradeoffCurve, tradeoff_curve
-from ._support import MEASURED_COLOR, REFERENCE_COLOR, import_pyplot
+from ._support import MEASURED_COLOR, REFERENCE_COLOR, axes_or_new, import_pyplot
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TradeoffDisplay:
-    """Score against indicator of pooled predictions, a point a threshold.
+    """Score against indicator of pooled predictions, one point per threshold.
 
     A horizontal bar is the indicator's confidence interval. In the grey area, below its 95 %
     quantile under independence, a value is no evidence of a disparity.
@@ -57,12 +59,9 @@ class TradeoffDisplay:
     ('R²', array([1. , 0.5, 0. ]))
     """
 
-    def __init__(
-        self, *, curve: TradeoffCurve, name: str | None = None, score_name: str = "score"
-    ) -> None:
-        self.curve = curve
-        self.name = name
-        self.score_name = score_name
+    curve: TradeoffCurve
+    name: str | None = None
+    score_name: str = "score"
 
     def plot(self, ax: Any = None, **line_kwargs: Any) -> TradeoffDisplay:
         """Draw the curve; several on the same axes can be compared.
@@ -79,15 +78,13 @@ class TradeoffDisplay:
         -------
         self : object
         """
-        plt = import_pyplot(f"{type(self).__name__}.plot")
-        if ax is None:
-            _, ax = plt.subplots()
+        ax = axes_or_new(self, ax)
         curve = self.curve
         style = {"marker": "o", "color": MEASURED_COLOR, "label": self.name, **line_kwargs}
         (self.line_,) = ax.plot(curve.gedi, curve.score, **style)
         color = self.line_.get_color()
         self.bars_ = ax.hlines(curve.score, curve.low, curve.high, color=color, alpha=0.4)
-        # Between points only, by score: what is there by chance depends on the predictions.
+        # Only between points, ordered by score, since the quantile depends on the predictions.
         known = np.flatnonzero(np.isfinite(curve.null_q95))
         known = known[np.argsort(curve.score[known])]
         self.chance_ = ax.fill_betweenx(

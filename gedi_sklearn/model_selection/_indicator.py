@@ -1,10 +1,10 @@
-"""The indicator of predictions for some of the rows, with what it is worth."""
+"""The indicator of predictions for some of the rows, and its inference."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -12,23 +12,19 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._validation import check_attribute, check_group_codes, select_columns
 from ..constraints import DidiConstraint
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..metrics import didi, gedi, gedi_interval, gedi_null
-from ..metrics._inputs import check_sample
-from ..metrics._linear import LinearIndicator
+from ..metrics import (
+    GroupIndicator,
+    Inference,
+    LinearIndicator,
+    Sample,
+    check_sample,
+    didi,
+    fit_inference,
+    gedi,
+)
 from ._constrained_part import ConstrainedPart
 
-__all__ = ["Inference", "Measure", "make_measure"]
-
 _NULL_DRAWS = 10_000
-
-
-class Inference(NamedTuple):
-    """What a value is worth: by chance, and its interval."""
-
-    null_mean: float
-    null_q95: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -38,22 +34,30 @@ class Measure(ABC):
     Attributes
     ----------
     y : ndarray of shape (n,)
-        Original targets, of which `relative` takes the indicator.
+        Original targets, which `relative` divides by.
     values : ndarray of shape (n, m)
         The attribute.
     weight : ndarray of shape (n,) or None
         Weights of the rows.
+    pos_label : object
+        The class that is measured; None for numbers.
+    relative : bool or int
+        Degree of the reference.
     options : dict
-        Keywords of the indicator that do not depend on the rows.
+        Further keywords of the indicator.
     """
 
     y: np.ndarray
     values: np.ndarray
     weight: np.ndarray | None
+    pos_label: Any
+    relative: bool | int
     options: dict[str, Any]
+    # What the attribute may hold.
+    attribute: ClassVar[str]
 
     def __call__(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator; NaN with a warning where rows are too few to define it."""
+        """Return the indicator; NaN, with a warning, if there are too few rows to define it."""
         try:
             return self.value(rows, predictions)
         except RankDeficientKernelError as error:
@@ -63,18 +67,30 @@ class Measure(ABC):
 
     @abstractmethod
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator; what does not fit the rows raises."""
+        """Return the indicator; raise if the kernel or a label does not suit the rows."""
 
     @abstractmethod
+    def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
+        """Return the indicator on a sample of some rows, and what its values are divided by."""
+
     def infer(
         self, rows: np.ndarray, predictions: np.ndarray, confidence_level: float
     ) -> Inference:
-        """Return the value under independence, and the interval."""
+        """Return mean and quantile under independence, and the confidence interval."""
+        weight = None if self.weight is None else self.weight[rows]
+        given = (self.y[rows], predictions, self.values[rows], weight, self.pos_label)
+        sample = check_sample(*given, attribute=self.attribute)
+        indicator, unit = self._fit(sample, rows)
+        rng = np.random.RandomState(0)
+        found = indicator.infer(sample.target, confidence_level, _NULL_DRAWS, rng)
+        return Inference(*(value / unit for value in found))
 
-    def _on(self, rows: np.ndarray) -> dict[str, Any]:
+    def _keywords(self, rows: np.ndarray) -> dict[str, Any]:
         return {
             "sensitive_features": self.values[rows],
             "sample_weight": None if self.weight is None else self.weight[rows],
+            "pos_label": self.pos_label,
+            "relative": self.relative,
             **self.options,
         }
 
@@ -89,59 +105,36 @@ class GediMeasure(Measure):
         What it is conditional on.
     """
 
+    attribute: ClassVar[str] = "mixed"
     covariates: np.ndarray | None
 
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator."""
-        return gedi(self.y[rows], predictions, **self._on(rows))
+        keywords = self._keywords(rows)
+        return gedi(self.y[rows], predictions, **keywords, conditional_on=self._given(rows))
 
-    def infer(
-        self, rows: np.ndarray, predictions: np.ndarray, confidence_level: float
-    ) -> Inference:
-        """Return the value under independence, and the interval."""
-        given, keywords = (self.y[rows], predictions), self._on(rows)
-        null = gedi_null(*given, quantiles=[0.95], **keywords)
-        interval = gedi_interval(*given, confidence_level=confidence_level, **keywords)
-        return Inference(null.mean, float(null.quantiles[0]), *interval)
+    def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
+        kernel, degree = self.options["kernel"], self.options["degree"]
+        return fit_inference(sample, kernel, degree, self.relative, "l1", self._given(rows))
 
-    def _on(self, rows: np.ndarray) -> dict[str, Any]:
-        covariates = None if self.covariates is None else self.covariates[rows]
-        return {**super()._on(rows), "conditional_on": covariates}
+    def _given(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.covariates is None else self.covariates[rows]
 
 
 @dataclass(frozen=True)
 class DidiMeasure(Measure):
     """DIDI, in the form of the task, which doubles it for two classes."""
 
+    attribute: ClassVar[str] = "groups"
+
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator."""
-        return didi(self.y[rows], predictions, **self._on(rows))
+        return didi(self.y[rows], predictions, **self._keywords(rows))
 
-    def infer(
-        self, rows: np.ndarray, predictions: np.ndarray, confidence_level: float
-    ) -> Inference:
-        """Return the value under independence, and the interval."""
-        sample = check_sample(
-            self.y[rows],
-            predictions,
-            sensitive_features=self.values[rows],
-            sample_weight=None if self.weight is None else self.weight[rows],
-            pos_label=self.options["pos_label"],
-            attribute="groups",
-        )
-        codes, _ = check_group_codes(sample.values)
+    def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
         factor = 2.0 if self.options["task"] == "classification" else 1.0
-        indicator = LinearIndicator.of_groups(codes, sample.weight, factor)
-        rng = np.random.RandomState(0)
-        found = Inference(
-            indicator.null_mean(sample.target),
-            float(indicator.null_quantiles(sample.target, np.array([0.95]), _NULL_DRAWS, rng)[0]),
-            *indicator.range_over_ellipsoid(sample.target, confidence_level),
-        )
-        if not self.options["relative"]:
-            return found
-        unit = didi(self.y[rows], **{**self._on(rows), "relative": False})
-        return Inference(*(value / unit for value in found))
+        indicator = GroupIndicator(check_group_codes(sample.values)[0], sample.weight, factor)
+        return indicator, indicator.reference(sample.y_true) if self.relative else 1.0
 
 
 def make_measure(
@@ -179,7 +172,7 @@ def make_measure(
     Raises
     ------
     ValueError
-        If it is open which of several indicators, or which class, is meant.
+        If it is ambiguous which of several indicators, or which class, is meant.
     """
     if classes is not None and pos_label is None:
         if len(classes) > 2:
@@ -191,7 +184,7 @@ def make_measure(
     constraint, bounded = part.constraint, getattr(part.part, "constraint", "coarse")
     if relative is None:
         relative = getattr(constraint, "relative", False)
-    options = {"relative": relative, "pos_label": pos_label}
+    measured = (y, values, weight, pos_label, relative)
     if kernel is None:
         if isinstance(bounded, (list, tuple)):
             raise ValueError(
@@ -200,15 +193,15 @@ def make_measure(
             )
         if isinstance(bounded, DidiConstraint) or bounded == "didi":
             task = "regression" if classes is None else "classification"
-            return DidiMeasure(y, values, weight, {**options, "task": task})
+            return DidiMeasure(*measured, {"task": task})
         kernel = getattr(constraint, "kernel", "polynomial")
-    options["kernel"] = kernel
-    options["degree"] = getattr(constraint, "degree", 1) if degree is None else degree
-    return GediMeasure(y, values, weight, options, _covariates(part, X, len(y)))
+    degree = getattr(constraint, "degree", 1) if degree is None else degree
+    covariates = _covariates(part, X, len(y))
+    return GediMeasure(*measured, {"kernel": kernel, "degree": degree}, covariates)
 
 
 def _covariates(part: ConstrainedPart, X: Any, n_samples: int) -> np.ndarray | None:
-    """Return what the estimator's `conditional_on` names."""
+    """Return the covariates that the estimator's `conditional_on` names."""
     named = getattr(part.part, "conditional_on", None)
     if named is None:
         return None

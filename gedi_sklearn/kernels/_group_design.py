@@ -1,4 +1,4 @@
-"""Kernels of categorical attributes: all that the columns say is said once a group of rows."""
+"""Kernels of categorical attributes: one row of columns per group of rows."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ import numpy as np
 
 from ._design import KernelDesign
 
-__all__ = ["GroupedDesign"]
 
-
-class GroupedDesign(KernelDesign):
+class GroupDesign(KernelDesign):
     """A kernel on rows that share a few values of the attribute.
 
-    Rows of one group have one row of columns, so a target enters by its sums over the groups:
-    a pass over n numbers in the place of one over n×k.
+    The columns are the same for all rows of a group, so only the sums of a target over the groups
+    are needed: a pass over n numbers instead of n×k.
 
     Parameters
     ----------
     groups : KernelDesign
-        The kernel on the groups, each with its share of the rows' weight.
+        The kernel on the groups, each with the normalised weight of its rows.
     codes : ndarray of int, shape (n,)
-        The group of every row.
+        The group of each row.
     weight : ndarray of shape (n,) or None
         Weights of the rows, summing to 1; None for equal ones.
     """
@@ -50,7 +48,7 @@ class GroupedDesign(KernelDesign):
         return np.asarray(self.groups.weight)
 
     def leverage(self) -> np.ndarray:
-        """Return the leverage of every row in the fit on the constant and the kernel, (n,)."""
+        """Return the leverage of each row in the fit on the constant and the kernel, (n,)."""
         own = 1 + np.square(self.groups.orthonormal).sum(axis=1)
         return own[self.codes] * self.shares(slice(None))
 

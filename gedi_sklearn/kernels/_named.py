@@ -1,0 +1,104 @@
+"""The parameter `kernel`: a name from the table, an object, a callable or a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from .._validation import HasMethods, StrOptions, check_numbers
+from ._transformers import NAMED_KERNELS, PolynomialKernel
+
+# The declared range of a parameter `kernel` that takes no precomputed matrix.
+KERNEL_CONSTRAINTS: list[Any] = [
+    StrOptions(set(NAMED_KERNELS)),
+    HasMethods(["fit", "transform"]),
+    callable,
+]
+_QUOTED_NAMES = ", ".join(map(repr, NAMED_KERNELS))
+
+
+def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
+    """Return an unfitted kernel object, a callable or a float matrix from the `kernel` parameter.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or `degree` is given beside a kernel that carries its own.
+    """
+    if isinstance(kernel, str):
+        if kernel not in NAMED_KERNELS:
+            raise ValueError(f"kernel={kernel!r} is unknown; use {_QUOTED_NAMES} or an object.")
+        named = NAMED_KERNELS[kernel]
+        return named.type(**{named.degree: degree})
+    if degree != 1:
+        raise ValueError(
+            f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
+            "carries its own. Leave `degree` at 1."
+        )
+    # Checked before "transform", which data frames have as well.
+    if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
+        return check_numbers(kernel, "kernel")
+    if hasattr(kernel, "transform"):
+        return clone(kernel)
+    if callable(kernel):
+        return kernel
+    raise ValueError(
+        f"kernel must be {_QUOTED_NAMES}, a transformer, a callable or a matrix; got {kernel!r}."
+    )
+
+
+def is_named_type(kernel: Any) -> bool:
+    """Tell whether a kernel object is of a type that has a name."""
+    return any(isinstance(kernel, named.type) for named in NAMED_KERNELS.values())
+
+
+def kernel_of_degree(kernel: Any, degree: int) -> Any:
+    """Return the same kernel at another degree; one without a degree as it is.
+
+    Parameters
+    ----------
+    kernel : transformer, callable or array
+        What :func:`resolve_kernel` returns.
+    degree : int
+        The degree (order).
+
+    Returns
+    -------
+    transformer, callable or array
+    """
+    for named in NAMED_KERNELS.values():
+        if isinstance(kernel, named.type):
+            return clone(kernel).set_params(**{named.degree: degree})
+    return kernel
+
+
+def describe_kernel(kernel: Any, degree: int = 1) -> str:
+    """Return a kernel in words, for descriptions of estimators and constraints.
+
+    Parameters
+    ----------
+    kernel : str, transformer or callable
+        The parameter `kernel`.
+    degree : int, default=1
+        The parameter `degree`, for a kernel given by name.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from gedi_sklearn.kernels import PolynomialKernel, describe_kernel
+    >>> describe_kernel("fourier", 2)
+    'Fourier kernel of order 2'
+    >>> describe_kernel(PolynomialKernel(5, standardize=True))
+    'polynomial kernel of degree 5, standardised'
+    """
+    if isinstance(kernel, str):
+        named = NAMED_KERNELS[kernel]
+        return f"{named.word} kernel of {named.degree} {degree}"
+    if isinstance(kernel, PolynomialKernel):
+        scale = ", standardised" if kernel.standardize else ""
+        return describe_kernel("polynomial", kernel.degree) + scale
+    return f"kernel {kernel!r}"
