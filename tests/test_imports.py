@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     "exceptions",
     "_validation",
-    "_answers",
+    "_predictions",
     "datasets",
     "kernels",
     "metrics",
@@ -28,7 +28,7 @@ LAYERS = (
     "projection",
     "_meta_estimator",
     "_folds",
-    "_cross_fit",
+    "_prediction_source",
     "moving_targets",
     "post_processing",
     "lagrangian_dual",

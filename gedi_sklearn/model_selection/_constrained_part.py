@@ -15,8 +15,8 @@ from typing import Any
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
-from .._answers import asks_for_attribute
 from .._meta_estimator import ColumnsMixin
+from .._predictions import asks_for_attribute
 from ..constraints import Constraint
 
 __all__ = ["ConstrainedPart", "find_constrained_part"]

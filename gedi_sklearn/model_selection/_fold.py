@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._answers import Answers, Given
+from .._predictions import Responses, align_columns
 from .._validation import _check_method_params, _safe_indexing
 from ._constrained_part import ConstrainedPart
 from ._measure import Measure
@@ -26,6 +26,8 @@ class Data(NamedTuple):
         Targets.
     weight : ndarray of shape (n,) or None
         Weights.
+    classes : ndarray of shape (K,) or None
+        The classes of `y`; None for numbers.
     fit_params, predict_params : dict
         Keywords of `fit` and of predictions, of all rows.
     scorer : callable
@@ -37,6 +39,7 @@ class Data(NamedTuple):
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
+    classes: np.ndarray | None
     fit_params: dict[str, Any]
     predict_params: dict[str, Any]
     scorer: Any
@@ -47,25 +50,25 @@ class Data(NamedTuple):
         keywords = _check_method_params(self.X, self.fit_params, indices=rows)
         estimator.fit(_safe_indexing(self.X, rows), self.y[rows], **keywords)
 
-    def answers(self, estimator: Any, rows: np.ndarray) -> Answers:
-        """Return what stands for a fitted estimator on some rows."""
+    def responses(self, estimator: Any, rows: np.ndarray) -> Responses:
+        """Return the responses of a fitted estimator for some rows."""
         keywords = {name: values[rows] for name, values in self.predict_params.items()}
-        return Answers(estimator, _safe_indexing(self.X, rows), keywords)
+        return Responses(estimator, X=_safe_indexing(self.X, rows), keywords=keywords)
 
-    def score(self, answers: Any, X: Any, rows: np.ndarray) -> float:
-        """Return the score of what stands for an estimator on some rows, X."""
+    def score(self, responses: Responses, X: Any, rows: np.ndarray) -> float:
+        """Return the score of responses for some rows, X."""
         keywords = {} if self.weight is None else {"sample_weight": self.weight[rows]}
-        return float(self.scorer(answers, X, self.y[rows], **keywords))
+        return float(self.scorer(responses, X, self.y[rows], **keywords))
 
 
 class FoldValues(NamedTuple):
-    """What one fold says of one threshold: values, answers on the test rows, or an error."""
+    """One fold at one threshold: values, responses for the test rows by method, or an error."""
 
     train_score: float
     test_score: float
     train_gedi: float = np.nan
     test_gedi: float = np.nan
-    answers: Given | None = None
+    responses: dict[str, np.ndarray] | None = None
     error: str | None = None
 
 
@@ -123,11 +126,15 @@ def run_fold(
 
 def _evaluate(estimator: Any, data: Data, train: np.ndarray, test: np.ndarray) -> FoldValues:
     """Score and measure a fitted estimator on both parts of its fold."""
-    seen, unseen = data.answers(estimator, train), data.answers(estimator, test)
-    return FoldValues(
+    seen, unseen = data.responses(estimator, train), data.responses(estimator, test)
+    numbers = (
         data.score(seen, seen.X, train),
         data.score(unseen, unseen.X, test),
         data.measure(train, seen.predict(seen.X)),
         data.measure(test, unseen.predict(unseen.X)),
-        unseen.given,
     )
+    responses = unseen.known
+    if data.classes is not None and "predict_proba" in responses:
+        proba = align_columns(responses["predict_proba"], unseen.classes_, data.classes)
+        responses = {**responses, "predict_proba": proba}
+    return FoldValues(*numbers, responses)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._folds import Folds, make_folds
 from .._meta_estimator import COLUMN_CONSTRAINTS
+from .._predictions import Responses
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -34,7 +35,6 @@ from ..exceptions import warn_caller
 from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
 from ._measure import make_measure
-from ._pooled_answers import PooledAnswers
 from ._scoring import check_scorer
 
 __all__ = ["TradeoffCurve", "tradeoff_curve"]
@@ -239,7 +239,7 @@ def tradeoff_curve(
     options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}
     measure = make_measure(part, X, y, values, weight, classes, **options)
     scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
-    data = Data(X, y, weight, *_keywords(part, values, weight, params), scorer, measure)
+    data = Data(X, y, weight, classes, *_keywords(part, values, weight, params), scorer, measure)
     folds = make_folds(
         cv,
         X,
@@ -262,9 +262,7 @@ def tradeoff_curve(
     flat = [value for path in results for value in path]
     table = [flat[position :: len(steps)] for position in range(len(steps))]
     _report_failures(table, steps)
-    pooled = [
-        _pool(estimator, values, data, rows, order, classes, confidence_level) for values in table
-    ]
+    pooled = [_pool(estimator, values, data, rows, order, confidence_level) for values in table]
     return TradeoffCurve(
         thresholds=np.array(steps, dtype=np.float64),
         param_name=part.name,
@@ -385,17 +383,16 @@ def _pool(
     data: Data,
     rows: np.ndarray,
     order: np.ndarray,
-    classes: np.ndarray | None,
     confidence_level: float,
 ) -> _Pooled:
     """Score and measure the predictions of all folds at once."""
-    given = [fold.answers for fold in values if fold.answers is not None]
-    if len(given) < len(values):
+    parts = [fold.responses for fold in values if fold.responses is not None]
+    if len(parts) < len(values):
         return _Pooled()
-    answers = PooledAnswers(estimator, given, order, classes)
-    predictions = answers.responses["predict"]
+    pooled = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+    responses = Responses(estimator, pooled, classes=data.classes)
     X = data.X if len(rows) == len(data.y) else _safe_indexing(data.X, rows)
-    score, gedi = data.score(answers, X, rows), data.measure(rows, predictions)
+    score, gedi = data.score(responses, X, rows), data.measure(rows, pooled["predict"])
     if np.isnan(gedi):
         return _Pooled(score)
-    return _Pooled(score, gedi, *data.measure.infer(rows, predictions, confidence_level))
+    return _Pooled(score, gedi, *data.measure.infer(rows, pooled["predict"], confidence_level))

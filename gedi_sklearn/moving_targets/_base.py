@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._cross_fit import View, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
+from .._prediction_source import PredictionSource, make_prediction_source
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -190,7 +190,7 @@ class BaseMovingTargets(MetaEstimator):
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._resolve_loss()
-        view = make_view(
+        source = make_prediction_source(
             self.cv,
             self._inner_X(X),
             y,
@@ -199,7 +199,7 @@ class BaseMovingTargets(MetaEstimator):
             split_params=keywords["splitter"],
             n_jobs=self.n_jobs,
         )
-        learner = self._make_learner(self._inner_X(X), keywords["estimator"], rng, loss, view)
+        learner = self._make_learner(self._inner_X(X), keywords["estimator"], rng, loss, source)
         master = Master(
             y,
             attribute,
@@ -331,7 +331,7 @@ class BaseMovingTargets(MetaEstimator):
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
         loss: str,
-        view: View,
+        source: PredictionSource,
     ) -> Learner:
         """Return the learner's side."""
         raise NotImplementedError

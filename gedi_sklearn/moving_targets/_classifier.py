@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._cross_fit import View, align_columns
+from .._prediction_source import PredictionSource
+from .._predictions import checked_predict_proba
 from .._validation import StrOptions, check_classes, check_column, check_labels
 from ._base import BaseMovingTargets
 from ._dual import ClassSearch, Search
@@ -251,7 +252,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
         loss: str,
-        view: View,
+        source: PredictionSource,
     ) -> Learner:
         return ClassifierLearner(
             self._inner_estimator(),
@@ -259,7 +260,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
             fit_params,
             rng,
             self.warm_start,
-            view,
+            source,
             self.method == "dual",
             classes=self.classes_,
             response_method=self.response_method,
@@ -285,8 +286,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         """
         check_is_fitted(self)
         self._check_columns(X)
-        proba = self.estimator_.predict_proba(self._inner_X(X))
-        return align_columns(proba, self.estimator_.classes_, self.classes_)
+        return checked_predict_proba(self.estimator_, self._inner_X(X), self.classes_)
 
     @available_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from .._cross_fit import InSample, View, align_columns, check_answer
-from .._validation import _num_samples, check_numbers
+from .._prediction_source import InSample, PredictionSource
+from .._predictions import checked_predict, checked_predict_proba
+from .._validation import check_numbers
 from ..exceptions import warn_caller
 
 # Predictions that differ by less than this share of the range of y are one value and rounding.
@@ -81,8 +82,8 @@ class Learner:
         Gives each clone one seed; None leaves the estimator's own seeds.
     warm_start : bool
         Whether a clone goes on from the last one.
-    view : View, default=None
-        Who predicts the rows of a fit; None is the fitted clone itself.
+    source : PredictionSource, default=None
+        Whose predictions are used; None takes those of the fitted clone itself.
     one_seed : bool, default=False
         Whether all clones get the same seed, so that only their targets differ.
 
@@ -101,7 +102,7 @@ class Learner:
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
         warm_start: bool = False,
-        view: View | None = None,
+        source: PredictionSource | None = None,
         one_seed: bool = False,
     ) -> None:
         if warm_start and "warm_start" not in estimator.get_params(deep=False):
@@ -115,25 +116,25 @@ class Learner:
         self.rng = rng
         self._seed = _draw_seed(rng) if one_seed else None
         self.warm_start = warm_start
-        self.view: View = InSample() if view is None else view
+        self.source: PredictionSource = InSample() if source is None else source
         self._last: Any = None
 
     def fit(self, targets: np.ndarray) -> LearnerFit:
         """Fit a clone on `targets`, shape (n,), and predict the training rows."""
         start = perf_counter()
-        estimator = self.view.prepare(self._next_estimator())
+        estimator = self.source.prepare(self._next_estimator())
         seed = _draw_seed(self.rng) if self._seed is None else self._seed
         if seed is not None:
             _set_seed(estimator, seed)
         y = self.decode(targets)
         with warnings.catch_warnings():
-            # The view counts these rows and says what happens to them.
+            # The source counts these rows and says what happens to them.
             warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
             estimator.fit(self.X, y, **self.fit_params)
         self._last = estimator
-        seen = self.view(estimator, y)
-        predictions = self.predictions(seen, self.X)
-        scores = self.scores(seen, predictions)
+        responses = self.source(estimator, y)
+        predictions = self.predictions(responses, self.X)
+        scores = self.scores(responses, predictions)
         return LearnerFit(estimator, predictions, scores, perf_counter() - start)
 
     def _next_estimator(self) -> Any:
@@ -153,10 +154,7 @@ class Learner:
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predictions for X as the projection is to see them."""
         name = f"the predictions of {type(self.estimator).__name__}"
-        return check_numbers(self._predict(estimator, X), name, n_columns=1)
-
-    def _predict(self, estimator: Any, X: Any) -> Any:
-        return check_answer(estimator.predict(X), _num_samples(X), self.estimator)
+        return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
         """Return what the master is to come close to."""
@@ -168,7 +166,7 @@ class ClassifierLearner(Learner):
 
     Parameters
     ----------
-    estimator, X, fit_params, rng, warm_start, view, one_seed
+    estimator, X, fit_params, rng, warm_start, source, one_seed
         As for `Learner`.
     classes : ndarray of shape (K,)
         The labels of 0…K − 1.
@@ -187,14 +185,14 @@ class ClassifierLearner(Learner):
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
         warm_start: bool = False,
-        view: View | None = None,
+        source: PredictionSource | None = None,
         one_seed: bool = False,
         *,
         classes: np.ndarray,
         response_method: str,
         loss: str,
     ) -> None:
-        super().__init__(estimator, X, fit_params, rng, warm_start, view, one_seed)
+        super().__init__(estimator, X, fit_params, rng, warm_start, source, one_seed)
         self.classes = classes
         self.response_method = response_method
         self.loss = loss
@@ -205,7 +203,7 @@ class ClassifierLearner(Learner):
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predicted class, 0…K − 1."""
-        labels = np.asarray(self._predict(estimator, X)).ravel()
+        labels = np.asarray(checked_predict(estimator, X)).ravel()
         unknown = labels[~np.isin(labels, self.classes)]
         if unknown.size:
             raise ValueError(
@@ -219,23 +217,16 @@ class ClassifierLearner(Learner):
 
         Asked of the fitted clone: what an ensemble can do may show only after its fit.
         """
-        name, available = type(estimator).__name__, hasattr(estimator, "predict_proba")
+        name, available = type(self.estimator).__name__, hasattr(estimator, "predict_proba")
         if self.response_method == "predict_proba" and not available:
             raise ValueError(
                 f"response_method='predict_proba', but {name} has no predict_proba. Use "
                 "response_method='predict' or 'auto'."
             )
         if self.response_method != "predict" and available:
-            proba = check_answer(
-                estimator.predict_proba(self.X),
-                _num_samples(self.X),
-                self.estimator,
-                "predict_proba",
-                n_columns=len(estimator.classes_),
-            )
-            proba = np.asarray(proba, dtype=np.float64)
-            columns = align_columns(proba, estimator.classes_, self.classes)
-            return columns[:, 1] if len(self.classes) == 2 else columns
+            proba = checked_predict_proba(estimator, self.X, self.classes)
+            proba = proba.astype(np.float64, copy=False)
+            return proba[:, 1] if len(self.classes) == 2 else proba
         if self.loss == "log_loss":
             raise ValueError(
                 "loss='log_loss' compares probabilities, but the projection would see labels: "

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
 
-from .._cross_fit import View
+from .._prediction_source import PredictionSource
 from .._validation import StrOptions, check_column, check_numbers
 from ._base import BaseMovingTargets
 from ._dual import RealSearch, Search
@@ -218,10 +218,12 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         fit_params: dict[str, Any],
         rng: np.random.RandomState | None,
         loss: str,
-        view: View,
+        source: PredictionSource,
     ) -> Learner:
         one_seed = self.method == "dual"
-        return Learner(self._inner_estimator(), X, fit_params, rng, self.warm_start, view, one_seed)
+        return Learner(
+            self._inner_estimator(), X, fit_params, rng, self.warm_start, source, one_seed
+        )
 
     def _make_search(self, master: Master, tol: float, first: np.ndarray) -> Search:
         return RealSearch(master, tol, first)

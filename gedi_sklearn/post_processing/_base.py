@@ -13,9 +13,9 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._answers import asks_for_attribute
-from .._cross_fit import CrossFitted, View, check_answer, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
+from .._prediction_source import CrossFitted, PredictionSource, make_prediction_source
+from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -153,10 +153,10 @@ class Projected(MetaEstimator):
         self._learn_columns(X)
         inner = self._inner_X(X)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
-        view = self._view(self.cv, inner, y, keywords, "estimator")
-        estimator = view.prepare(clone(self._inner_estimator()))
+        source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
+        estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
-        p = self._scores(view(self.estimator_, self._labels(y)), inner)
+        p = self._scores(source(self.estimator_, self._labels(y)), inner)
         projection = self._make_projection(y, attribute, sample_weight)
         with projection or nullcontext():
             self.kernel_: Any = None if projection is None else projection.kernel_
@@ -165,7 +165,7 @@ class Projected(MetaEstimator):
             elif self.sensitive_at_predict:
                 columns = self.kernel_.transform(attribute)
             else:
-                columns = self._expect_kernel(X, y, attribute, keywords, view)
+                columns = self._expect_kernel(X, y, attribute, keywords, source)
             learned = Learned(projection, p, columns, self._labels(y), weight)
             if self._is_corrected_later:
                 self._learned = learned
@@ -222,10 +222,10 @@ class Projected(MetaEstimator):
             learned = learned._replace(projection=learned.projection.at(threshold))
         self._correct(learned)
 
-    def _view(
+    def _prediction_source(
         self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
-    ) -> View:
-        return make_view(
+    ) -> PredictionSource:
+        return make_prediction_source(
             cv,
             X,
             y,
@@ -275,7 +275,7 @@ class Projected(MetaEstimator):
         y: np.ndarray,
         attribute: np.ndarray,
         keywords: dict[str, dict[str, Any]],
-        learner_view: View,
+        learner_source: PredictionSource,
     ) -> np.ndarray:
         """Fit m(X) and return it for rows that its learner has not seen, shape (n, k)."""
         # By position: at prediction X may come without the names it had in `fit`.
@@ -284,11 +284,11 @@ class Projected(MetaEstimator):
         X = self._blind_X(X)
         columns = self.kernel_.transform(attribute)
         # A splitter may shuffle anew, and an iterator has ended: the learner's own folds.
-        cv = learner_view.folds if isinstance(learner_view, CrossFitted) else _BLIND_CV
-        view = self._view(cv, X, y, keywords, "attribute_estimator")
+        cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
+        source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
         estimator = clone(self._make_attribute_estimator())
         self.attribute_estimator_ = estimator.fit(X, columns, **keywords["attribute_estimator"])
-        return view(self.attribute_estimator_, columns).predict(X)
+        return source(self.attribute_estimator_, columns).predict(X)
 
     def _blind_X(self, X: Any) -> Any:
         """Return X without the attribute, whether or not the inner estimator sees it."""
@@ -305,13 +305,9 @@ class Projected(MetaEstimator):
                 )
             if self.kernel_ is None:
                 return 0.0
-            expected = check_answer(
-                self.attribute_estimator_.predict(self._blind_X(X)),
-                _num_samples(X),
-                self.attribute_estimator_,
-                n_columns=self.kernel_.n_columns,
-            )
-            return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.correction_
+            k = self.kernel_.n_columns
+            expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
+            return np.reshape(expected, (-1, k)) @ self.correction_
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows, "

@@ -9,8 +9,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
-from .._cross_fit import align_columns, check_answer
-from .._validation import _num_samples, check_classes, check_numbers
+from .._predictions import checked_predict_proba
+from .._validation import check_classes, check_numbers
 from ..exceptions import warn_caller
 from ..projection import Projection
 from ._base import Projected
@@ -95,23 +95,15 @@ n_features_in_, feature_names_in_
         return self.classes_[y]
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
+        # Not the estimator at hand, which may hold the predictions of several folds.
+        inner = type(self._inner_estimator()).__name__
         if not hasattr(estimator, "predict_proba"):
-            # Not the estimator at hand, which may hold the predictions of several folds.
-            inner = type(self._inner_estimator()).__name__
             raise ValueError(
                 f"ProjectedClassifier needs probabilities, but {inner} has no predict_proba. Wrap "
                 "it in sklearn.calibration.CalibratedClassifierCV."
             )
-        learner = self._inner_estimator()
-        answer = check_answer(
-            estimator.predict_proba(X),
-            _num_samples(X),
-            learner,
-            "predict_proba",
-            n_columns=len(estimator.classes_),
-        )
-        proba = check_numbers(answer, f"the probabilities of {type(learner).__name__}")
-        return align_columns(proba, estimator.classes_, self.classes_)[:, 1]
+        proba = checked_predict_proba(estimator, X, self.classes_)
+        return check_numbers(proba, f"the probabilities of {inner}")[:, 1]
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[(scores > 0.5).astype(int)]

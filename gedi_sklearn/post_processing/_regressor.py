@@ -9,8 +9,8 @@ from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from .._cross_fit import check_answer
-from .._validation import _num_samples, check_column, check_numbers
+from .._predictions import checked_predict
+from .._validation import check_column, check_numbers
 from ..projection import Projection
 from ._base import Projected
 
@@ -90,9 +90,8 @@ class ProjectedRegressor(RegressorMixin, Projected):
         return y
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
-        learner = self._inner_estimator()
-        answer = check_answer(estimator.predict(X), _num_samples(X), learner)
-        return check_numbers(answer, f"the predictions of {type(learner).__name__}", n_columns=1)
+        name = f"the predictions of {type(self._inner_estimator()).__name__}"
+        return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return scores

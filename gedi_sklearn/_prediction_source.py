@@ -1,4 +1,4 @@
-"""Predictions for the rows of a fit by models that have not seen them.
+"""Whose predictions are used for the rows of a fit: in-sample, out-of-bag or cross-fitted.
 
 A learner that memorises its targets predicts its own rows far better than new ones, so what a
 projection does to these predictions does not carry over. Out-of-bag and cross-fitted predictions
@@ -7,8 +7,8 @@ are of the kind that new rows get.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import indexable
 
 from ._folds import make_folds
+from ._predictions import Responses, checked_predict, checked_predict_proba
 from ._validation import _check_method_params, _safe_indexing
 from .exceptions import warn_caller
 
@@ -23,10 +24,8 @@ __all__ = [
     "CrossFitted",
     "InSample",
     "OutOfBag",
-    "View",
-    "align_columns",
-    "check_answer",
-    "make_view",
+    "PredictionSource",
+    "make_prediction_source",
 ]
 
 _GROUPS_HINT = (
@@ -35,56 +34,27 @@ _GROUPS_HINT = (
 )
 
 
-class View(Protocol):
-    """How the predictions for the rows of a fit are made."""
+class PredictionSource(ABC):
+    """Where the predictions for the rows of a fit come from."""
 
     def prepare(self, estimator: Any) -> Any:
-        """Return an unfitted estimator that will be able to answer."""
-
-    def __call__(self, fitted: Any, y: np.ndarray) -> Any:
-        """Return an object that predicts the rows of a fit on y, whatever X it is given."""
-
-
-@dataclass(frozen=True)
-class RowPredictions:
-    """Stands for an estimator, for the rows of its fit."""
-
-    predictions: np.ndarray
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions; X is not looked at."""
-        return self.predictions
-
-
-@dataclass(frozen=True)
-class RowProbabilities:
-    """Stands for a classifier, for the rows of its fit."""
-
-    probabilities: np.ndarray
-    classes_: np.ndarray
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class; X is not looked at."""
-        return self.classes_[self.probabilities.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities; X is not looked at."""
-        return self.probabilities
-
-
-class InSample:
-    """The fitted estimator itself: what the paper does."""
-
-    def prepare(self, estimator: Any) -> Any:
-        """Return the estimator as it is."""
+        """Return an unfitted estimator whose fit will provide the predictions."""
         return estimator
+
+    @abstractmethod
+    def __call__(self, fitted: Any, y: np.ndarray) -> Any:
+        """Return an estimator, or what takes its place, that predicts the rows of a fit on y."""
+
+
+class InSample(PredictionSource):
+    """The fitted estimator itself: what the paper does."""
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return the fitted estimator."""
         return fitted
 
 
-class OutOfBag:
+class OutOfBag(PredictionSource):
     """Each row by the members of an ensemble whose sample left it out.
 
     A row that every sample holds has no such prediction: it gets that of the whole ensemble, with
@@ -118,7 +88,8 @@ class OutOfBag:
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return the out-of-bag predictions of a fitted ensemble."""
-        name = "oob_decision_function_" if hasattr(fitted, "classes_") else "oob_prediction_"
+        is_classifier = hasattr(fitted, "classes_")
+        name = "oob_decision_function_" if is_classifier else "oob_prediction_"
         for needed in (name, "estimators_samples_"):
             if not hasattr(fitted, needed):
                 raise ValueError(
@@ -129,16 +100,13 @@ class OutOfBag:
         unseen = _never_left_out(fitted, len(values))
         if unseen.any():
             rest = _safe_indexing(self.X, np.flatnonzero(unseen))
-            is_classifier = hasattr(fitted, "classes_")
             values[unseen] = fitted.predict_proba(rest) if is_classifier else fitted.predict(rest)
             self._warn_once(
                 f"cv='oob': {int(unseen.sum())} of {len(values)} rows are in the sample of every "
                 f"member of {type(fitted).__name__} and are predicted by members that have seen "
                 "them. Use more members (`n_estimators`)."
             )
-        if hasattr(fitted, "classes_"):
-            return RowProbabilities(values, fitted.classes_)
-        return RowPredictions(values)
+        return _as_responses(fitted, values, has_probabilities=is_classifier)
 
     def _warn_once(self, message: str) -> None:
         """Warn in the first of the fits that share these rows."""
@@ -155,7 +123,7 @@ def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
     return held == len(ensemble.estimators_samples_)
 
 
-class CrossFitted:
+class CrossFitted(PredictionSource):
     """Each row by a clone that was fitted on the other folds.
 
     The folds are made once, of all rows, as everywhere in scikit-learn: a row of weight 0 is in a
@@ -215,10 +183,6 @@ class CrossFitted:
             )
         self.folds = folds.splits
 
-    def prepare(self, estimator: Any) -> Any:
-        """Return the estimator as it is."""
-        return estimator
-
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Fit a clone of the fitted estimator for every fold, and return their predictions.
 
@@ -233,21 +197,20 @@ class CrossFitted:
         has_probabilities = classes is not None and hasattr(fitted, "predict_proba")
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_and_predict)(
-                clone(fitted), self.X, y, train, test, self.fit_params, has_probabilities
+                clone(fitted),
+                self.X,
+                y,
+                train,
+                test,
+                self.fit_params,
+                classes if has_probabilities else None,
             )
             for train, test in self.folds
         )
-        if has_probabilities:
-            assert classes is not None  # a classifier has them
-            probabilities = np.zeros((len(y), len(classes)))
-            for (_, test), (part, seen) in zip(self.folds, parts, strict=True):
-                probabilities[test] = align_columns(part, seen, classes)
-            return RowProbabilities(probabilities, classes)
-        # Some learners answer a single target in a column, or a column in a row.
-        predictions = np.empty(y.shape, dtype=np.result_type(*[part for part, _ in parts]))
-        for (_, test), (part, _) in zip(self.folds, parts, strict=True):
-            predictions[test] = part.reshape(len(test), *y.shape[1:])
-        return RowPredictions(predictions)
+        values = np.empty((len(y), *parts[0].shape[1:]), dtype=np.result_type(*parts))
+        for (_, test), part in zip(self.folds, parts, strict=True):
+            values[test] = part
+        return _as_responses(fitted, values, has_probabilities=has_probabilities)
 
     def _require_two_classes(self, y: np.ndarray) -> None:
         """Say what few learners say by themselves: moved targets can leave a fold one class."""
@@ -268,22 +231,28 @@ def _fit_and_predict(
     train: np.ndarray,
     test: np.ndarray,
     fit_params: dict[str, Any],
-    has_probabilities: bool,
-) -> tuple[np.ndarray, Any]:
-    """Return what a clone fitted on `train` says of `test`, and the classes it has seen."""
+    classes: np.ndarray | None,
+) -> np.ndarray:
+    """Return what a clone fitted on `train` predicts for `test`: probabilities where `classes`."""
     keywords = _check_method_params(X, fit_params, indices=train)
     estimator.fit(_safe_indexing(X, train), y[train], **keywords)
     held_out = _safe_indexing(X, test)
-    if has_probabilities:
-        seen = estimator.classes_
-        answer, method, n_columns = estimator.predict_proba(held_out), "predict_proba", len(seen)
-    else:
-        seen, n_columns = None, int(np.prod(y.shape[1:]))
-        answer, method = estimator.predict(held_out), "predict"
-    return np.asarray(check_answer(answer, len(test), estimator, method, n_columns=n_columns)), seen
+    if classes is not None:
+        return checked_predict_proba(estimator, held_out, classes)
+    predictions = checked_predict(estimator, held_out, n_columns=int(np.prod(y.shape[1:])))
+    # Some learners return a single target as a column, or a column as a single target.
+    return np.reshape(predictions, (len(test), *y.shape[1:]))
 
 
-def make_view(
+def _as_responses(fitted: Any, values: np.ndarray, *, has_probabilities: bool) -> Responses:
+    """Return predictions, or probabilities and the most probable classes, as responses."""
+    if not has_probabilities:
+        return Responses(fitted, {"predict": values})
+    labels = fitted.classes_[values.argmax(axis=1)]
+    return Responses(fitted, {"predict": labels, "predict_proba": values})
+
+
+def make_prediction_source(
     cv: Any,
     X: Any,
     y: np.ndarray,
@@ -292,8 +261,8 @@ def make_view(
     fit_params: dict[str, Any],
     split_params: dict[str, Any],
     n_jobs: int | None,
-) -> View:
-    """Return the view that the parameter `cv` means: "train", "oob", an integer or a splitter."""
+) -> PredictionSource:
+    """Return what the parameter `cv` stands for: "train", "oob", an integer or a splitter."""
     if isinstance(cv, str):
         return OutOfBag(X) if cv == "oob" else InSample()
     return CrossFitted(
@@ -305,32 +274,3 @@ def make_view(
         split_params=split_params,
         n_jobs=n_jobs,
     )
-
-
-def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return probabilities with one column for each of `classes`, 0 for one that was not seen."""
-    if len(seen) == len(classes):
-        return proba
-    aligned = np.zeros((len(proba), len(classes)))
-    aligned[:, np.searchsorted(classes, seen)] = proba
-    return aligned
-
-
-def check_answer(
-    answer: Any, n_samples: int, learner: Any, method: str = "predict", *, n_columns: int = 1
-) -> Any:
-    """Return what a learner answers for some rows, untouched.
-
-    Raises
-    ------
-    ValueError
-        If it is not one value for each row, or `n_columns` of them; one in a column is welcome.
-    """
-    shape = np.shape(answer)
-    if shape[:1] != (n_samples,) or np.prod(shape) != n_samples * n_columns:
-        expected = (n_samples,) if n_columns == 1 else (n_samples, n_columns)
-        raise ValueError(
-            f"{type(learner).__name__}.{method} returned an array of shape {shape} for "
-            f"{n_samples} rows; expected {expected}."
-        )
-    return answer
