@@ -25,12 +25,10 @@ from .._validation import (
 from ..exceptions import RankDeficientKernelError
 from ..projection._parameters import PROJECTION_CONSTRAINTS
 from ._dual import DEFAULT_TOL, DualSteps, Search
-from ._history import History
+from ._history import History, ValidationData
 from ._learner import Learner
 from ._master import Master
-from ._rules import Kept, StopRule
-from ._steps import ProjectionSteps, Steps
-from ._validation_data import ValidationData
+from ._steps import Candidate, ProjectionSteps, Step, Steps, StopRule, better_of
 from ._words import constraint_in_words
 
 
@@ -215,21 +213,18 @@ class BaseMovingTargets(MetaEstimator):
             if self.init == "projection" and not master.allows(y):
                 targets = master.solve()
             fit = learner.fit(targets)
-            history.record(0, np.nan, targets, fit)
-            last = best = Kept.of(0, targets, fit, master, history.last_loss)
+            latest = best = history.record(Step(targets, np.nan), fit)
             steps = self._make_steps(master, y, weight, targets)
             while (step := steps.next(fit)) is not None:
                 fit = learner.fit(step.targets)
-                iteration = len(history.entries)
-                history.record(iteration, step.target_weight, step.targets, fit)
-                last = Kept.of(iteration, step.targets, fit, master, history.last_loss)
-                best = best.or_better(last)
+                latest = history.record(step, fit)
+                best = better_of(best, latest)
 
-        kept = best if steps.keeps_best or self.select == "best" else last
+        selected = best if steps.keeps_best or self.select == "best" else latest
         master.warn_early_stops()
-        steps.warn(kept)
-        kept.fit.warn_collapse(y, weight, learner.decode)
-        self._set_fitted(learner, master, kept, history)
+        steps.warn(selected)
+        selected.fit.warn_collapse(y, weight, learner.decode)
+        self._set_fitted(learner, master, selected, history)
         return self
 
     def _make_steps(
@@ -250,11 +245,13 @@ class BaseMovingTargets(MetaEstimator):
         """Return the search for the multipliers, from the targets of the first fit."""
         raise NotImplementedError
 
-    def _set_fitted(self, learner: Learner, master: Master, kept: Kept, history: History) -> None:
+    def _set_fitted(
+        self, learner: Learner, master: Master, selected: Candidate, history: History
+    ) -> None:
         """Set the fitted attributes; nothing of the solver, no row of the kernel stays."""
-        self.estimator_ = kept.fit.estimator
-        self.targets_ = learner.decode(kept.targets)
-        self.selected_iteration_ = kept.iteration
+        self.estimator_ = selected.fit.estimator
+        self.targets_ = learner.decode(selected.targets)
+        self.selected_iteration_ = selected.iteration
         self.kernel_, self.constraint_ = master.kernel, master.constraint
         self.threshold_, self.reference_ = master.threshold, master.reference
         self.solver_ = master.solver

@@ -26,17 +26,16 @@ from ..exceptions import warn_caller
 from ..projection._several import JointSpan, nearest_in_product
 from ._learner import LearnerFit
 from ._master import Master
-from ._rules import Kept
-from ._steps import ProjectionSteps, Step
+from ._steps import Candidate, ProjectionSteps, Step
 
-__all__ = ["ClassSearch", "DualSteps", "Miss", "RealSearch", "response"]
+__all__ = ["ClassSearch", "DualSteps", "RealSearch", "Residual", "response"]
 
 # Forests and boosting repeat themselves no more exactly.
 DEFAULT_TOL = 5e-3
 # An error of the multipliers costs only its square in loss, so that they need not be as exact as
 # the constraint.
 _SLACKNESS = 4.0
-# Progress is a residual below this share of the least so far.
+# Progress is an `optimality` below this fraction of the smallest so far.
 _PROGRESS = 0.95
 # Fits without progress until the search is given up; the last try is half a step.
 _PATIENCE = 3
@@ -46,29 +45,29 @@ _CREDIBLE = 10.0
 _LOWEST, _HIGHEST = (1e-4, 0.1), 2.0
 
 
-class Miss(NamedTuple):
-    """How far a fit is from the optimum, in deviations of y.
+class Residual(NamedTuple):
+    """How far a fit is from satisfying the optimality conditions, in deviations of y.
 
     Attributes
     ----------
-    distance : float
-        Of the coordinates of the predictions from the constraint.
-    residual : float
+    infeasibility : float
+        Distance of the coordinates of the predictions from the constraint.
+    optimality : float
         By how much the targets would move to make a learner that follows them optimal.
     """
 
-    distance: float
-    residual: float
+    infeasibility: float
+    optimality: float
 
     def within(self, tol: float) -> bool:
-        """Tell whether nothing is left to do."""
-        return self.distance <= tol and self.residual <= _SLACKNESS * tol
+        """Tell whether the fit has converged."""
+        return self.infeasibility <= tol and self.optimality <= _SLACKNESS * tol
 
 
 class Search(Protocol):
     """Looks for the multipliers."""
 
-    def judge(self, fit: LearnerFit) -> Miss:
+    def judge(self, fit: LearnerFit) -> Residual:
         """Take the fit on the last targets."""
 
     def propose(self, length: float) -> np.ndarray | None:
@@ -83,7 +82,7 @@ class DualSteps:
     search : Search
         Makes targets.
     tol : float
-        Miss to be content with.
+        Residual at which the search has converged.
     max_iter : int
         Number of steps.
     fallback : ProjectionSteps
@@ -98,7 +97,7 @@ class DualSteps:
         self.max_iter = max_iter
         self.fallback = fallback
         self.keeps_best = True  # until the search converges
-        self._best: tuple[Miss, LearnerFit] | None = None
+        self._best: tuple[Residual, LearnerFit] | None = None
         self._is_searching = True
         self._idle = self._n_searched = 0
 
@@ -123,12 +122,12 @@ class DualSteps:
 
     def _search(self, fit: LearnerFit) -> Step | None:
         """Return the next step of the search; None where it converged or is given up."""
-        miss = self.search.judge(fit)
-        if miss.within(self.tol):
+        residual = self.search.judge(fit)
+        if residual.within(self.tol):
             self.keeps_best = False
             return None
-        if self._best is None or miss.residual < _PROGRESS * self._best[0].residual:
-            self._best, self._idle = (miss, fit), 0
+        if self._best is None or residual.optimality < _PROGRESS * self._best[0].optimality:
+            self._best, self._idle = (residual, fit), 0
         else:
             self._idle += 1
         if self._idle == _PATIENCE:
@@ -136,20 +135,20 @@ class DualSteps:
         targets = self.search.propose(0.5 if self._idle == _PATIENCE - 1 else 1.0)
         return None if targets is None else Step(targets, np.nan)
 
-    def warn(self, kept: Kept) -> None:
+    def warn(self, selected: Candidate) -> None:
         """Warn where the predictions did not come within the tolerance."""
         if not self.keeps_best:
             return
         assert self._best is not None  # a fit was judged
-        miss = self._best[0]
+        residual = self._best[0]
         warn_caller(
             f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
-            f"would still have moved by {miss.residual:.2g} deviations of y, with predictions "
-            f"{miss.distance:.2g} deviations away from the constraint (tol={self.tol:g}). "
-            f"{self.fallback.n_steps} iteration(s) of moving targets followed. The fit "
-            f"of iteration {kept.iteration} is kept, the best by violation ({kept.rank[0]:.3g}) "
-            "and loss of its predictions. Raise `tol` or `max_iter`, or use "
-            "method='moving_targets'.",
+            f"would still have moved by {residual.optimality:.2g} deviations of y, with "
+            f"predictions {residual.infeasibility:.2g} deviations away from the constraint "
+            f"(tol={self.tol:g}). {self.fallback.n_steps} iteration(s) of moving targets followed. "
+            f"The fit of iteration {selected.iteration} is kept, the best by violation "
+            f"({selected.violation:.3g}) and loss of its predictions. Raise `tol` or "
+            "`max_iter`, or use method='moving_targets'.",
             ConvergenceWarning,
         )
 
@@ -174,22 +173,22 @@ class RealSearch:
         self.noise = tol * self.deviation
         self.lowest = float(np.clip(_CREDIBLE * tol, *_LOWEST))
         self.multipliers = master.coordinates(master.y - first)
-        # (λ, g) of every fit, that of the smallest residual and this residual.
+        # (λ, g) of every fit, the position of the best among them, and its `optimality`.
         self._tried: list[tuple[np.ndarray, np.ndarray]] = []
         self._best = 0
         self._least = np.inf
 
-    def judge(self, fit: LearnerFit) -> Miss:
+    def judge(self, fit: LearnerFit) -> Residual:
         """Take the coordinates of the predictions at the last multipliers."""
         span, g = self.span, self.master.coordinates(fit.predictions)
         self._tried.append((self.multipliers, g))
         away, _ = nearest_in_product(span.rows, span.allowed, span.rows @ g)
         wanted = span.rows @ (g + self.multipliers)
         move, _ = nearest_in_product(span.rows, span.allowed, wanted)
-        residual = float(np.linalg.norm(self.multipliers + move))
-        if residual < self._least:
-            self._best, self._least = len(self._tried) - 1, residual
-        return Miss(float(np.linalg.norm(away)) / self.deviation, residual / self.deviation)
+        optimality = float(np.linalg.norm(self.multipliers + move))
+        if optimality < self._least:
+            self._best, self._least = len(self._tried) - 1, optimality
+        return Residual(float(np.linalg.norm(away)) / self.deviation, optimality / self.deviation)
 
     def propose(self, length: float) -> np.ndarray:
         """Return y − Qλ for the λ that are right if the learner goes on to respond as it did."""
@@ -280,22 +279,22 @@ class ClassSearch:
         self._offset = self._added = np.zeros(self.span.q.shape[1])
         self._next: np.ndarray | None = None
 
-    def judge(self, fit: LearnerFit) -> Miss:
+    def judge(self, fit: LearnerFit) -> Residual:
         """Take the coordinates of the predicted labels, and look for the next targets."""
         if self._scores is None:
             if self.master.allows(fit.predictions):
-                return Miss(0.0, 0.0)
+                return Residual(0.0, 0.0)
             self._scores, self._labels = _probabilities(fit), fit.predictions
         g = self.master.coordinates(fit.predictions)
         followed = self.master.coordinates(self._labels)
         self._added = g - followed
         away, _ = nearest_in_product(self.span.rows, self.span.allowed, self.span.rows @ g)
-        distance = float(np.linalg.norm(away)) / self.master.deviation
+        infeasibility = float(np.linalg.norm(away)) / self.master.deviation
         self._next = self._labels_for(self._added)
         if self._next is None:
-            return Miss(distance, np.inf)  # no labels make up for what the predictions add
+            return Residual(infeasibility, np.inf)  # no labels make up for what the predictions add
         move = self.master.coordinates(self._next) - followed
-        return Miss(distance, float(np.linalg.norm(move)) / self.master.deviation)
+        return Residual(infeasibility, float(np.linalg.norm(move)) / self.master.deviation)
 
     def propose(self, length: float) -> np.ndarray | None:
         """Return the labels at the next multipliers; None where there are none."""

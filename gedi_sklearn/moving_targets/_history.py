@@ -1,14 +1,18 @@
-"""The record of a fit: one entry for each time the learner was fitted."""
+"""The record of a fit: one entry per fit of the learner, on its rows and on validation rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
-from ._learner import LearnerFit
+from ._learner import Learner, LearnerFit
 from ._master import Master
-from ._validation_data import ValidationData
+from ._steps import Candidate, Step
+
+__all__ = ["History", "ValidationData"]
 
 # The fields of an entry, in the order of `history_`, with what they hold where there was no
 # projection.
@@ -32,6 +36,44 @@ _BLANK: dict[str, Any] = {
 }
 # Log loss of a certain prediction is bounded as in the projection.
 _CLIP = 1e-3
+
+
+class ValidationData:
+    """Scores every fit on held-out rows, in the units of the training rows' indicator.
+
+    Parameters
+    ----------
+    learner : Learner
+        Reads predictions.
+    X : array-like of shape (n, p)
+        As the inner estimator takes it.
+    y : ndarray of shape (n,)
+        Targets, classes as 0…K − 1.
+    gedi : callable
+        Measures numbers (n,) in the units of the training rows' kernel.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        X: Any,
+        y: np.ndarray,
+        gedi: Callable[[np.ndarray], float],
+    ) -> None:
+        self.learner = learner
+        self.X = X
+        self.y = y
+        self.gedi = gedi
+
+    def measure(self, estimator: Any) -> dict[str, float]:
+        """Return the score (R², accuracy) and the indicator of a fitted estimator."""
+        predictions = self.learner.predictions(estimator, self.X)
+        if self.learner.is_classifier:
+            score = float(np.mean(predictions == self.y))
+        else:
+            score = float(r2_score(self.y, predictions))
+        gedi = self.gedi(predictions.astype(np.float64))
+        return {"validation_score": score, "validation_gedi": gedi}
 
 
 class History:
@@ -77,10 +119,9 @@ class History:
         if error is not None:
             error.history = self.as_arrays()
 
-    def record(
-        self, iteration: int, target_weight: float, targets: np.ndarray, fit: LearnerFit
-    ) -> None:
-        """Append one entry, how the targets were made and the fit on them, and print it."""
+    def record(self, step: Step, fit: LearnerFit) -> Candidate:
+        """Append and print one entry: how the targets were made, and the fit on them."""
+        iteration, targets = len(self.entries), step.targets
         judged = fit.scores if self.loss == "log_loss" else fit.predictions
         measured = {} if self.validation is None else self.validation.measure(fit.estimator)
         self.entries.append(
@@ -88,11 +129,11 @@ class History:
                 **_BLANK,
                 **self.master.take_facts(),
                 "iteration": iteration,
-                "target_weight": target_weight,
+                "target_weight": step.target_weight,
                 "targets_gedi": self.master.gedi(targets),
                 "predictions_gedi": self.master.gedi(fit.predictions),
-                "loss_predictions": mean_loss(self.loss, self.y, judged, self.weight),
-                "loss_targets": mean_loss(self.loss, self.y, targets, self.weight),
+                "loss_predictions": _mean_loss(self.loss, self.y, judged, self.weight),
+                "loss_targets": _mean_loss(self.loss, self.y, targets, self.weight),
                 "n_changed": int((targets != self.y).sum()),
                 "fit_seconds": fit.seconds,
                 "projection_seconds": self.master.take_seconds(),
@@ -101,21 +142,18 @@ class History:
         )
         if self.verbose:
             print(_line(self.entries[-1]))
+        violation = self.master.violation(fit.predictions)
+        return Candidate(iteration, targets, fit, violation, self.entries[-1]["loss_predictions"])
 
     def as_arrays(self) -> dict[str, np.ndarray]:
-        """Return the entries as equally long arrays, one a field."""
+        """Return the entries as equally long arrays, one per field."""
         fields = self.entries[0] if self.entries else _BLANK
         return {field: np.array([entry[field] for entry in self.entries]) for field in fields}
 
-    @property
-    def last_loss(self) -> float:
-        """The loss of the last fit's predictions against y."""
-        return self.entries[-1]["loss_predictions"]
 
-
-def mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
+def _mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
     """Return the weighted mean loss of targets, labels or scores against y."""
-    # Of a matrix of probabilities: the distance from certainty in a row's own class.
+    # For a matrix of probabilities: one minus the probability of the row's own class.
     distance = np.abs(values - y) if values.ndim == 1 else 1 - values[np.arange(len(y)), y]
     if loss == "squared_error":
         losses = distance**2

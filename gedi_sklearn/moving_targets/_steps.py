@@ -1,4 +1,4 @@
-"""What the learner is fitted on next: the targets of one iteration after another."""
+"""The steps of the loop: the targets of the next fit, when to stop, and which fit is kept."""
 
 from __future__ import annotations
 
@@ -9,9 +9,97 @@ import numpy as np
 
 from ._learner import LearnerFit
 from ._master import Master
-from ._rules import Kept, StopRule
 
-__all__ = ["ProjectionSteps", "Step", "Steps"]
+__all__ = ["Candidate", "ProjectionSteps", "Step", "Steps", "StopRule", "better_of"]
+
+
+class Candidate(NamedTuple):
+    """A fit that may become the fitted estimator.
+
+    Attributes
+    ----------
+    iteration : int
+        0 for the first fit.
+    targets : ndarray of shape (n,)
+        What it was fitted on.
+    fit : LearnerFit
+        The fit.
+    violation : float
+        Violation of the constraint by its predictions; 0 where they satisfy it.
+    loss : float
+        Loss of its predictions.
+    """
+
+    iteration: int
+    targets: np.ndarray
+    fit: LearnerFit
+    violation: float
+    loss: float
+
+
+def better_of(best: Candidate, latest: Candidate) -> Candidate:
+    """Return the candidate of smaller violation, or at equal violation of smaller loss.
+
+    Any iteration is preferred to the first fit, whose targets need not satisfy the constraint.
+    """
+    is_better = (latest.violation, latest.loss) < (best.violation, best.loss)
+    return latest if best.iteration == 0 or is_better else best
+
+
+class StopRule:
+    """Stops once the targets have changed by no more than `tol` for some iterations in a row.
+
+    The change is ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖, weighted. For classes ‖·‖² counts the labels that
+    changed, and the scale is the Gini impurity of y, halved: its variance, for 0 and 1.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Original targets; integers are classes.
+    weight : ndarray of shape (n,) or None
+        Sample weights.
+    tol : float or None
+        Largest change that counts as none; None is 0, or never stops where `n_iter_no_change` is
+        None too.
+    n_iter_no_change : int or None
+        How many iterations in a row; None is 1.
+    """
+
+    def __init__(
+        self,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        tol: float | None,
+        n_iter_no_change: int | None,
+    ) -> None:
+        self.weight = weight
+        self.is_classes = y.dtype.kind in "iu"
+        self.scale = self._spread(y)
+        self.active = tol is not None or n_iter_no_change is not None
+        self.tol = tol or 0.0
+        self.patience = n_iter_no_change or 1
+        self.unchanged = 0
+        self.last = y
+
+    def reached(self, targets: np.ndarray) -> bool:
+        """Take the targets of an iteration, and tell whether it was the last."""
+        difference = targets - self.last
+        change = self._norm(difference != 0 if self.is_classes else difference)
+        self.last = targets
+        self.unchanged = self.unchanged + 1 if change <= self.tol * self.scale else 0
+        return self.active and self.unchanged >= self.patience
+
+    def _spread(self, y: np.ndarray) -> float:
+        if not self.is_classes:
+            return self._norm(y - np.average(y, weights=self.weight))
+        counts = np.bincount(y, weights=self.weight)
+        frequencies = counts / counts.sum()
+        return float(np.sqrt((1 - frequencies @ frequencies) / 2))
+
+    def _norm(self, difference: np.ndarray) -> float:
+        return float(
+            np.sqrt(np.average(np.square(difference, dtype=np.float64), weights=self.weight))
+        )
 
 
 class Step(NamedTuple):
@@ -39,8 +127,8 @@ class Steps(Protocol):
     def next(self, fit: LearnerFit) -> Step | None:
         """Return what follows a fit, the first or that of the last step; None at the end."""
 
-    def warn(self, kept: Kept) -> None:
-        """Say at the end of the loop what the user should know of it."""
+    def warn(self, selected: Candidate) -> None:
+        """Warn at the end of the loop of what the user should know."""
 
 
 class ProjectionSteps:
@@ -92,5 +180,5 @@ class ProjectionSteps:
         self._last = self.master.solve(fit.scores, weight)
         return Step(self._last, weight)
 
-    def warn(self, kept: Kept) -> None:
-        """Leave it to the master to speak of its solver."""
+    def warn(self, selected: Candidate) -> None:
+        """Do nothing: the master warns of its solver."""
