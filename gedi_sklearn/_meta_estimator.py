@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import (
@@ -23,7 +23,9 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ._prediction_source import PredictionSource, make_prediction_source
 from ._validation import (
     Interval,
     _check_feature_names,
@@ -31,6 +33,7 @@ from ._validation import (
     _get_feature_names,
     attribute_columns,
     check_attribute_columns,
+    check_sample_weight,
     check_sensitive,
     column_positions,
     drop_columns,
@@ -59,11 +62,26 @@ class ColumnsMixin:
     sensitive_columns: Any
     drop_sensitive: bool
 
-    def _require_targets(self, y: Any) -> None:
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        """Return the targets as numbers, shape (n,); a classifier sets `classes_`."""
+        raise NotImplementedError
+
+    def _check_training_data(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return targets, weights and attribute of the rows of `fit`, and record X's columns."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        y = self._check_targets(y, sample_weight)
+        check_consistent_length(X, y)
+        weight = check_sample_weight(sample_weight, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
+        _check_feature_names(self, X, reset=True)
+        _check_n_features(self, X, reset=True)
+        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
+        return y, weight, attribute
 
     def _check_attribute(
         self, X: Any, sensitive_features: Any, n_samples: int, *, reset: bool
@@ -90,12 +108,6 @@ class ColumnsMixin:
             kind="mixed",
         )
 
-    def _learn_columns(self, X: Any) -> None:
-        """Record the columns of the training X: names, number, and which are dropped."""
-        _check_feature_names(self, X, reset=True)
-        _check_n_features(self, X, reset=True)
-        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
-
     def _check_columns(self, X: Any) -> None:
         """Refuse a new X whose columns are not those of the training X."""
         named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
@@ -112,16 +124,23 @@ class ColumnsMixin:
         # By position: at prediction X may come without the names it had in `fit`.
         return drop_columns(X, self._dropped) if self._dropped else X
 
+    def _new_inner_X(self, X: Any) -> Any:
+        """Return what the fitted inner estimator sees of a new X, once its columns are checked."""
+        check_is_fitted(self)
+        self._check_columns(X)
+        return self._inner_X(X)
+
 
 class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     """Base of the wrappers: tags, metadata, columns of X.
 
-    A subclass has the parameters `estimator`, `cv`, `sensitive_columns` and `drop_sensitive`, says
-    what `estimator=None` means, and sets `estimator_` in its `fit`.
+    A subclass has the parameters `estimator`, `cv`, `n_jobs`, `sensitive_columns` and
+    `drop_sensitive`, says what `estimator=None` means, and sets `estimator_` in its `fit`.
     """
 
     estimator: Any
     cv: Any
+    n_jobs: int | None
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -154,6 +173,20 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     def _has_splitter(self) -> bool:
         """Tell whether `cv` is an object with metadata of its own; text has a `split`, too."""
         return hasattr(self.cv, "split") and not isinstance(self.cv, str)
+
+    def _prediction_source(
+        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
+    ) -> PredictionSource:
+        """Return whose predictions are used for the rows of a child's fit."""
+        return make_prediction_source(
+            cv,
+            X,
+            y,
+            is_classifier=is_classifier(self),
+            fit_params=keywords[child],
+            split_params=keywords["splitter"],
+            n_jobs=self.n_jobs,
+        )
 
     def _own_request(self) -> MetadataRequest:
         """Return what this object's own methods ask for, a copy."""

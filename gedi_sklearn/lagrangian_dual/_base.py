@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
 from .._validation import (
@@ -18,7 +17,6 @@ from .._validation import (
     StrOptions,
     _fit_context,
     check_random_state,
-    check_sample_weight,
 )
 from ..constraints import Constraint
 from ..exceptions import RankDeficientKernelError, warn_caller
@@ -120,12 +118,8 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             For data, weights or parameters that do not fit, and where training diverges.
         """
         network = _import_network(type(self).__name__)
-        y = self._check_targets(y, sample_weight)
-        check_consistent_length(X, y)
-        weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
-        self._learn_columns(X)
-        features = self._features(X)
+        y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
+        features = self._features(self._inner_X(X))
         kept = slice(None) if weight is None else weight > 0
         y, features = y[kept], features[kept]
         weight = None if weight is None else weight[kept]
@@ -186,20 +180,13 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
 
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the network's outputs on rows, shape (n,)."""
-        check_is_fitted(self)
-        self._check_columns(X)
-        return self.net_.forward(self._features(X)).numpy().astype(np.float64)
+        features = self._features(self._new_inner_X(X))
+        return self.net_.forward(features).numpy().astype(np.float64)
 
-    def _features(self, X: Any) -> np.ndarray:
-        """Return what the network sees of X."""
+    def _features(self, inner: Any) -> np.ndarray:
+        """Return the columns of X that are left, as the network takes them."""
         # A copy of its own: torch warns of arrays that it must not write to.
-        return check_array(
-            self._inner_X(X), dtype=np.float32, copy=True, estimator=self, input_name="X"
-        )
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        """Return the targets as numbers, shape (n,)."""
-        raise NotImplementedError
+        return check_array(inner, dtype=np.float32, copy=True, estimator=self, input_name="X")
 
     def _make_bound(
         self, attribute: np.ndarray, y: np.ndarray, weight: np.ndarray | None

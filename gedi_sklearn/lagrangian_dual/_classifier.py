@@ -122,7 +122,6 @@ class LagrangianDualClassifier(ClassifierMixin, BaseLagrangianDual):
         return tags
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self._require_targets(y)
         self.classes_, codes = check_classes(y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(

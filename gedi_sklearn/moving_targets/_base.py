@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
-from .._prediction_source import PredictionSource, make_prediction_source
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -19,7 +18,6 @@ from .._validation import (
     StrOptions,
     _fit_context,
     check_random_state,
-    check_sample_weight,
     select_columns,
 )
 from ..exceptions import RankDeficientKernelError
@@ -180,24 +178,20 @@ class BaseMovingTargets(MetaEstimator):
             Where no targets satisfy the constraint, or the solver found none. Such an error, and
             any that the inner estimator raises, carries the iterations so far as `.history`.
         """
-        y = self._check_targets(y, sample_weight)
-        check_consistent_length(X, y)
-        weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
-        self._learn_columns(X)
+        y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._resolve_loss()
-        source = make_prediction_source(
-            self.cv,
-            self._inner_X(X),
-            y,
-            is_classifier=is_classifier(self),
+        inner = self._inner_X(X)
+        learner = self._learner_type(loss)(
+            estimator=self._inner_estimator(),
+            X=inner,
             fit_params=keywords["estimator"],
-            split_params=keywords["splitter"],
-            n_jobs=self.n_jobs,
+            rng=rng,
+            warm_start=self.warm_start,
+            source=self._prediction_source(self.cv, inner, y, keywords, "estimator"),
+            one_seed=self.method == "dual",
         )
-        learner = self._make_learner(self._inner_X(X), keywords["estimator"], rng, loss, source)
         master = Master(
             y,
             attribute,
@@ -270,9 +264,8 @@ class BaseMovingTargets(MetaEstimator):
         -------
         y_pred : ndarray of shape (n,)
         """
-        check_is_fitted(self)
-        self._check_columns(X)
-        return self.estimator_.predict(self._inner_X(X))
+        inner = self._new_inner_X(X)
+        return self.estimator_.predict(inner)
 
     def _repr_html_inner(self) -> str:
         return self._repr_mimebundle_()["text/html"]
@@ -283,10 +276,6 @@ class BaseMovingTargets(MetaEstimator):
         if "text/html" in bundle:
             bundle["text/html"] += f"<p>{escape(words)}</p>"
         return {**bundle, "text/plain": f"{bundle['text/plain']}\n{words}"}
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        """Return the targets as the projection takes them, shape (n,)."""
-        raise NotImplementedError
 
     def _check_more_targets(self, y: Any) -> np.ndarray:
         """Return targets of other rows in the same encoding, shape (n,)."""
@@ -322,16 +311,9 @@ class BaseMovingTargets(MetaEstimator):
             return self.conditional_on(X)
         return select_columns(X, self.conditional_on, "conditional_on")
 
-    def _make_learner(
-        self,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        loss: str,
-        source: PredictionSource,
-    ) -> Learner:
-        """Return the learner's side."""
-        raise NotImplementedError
+    def _learner_type(self, loss: str) -> Callable[..., Learner]:
+        """Return what makes the learner's side from its keywords."""
+        return Learner
 
     def _resolve_loss(self) -> str:
         """Return the name of the loss that `loss` stands for."""

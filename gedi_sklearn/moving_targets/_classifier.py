@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from .._prediction_source import PredictionSource
 from .._predictions import checked_predict_proba
 from .._validation import StrOptions, check_classes, check_column, check_labels
 from ._base import BaseMovingTargets
@@ -224,7 +224,6 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         return LogisticRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self._require_targets(y)
         self.classes_, codes = check_classes(y, sample_weight)
         if self.method == "dual" and len(self.classes_) > 2:
             raise ValueError(
@@ -246,22 +245,9 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     def _resolve_loss(self) -> str:
         return "hamming" if self.loss == "auto" else self.loss
 
-    def _make_learner(
-        self,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        loss: str,
-        source: PredictionSource,
-    ) -> Learner:
-        return ClassifierLearner(
-            self._inner_estimator(),
-            X,
-            fit_params,
-            rng,
-            self.warm_start,
-            source,
-            self.method == "dual",
+    def _learner_type(self, loss: str) -> Callable[..., Learner]:
+        return partial(
+            ClassifierLearner,
             classes=self.classes_,
             response_method=self.response_method,
             loss=loss,
@@ -284,9 +270,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
-        check_is_fitted(self)
-        self._check_columns(X)
-        return checked_predict_proba(self.estimator_, self._inner_X(X), self.classes_)
+        inner = self._new_inner_X(X)
+        return checked_predict_proba(self.estimator_, inner, self.classes_)
 
     @available_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -302,9 +287,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         log_proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
-        check_is_fitted(self)
-        self._check_columns(X)
-        return self.estimator_.predict_log_proba(self._inner_X(X))
+        inner = self._new_inner_X(X)
+        return self.estimator_.predict_log_proba(inner)
 
     @available_if(_inner_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
@@ -319,6 +303,5 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         -------
         scores : ndarray of shape (n,)
         """
-        check_is_fitted(self)
-        self._check_columns(X)
-        return self.estimator_.decision_function(self._inner_X(X))
+        inner = self._new_inner_X(X)
+        return self.estimator_.decision_function(inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ _BLANK: dict[str, Any] = {
 _CLIP = 1e-3
 
 
+@dataclass(frozen=True)
 class ValidationData:
     """Scores every fit on held-out rows, in the units of the training rows' indicator.
 
@@ -53,17 +55,10 @@ class ValidationData:
         Measures numbers (n,) in the units of the training rows' kernel.
     """
 
-    def __init__(
-        self,
-        learner: Learner,
-        X: Any,
-        y: np.ndarray,
-        gedi: Callable[[np.ndarray], float],
-    ) -> None:
-        self.learner = learner
-        self.X = X
-        self.y = y
-        self.gedi = gedi
+    learner: Learner
+    X: Any
+    y: np.ndarray
+    gedi: Callable[[np.ndarray], float]
 
     def measure(self, estimator: Any) -> dict[str, float]:
         """Return the score (R², accuracy) and the indicator of a fitted estimator."""
@@ -76,6 +71,7 @@ class ValidationData:
         return {"validation_score": score, "validation_gedi": gedi}
 
 
+@dataclass
 class History:
     """Entries of one fit; as a context manager it hands them to an error that ends the loop.
 
@@ -93,24 +89,17 @@ class History:
         Adds its fields to every entry.
     verbose : bool
         Whether every entry is printed as a line.
+    entries : list of dict
+        One per fit.
     """
 
-    def __init__(
-        self,
-        master: Master,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        loss: str,
-        validation: ValidationData | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.master = master
-        self.y = y
-        self.weight = weight
-        self.loss = loss
-        self.validation = validation
-        self.verbose = verbose
-        self.entries: list[dict[str, Any]] = []
+    master: Master
+    y: np.ndarray
+    weight: np.ndarray | None
+    loss: str
+    validation: ValidationData | None
+    verbose: bool
+    entries: list[dict[str, Any]] = field(default_factory=list)
 
     def __enter__(self) -> History:
         return self
@@ -148,7 +137,7 @@ class History:
     def as_arrays(self) -> dict[str, np.ndarray]:
         """Return the entries as equally long arrays, one per field."""
         fields = self.entries[0] if self.entries else _BLANK
-        return {field: np.array([entry[field] for entry in self.entries]) for field in fields}
+        return {name: np.array([entry[name] for entry in self.entries]) for name in fields}
 
 
 def _mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:

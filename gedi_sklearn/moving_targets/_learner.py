@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from .._prediction_source import InSample, PredictionSource
+from .._prediction_source import PredictionSource
 from .._predictions import checked_predict, checked_predict_proba
 from .._validation import check_numbers
 from ..exceptions import warn_caller
@@ -65,6 +66,7 @@ class LearnerFit(NamedTuple):
                 )
 
 
+@dataclass(kw_only=True)
 class Learner:
     """Fits clones of an estimator on the same X and with the same keywords.
 
@@ -82,9 +84,9 @@ class Learner:
         Gives each clone one seed; None leaves the estimator's own seeds.
     warm_start : bool
         Whether a clone goes on from the last one.
-    source : PredictionSource, default=None
-        Whose predictions are used; None takes those of the fitted clone itself.
-    one_seed : bool, default=False
+    source : PredictionSource
+        Whose predictions are used.
+    one_seed : bool
         Whether all clones get the same seed, so that only their targets differ.
 
     Raises
@@ -93,30 +95,23 @@ class Learner:
         If `warm_start` is asked of an estimator that has no such parameter.
     """
 
-    is_classifier = False
+    is_classifier: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        warm_start: bool = False,
-        source: PredictionSource | None = None,
-        one_seed: bool = False,
-    ) -> None:
-        if warm_start and "warm_start" not in estimator.get_params(deep=False):
+    estimator: Any
+    X: Any
+    fit_params: dict[str, Any]
+    rng: np.random.RandomState | None
+    warm_start: bool
+    source: PredictionSource
+    one_seed: bool
+
+    def __post_init__(self) -> None:
+        if self.warm_start and "warm_start" not in self.estimator.get_params(deep=False):
             raise ValueError(
                 f"warm_start=True needs an inner estimator with a parameter `warm_start`; "
-                f"{type(estimator).__name__} has none. Leave `warm_start` at False."
+                f"{type(self.estimator).__name__} has none. Leave `warm_start` at False."
             )
-        self.estimator = estimator
-        self.X = X
-        self.fit_params = fit_params
-        self.rng = rng
-        self._seed = _draw_seed(rng) if one_seed else None
-        self.warm_start = warm_start
-        self.source: PredictionSource = InSample() if source is None else source
+        self._seed = _draw_seed(self.rng) if self.one_seed else None
         self._last: Any = None
 
     def fit(self, targets: np.ndarray) -> LearnerFit:
@@ -161,6 +156,7 @@ class Learner:
         return predictions
 
 
+@dataclass(kw_only=True)
 class ClassifierLearner(Learner):
     """A learner of classes, which the projection knows as 0…K − 1.
 
@@ -176,26 +172,11 @@ class ClassifierLearner(Learner):
         How it compares that; log loss needs probabilities.
     """
 
-    is_classifier = True
+    is_classifier: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        warm_start: bool = False,
-        source: PredictionSource | None = None,
-        one_seed: bool = False,
-        *,
-        classes: np.ndarray,
-        response_method: str,
-        loss: str,
-    ) -> None:
-        super().__init__(estimator, X, fit_params, rng, warm_start, source, one_seed)
-        self.classes = classes
-        self.response_method = response_method
-        self.loss = loss
+    classes: np.ndarray
+    response_method: str
+    loss: str
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
         """Return the labels of targets given as 0…K − 1."""

@@ -8,11 +8,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
 
-from .._prediction_source import PredictionSource
 from .._validation import StrOptions, check_column, check_numbers
 from ._base import BaseMovingTargets
 from ._dual import RealSearch, Search
-from ._learner import Learner
 from ._master import Master
 
 
@@ -198,7 +196,6 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         return LinearRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self._require_targets(y)
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def _check_more_targets(self, y: Any) -> np.ndarray:
@@ -211,19 +208,6 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
                 "loss='absolute_error'. Use loss='squared_error' or method='moving_targets'."
             )
         return "squared_error" if self.loss == "auto" else self.loss
-
-    def _make_learner(
-        self,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        loss: str,
-        source: PredictionSource,
-    ) -> Learner:
-        one_seed = self.method == "dual"
-        return Learner(
-            self._inner_estimator(), X, fit_params, rng, self.warm_start, source, one_seed
-        )
 
     def _make_search(self, master: Master, tol: float, first: np.ndarray) -> Search:
         return RealSearch(master, tol, first)

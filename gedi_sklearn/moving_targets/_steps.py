@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -131,6 +132,7 @@ class Steps(Protocol):
         """Warn at the end of the loop of what the user should know."""
 
 
+@dataclass
 class ProjectionSteps:
     """Moving Targets: the projection of the last predictions.
 
@@ -144,28 +146,18 @@ class ProjectionSteps:
         Number of steps.
     stop : StopRule
         Ends them earlier.
-
-    Attributes
-    ----------
     n_steps : int
         Number of steps so far.
     """
 
-    keeps_best = False
+    keeps_best: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        master: Master,
-        target_weight: Callable[[int], float],
-        max_iter: int,
-        stop: StopRule,
-    ) -> None:
-        self.master = master
-        self.target_weight = target_weight
-        self.max_iter = max_iter
-        self.stop = stop
-        self._last: np.ndarray | None = None
-        self.n_steps = 0
+    master: Master
+    target_weight: Callable[[int], float]
+    max_iter: int
+    stop: StopRule
+    n_steps: int = 0
+    _last: np.ndarray | None = None
 
     def next(self, fit: LearnerFit) -> Step | None:
         """Return the projection of the predictions, as long as there is reason to."""

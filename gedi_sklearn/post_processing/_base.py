@@ -7,14 +7,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.metadata_routing import MetadataRequest
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
-from .._prediction_source import CrossFitted, PredictionSource, make_prediction_source
+from .._prediction_source import CrossFitted, PredictionSource
 from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
@@ -22,7 +21,6 @@ from .._validation import (
     StrOptions,
     _fit_context,
     _num_samples,
-    check_sample_weight,
     column_positions,
     drop_columns,
 )
@@ -145,12 +143,7 @@ class Projected(MetaEstimator):
         -------
         self : object
         """
-        self._require_targets(y)
-        y = self._encode(y, sample_weight)
-        check_consistent_length(X, y)
-        weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
-        self._learn_columns(X)
+        y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         inner = self._inner_X(X)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
         source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
@@ -221,19 +214,6 @@ class Projected(MetaEstimator):
         if learned.projection is not None:
             learned = learned._replace(projection=learned.projection.at(threshold))
         self._correct(learned)
-
-    def _prediction_source(
-        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
-    ) -> PredictionSource:
-        return make_prediction_source(
-            cv,
-            X,
-            y,
-            is_classifier=is_classifier(self),
-            fit_params=keywords[child],
-            split_params=keywords["splitter"],
-            n_jobs=self.n_jobs,
-        )
 
     def _own_request(self) -> MetadataRequest:
         """Return what this object's methods ask for.
@@ -322,9 +302,7 @@ class Projected(MetaEstimator):
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""
-        check_is_fitted(self)
-        self._check_columns(X)
-        inner = self._inner_X(X)
+        inner = self._new_inner_X(X)
         return self._scores(self.estimator_, inner) + self._shift(X, sensitive_features)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:

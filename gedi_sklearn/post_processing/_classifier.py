@@ -83,7 +83,7 @@ n_features_in_, feature_names_in_
     def _default_estimator(self) -> Any:
         return LogisticRegression()
 
-    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         self.classes_, codes = check_classes(y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(

@@ -83,7 +83,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
     def _default_estimator(self) -> Any:
         return LinearRegression()
 
-    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
