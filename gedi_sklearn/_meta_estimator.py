@@ -1,8 +1,8 @@
-"""What the estimators of this library share: the attribute's doors; wrapping another estimator.
+"""What the estimators of this library share: the attribute's columns, and wrapping an estimator.
 
-The inner estimator sees what the user passed: X goes on untouched (minus the protected column
-where that is asked for), metadata goes through one function that answers the same with
-scikit-learn's metadata routing on and off, and the tags are the inner estimator's own.
+The inner estimator gets X as the user passed it (without the protected columns where that is
+requested). Metadata goes through one function, which gives the same result with scikit-learn's
+metadata routing on and off. The tags are those of the inner estimator.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class ColumnsMixin:
-    """The attribute's two doors, and the columns of X with and without it.
+    """The attribute, from one of `sensitive_features` and `sensitive_columns`; the columns of X.
 
     A subclass has the parameters `sensitive_columns` and `drop_sensitive`.
     """
@@ -86,9 +86,9 @@ class ColumnsMixin:
     def _check_attribute(
         self, X: Any, sensitive_features: Any, n_samples: int, *, reset: bool
     ) -> np.ndarray:
-        """Return the protected attribute (n, m) from whichever of its two doors was used.
+        """Return the protected attribute (n, m) from `sensitive_features` or `sensitive_columns`.
 
-        `reset` learns the names of its columns, as of features; else they are compared.
+        `reset` records the names of its columns, as for features; otherwise they are compared.
         """
         if self.drop_sensitive and self.sensitive_columns is None:
             raise ValueError(
@@ -111,12 +111,12 @@ class ColumnsMixin:
     def _check_columns(self, X: Any) -> None:
         """Refuse a new X whose columns are not those of the training X."""
         named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
-        # A name missing on one side is only worth a warning; most inner estimators give it
-        # themselves, and the user should read it once.
+        # Names on one side only are worth a warning; most inner estimators give it themselves,
+        # and the user should see it once.
         inner = getattr(self, "estimator_", None)
         if named == seen or not hasattr(inner, "n_features_in_"):
             _check_feature_names(self, X, reset=False)
-        if getattr(X, "ndim", 2) == 2:  # of another shape the inner estimator knows what to say
+        if getattr(X, "ndim", 2) == 2:  # the inner estimator reports any other shape itself
             _check_n_features(self, X, reset=False)
 
     def _inner_X(self, X: Any) -> Any:
@@ -135,7 +135,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     """Base of the wrappers: tags, metadata, columns of X.
 
     A subclass has the parameters `estimator`, `cv`, `n_jobs`, `sensitive_columns` and
-    `drop_sensitive`, says what `estimator=None` means, and sets `estimator_` in its `fit`.
+    `drop_sensitive`, defines what `estimator=None` means, and sets `estimator_` in its `fit`.
     """
 
     estimator: Any
@@ -152,7 +152,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
             return self.estimator
         default = self._default_estimator()
         if get_config()["enable_metadata_routing"]:
-            # Nobody can have configured it, and it is known to take weights.
+            # The user cannot configure the default, and it is known to take weights.
             default.set_fit_request(sample_weight=True)
         return default
 
@@ -171,7 +171,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         return {"estimator": self._inner_estimator()}
 
     def _has_splitter(self) -> bool:
-        """Tell whether `cv` is an object with metadata of its own; text has a `split`, too."""
+        """Tell whether `cv` is an object with its own metadata; strings have a `split`, too."""
         return hasattr(self.cv, "split") and not isinstance(self.cv, str)
 
     def _prediction_source(
@@ -189,18 +189,18 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         )
 
     def _own_request(self) -> MetadataRequest:
-        """Return what this object's own methods ask for, a copy."""
+        """Return a copy of the metadata request of this object's own methods."""
         return super().get_metadata_routing()
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Say which metadata goes where: `fit` asks for its own, the rest is the inner one's.
+        """Return the routing of metadata to `fit`, the inner estimator and the splitter.
 
         Returns
         -------
         routing : MetadataRouter
-            `sensitive_features` and `sample_weight` are requested by this estimator's `fit`;
-            what the inner estimator's `fit` requests is passed on to it, and what the `split` of
-            a splitter in `cv` requests (groups) to that.
+            This estimator's `fit` requests `sensitive_features` and `sample_weight`. What the
+            inner estimator's `fit` requests is passed on to it, and what the `split` of a
+            splitter in `cv` requests (groups) is passed on to the splitter.
         """
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self._own_request())
         for name, child in self._fitted_children().items():
@@ -216,12 +216,12 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, dict[str, Any]]:
         """Return the keywords of the fit of every child, weights included, and of the "splitter".
 
-        Weights that were given reach the children, or an error says why they cannot: they are
-        never left out silently.
+        Weights reach every child, or an error explains why they cannot: they are never dropped
+        silently.
         """
         children = self._fitted_children()
         if not get_config()["enable_metadata_routing"]:
-            # Keywords without a name of their own are the inner estimator's.
+            # Without routing, further keywords belong to the inner estimator.
             extra = {"estimator": fit_params}
             keywords = {
                 name: _with_weight(child, sample_weight, extra.get(name, {}))
@@ -280,7 +280,7 @@ def _no_weight_message(inner: Any) -> str:
 
 
 def _is_refused(request: Any, name: str) -> bool:
-    """Tell whether a metadata request, or one of a router's, says False to `name` in `fit`."""
+    """Tell whether a metadata request, or one inside a router, sets `name` to False for `fit`."""
     if isinstance(request, MetadataRouter):
         return any(_is_refused(pair.router, name) for _, pair in request)
     return request.fit.requests.get(name) is False

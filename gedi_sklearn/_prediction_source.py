@@ -1,8 +1,8 @@
 """Whose predictions are used for the rows of a fit: in-sample, out-of-bag or cross-fitted.
 
 A learner that memorises its targets predicts its own rows far better than new ones, so what a
-projection does to these predictions does not carry over. Out-of-bag and cross-fitted predictions
-are of the kind that new rows get.
+projection does to in-sample predictions does not carry over to new rows. Out-of-bag and
+cross-fitted predictions behave like those for new rows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 _GROUPS_HINT = (
-    "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or the groups beside y, "
-    "fit(X, y, groups=groups), with sklearn.set_config(enable_metadata_routing=True)."
+    "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or pass the groups to "
+    "fit(X, y, groups=groups) with sklearn.set_config(enable_metadata_routing=True)."
 )
 
 
@@ -47,7 +47,7 @@ class PredictionSource(ABC):
 
 
 class InSample(PredictionSource):
-    """The fitted estimator itself: what the paper does."""
+    """The fitted estimator itself, as in the paper."""
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return the fitted estimator."""
@@ -55,10 +55,10 @@ class InSample(PredictionSource):
 
 
 class OutOfBag(PredictionSource):
-    """Each row by the members of an ensemble whose sample left it out.
+    """Each row is predicted by the members of an ensemble whose sample does not contain it.
 
-    A row that every sample holds has no such prediction: it gets that of the whole ensemble, with
-    a warning that counts these rows.
+    A row that every sample contains has no such prediction: it gets that of the whole ensemble,
+    with a warning that counts these rows.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class OutOfBag(PredictionSource):
         Raises
         ------
         ValueError
-            If it has no such parameter.
+            If it has no parameter `oob_score`.
         """
         if "oob_score" not in estimator.get_params(deep=False):
             raise ValueError(
@@ -109,14 +109,14 @@ class OutOfBag(PredictionSource):
         return _as_responses(fitted, values, has_probabilities=is_classifier)
 
     def _warn_once(self, message: str) -> None:
-        """Warn in the first of the fits that share these rows."""
+        """Warn only once for all the fits that use these rows."""
         if not self._has_warned:
             warn_caller(message)
         self._has_warned = True
 
 
 def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
-    """Tell the rows that are in the sample of every member."""
+    """Return a mask of the rows that are in the sample of every member."""
     held = np.zeros(n_rows, dtype=int)
     for sample in ensemble.estimators_samples_:
         held[np.unique(sample)] += 1
@@ -124,28 +124,28 @@ def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
 
 
 class CrossFitted(PredictionSource):
-    """Each row by a clone that was fitted on the other folds.
+    """Each row is predicted by a clone that was fitted on the other folds.
 
-    The folds are made once, of all rows, as everywhere in scikit-learn: a row of weight 0 is in a
-    fold, where it does not count.
+    As everywhere in scikit-learn, the folds are made once and contain all rows; a row of weight 0
+    is in a fold as well, but has no influence there.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
         The rows.
     y : ndarray of shape (n,)
-        Original targets, by which classes are stratified.
+        Original targets, used for stratification.
     cv : int or splitter
         What :func:`sklearn.model_selection.check_cv` takes; its test folds have to partition the
         rows.
     is_classifier : bool
         Whether an integer means stratified folds.
     fit_params : dict
-        Keywords of a fit; those with one value a row go with the rows.
+        Keywords of a fit; those with one value per row are split with the rows.
     split_params : dict
         Keywords of the splitter's `split`.
     n_jobs : int or None
-        Processes for the folds.
+        Number of processes for the folds.
 
     Raises
     ------
@@ -184,12 +184,12 @@ class CrossFitted(PredictionSource):
         self.folds = folds.splits
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
-        """Fit a clone of the fitted estimator for every fold, and return their predictions.
+        """Fit a clone of the fitted estimator per fold, and return their predictions.
 
         Raises
         ------
         ValueError
-            If the rows that a clone is fitted on hold a single class, though all rows do not.
+            If a clone would be fitted on a single class, although there are several.
         """
         classes = getattr(fitted, "classes_", None)
         if classes is not None:
@@ -213,14 +213,14 @@ class CrossFitted(PredictionSource):
         return _as_responses(fitted, values, has_probabilities=has_probabilities)
 
     def _require_two_classes(self, y: np.ndarray) -> None:
-        """Say what few learners say by themselves: moved targets can leave a fold one class."""
+        """Raise where a training part has one class only, which projected targets can cause."""
         for number, (train, _) in enumerate(self.folds):
             first = y[train[0]]
             if (y[train] == first).all() and (y != first).any():
                 raise ValueError(
-                    f"cv: without fold {number} the targets are all {str(first)!r} (of all rows "
-                    f"{int((y != first).sum())} are not), so a classifier cannot be fitted for "
-                    "it. Use more folds, or raise `threshold`."
+                    f"cv: without fold {number} the targets are all {str(first)!r} "
+                    f"({int((y != first).sum())} of all rows differ), so a classifier cannot be "
+                    "fitted for it. Use more folds, or raise `threshold`."
                 )
 
 

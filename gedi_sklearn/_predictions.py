@@ -1,7 +1,7 @@
 """Responses of estimators: cached, of the right length, with one column per class.
 
-A scorer or a display asks an estimator for predictions of X alone. Where they are made elsewhere,
-or need the attribute as a keyword of `predict`, `Responses` takes the estimator's place.
+A scorer or a display calls `estimator.predict(X)`. Where the predictions have been made elsewhere,
+or `predict` needs the attribute as a keyword, `Responses` takes the estimator's place.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _METHODS = ("predict", "predict_proba", "decision_function")
 class Responses:
     """The responses of an estimator for fixed rows, in the place of the estimator.
 
-    With `X` they are computed when first asked for, and every other attribute is the estimator's.
-    Without, they are those of `known`, for whatever X is passed.
+    With `X` they are computed on first use, and every other attribute is the estimator's. Without
+    it they are those of `known`, whatever X is passed.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Responses:
 
         def respond(X: Any) -> np.ndarray:
             if self.X is not None and X is not self.X:
-                raise ValueError("scoring must ask for predictions on the X that it was given.")
+                raise ValueError("the scorer must predict on the X that it was given.")
             if name not in self.known:
                 self.known[name] = np.asarray(found(X, **self.keywords))
             return self.known[name]
@@ -150,8 +150,8 @@ def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> n
 def asks_for_attribute(estimator: Any, method: str = "predict") -> bool:
     """Tell whether an estimator's own method needs the attribute as a keyword.
 
-    It does where it takes `sensitive_features`, knows no column of X that holds them and cannot
-    do without. What the estimator contains does not matter here.
+    It does if it takes `sensitive_features`, has no `sensitive_columns` and cannot predict
+    without the attribute. What the estimator contains does not matter here.
     """
     if getattr(estimator, "sensitive_columns", None) is not None:
         return False
@@ -167,10 +167,9 @@ def requests_attribute(estimator: Any, method: str) -> bool:
 
 
 def takes_attribute(estimator: Any, method: str = "predict") -> bool:
-    """Tell whether `estimator.method(X, sensitive_features=...)` reaches one that asks for it.
+    """Tell whether `sensitive_features=` can be passed to a method, and is needed there or inside.
 
-    With metadata routing that is as the estimators around it say. Without, pipelines alone pass
-    keywords on.
+    With metadata routing the requests decide. Without it only pipelines pass keywords on.
     """
     if asks_for_attribute(estimator, method):
         return True

@@ -483,7 +483,7 @@ def test_groups_are_measured_by_their_didi(data, relative):
         (
             GridSearchCV(ProjectedRegressor(), {"cv": [2]}),
             {"sensitive_columns": 0},
-            "GridSearchCV.predict does not hand the attribute on",
+            "GridSearchCV.predict does not pass the attribute on",
         ),
         (FAIR, {"params": {"sample_weight": [1.0]}}, "pass sample_weight= instead"),
         (
@@ -491,7 +491,7 @@ def test_groups_are_measured_by_their_didi(data, relative):
                 constraint=["coarse", "didi"], sensitive_columns=[0, 1], max_iter=1
             ),
             {},
-            r"constraint=\['coarse', 'didi'\] does not bound one indicator",
+            r"constraint=\['coarse', 'didi'\] bounds several indicators",
         ),
         (FAIR, {"scoring": "r3"}, "The 'scoring' parameter"),
         (FAIR, {"sample_weight": [1.0, 2.0]}, "inconsistent numbers of samples: sample_weight"),

@@ -1,4 +1,4 @@
-"""One fold of a curve: fits on its training rows, and what they say of both parts."""
+"""One fold of a curve: fits on its training rows, evaluated on its training and test rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Data", "FoldValues", "run_fold"]
 
 
 class Data(NamedTuple):
-    """All rows, and what is done with any of them.
+    """All rows, with what is needed to fit, score and measure on any of them.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Data(NamedTuple):
     classes : ndarray of shape (K,) or None
         The classes of `y`; None for numbers.
     fit_params, predict_params : dict
-        Keywords of `fit` and of predictions, of all rows.
+        Keywords of `fit` and of predictions, with values for all rows.
     scorer : callable
         The scorer.
     measure : Measure
@@ -86,22 +86,22 @@ def run_fold(
     Parameters
     ----------
     estimator : estimator
-        To be fitted, and changed.
+        Fitted and changed in place.
     part : ConstrainedPart
-        Its part with the threshold.
+        The part of it that has the threshold.
     data : Data
         All rows.
     train, test : ndarray of int
         The rows of the fold.
     path : sequence of thresholds
-        Several only where the part is reusable.
+        More than one only where the part is reusable.
     error_score : "raise" or float
-        What an error scores.
+        Score of a fit that fails.
 
     Returns
     -------
     list of FoldValues
-        One for each threshold.
+        One per threshold.
     """
     is_fitted, values = False, []
     for threshold in path:
@@ -116,7 +116,7 @@ def run_fold(
                 part.of(estimator)._correct_at(threshold)
             values.append(_evaluate(estimator, data, train, test))
         except Exception as error:
-            # As everywhere in scikit-learn: what one fit raises does not end the others.
+            # As everywhere in scikit-learn, an error in one fit does not end the others.
             if isinstance(error_score, str):
                 raise
             message = f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""The indicator of predictions for some of the rows, with what it is worth."""
+"""The indicator of predictions for some of the rows, with its null distribution and interval."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NULL_DRAWS = 10_000
 
 
 class Inference(NamedTuple):
-    """What a value is worth: by chance, and its interval."""
+    """Mean and 95 % quantile of an indicator under independence, and its confidence interval."""
 
     null_mean: float
     null_q95: float
@@ -33,18 +33,18 @@ class Inference(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """The indicator that is measured, on any of the rows.
+    """The indicator to be measured, on any of the rows.
 
     Attributes
     ----------
     y : ndarray of shape (n,)
-        Original targets, of which `relative` takes the indicator.
+        Original targets, whose indicator is the reference of `relative`.
     values : ndarray of shape (n, m)
         The attribute.
     weight : ndarray of shape (n,) or None
         Weights of the rows.
     options : dict
-        Keywords of the indicator that do not depend on the rows.
+        Keywords of the indicator, the same for all rows.
     """
 
     y: np.ndarray
@@ -53,7 +53,7 @@ class Measure(ABC):
     options: dict[str, Any]
 
     def __call__(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator; NaN with a warning where rows are too few to define it."""
+        """Return the indicator; NaN with a warning if there are too few rows to define it."""
         try:
             return self.value(rows, predictions)
         except RankDeficientKernelError as error:
@@ -63,7 +63,7 @@ class Measure(ABC):
 
     @abstractmethod
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator; what does not fit the rows raises."""
+        """Return the indicator; raise where it is not defined on these rows."""
 
     @abstractmethod
     def infer(
@@ -86,7 +86,7 @@ class GediMeasure(Measure):
     Attributes
     ----------
     covariates : ndarray of shape (n, p) or None
-        What it is conditional on.
+        The covariates that it is conditional on.
     """
 
     covariates: np.ndarray | None
@@ -111,7 +111,7 @@ class GediMeasure(Measure):
 
 @dataclass(frozen=True)
 class DidiMeasure(Measure):
-    """DIDI, in the form of the task, which doubles it for two classes."""
+    """DIDI in the form for the task; the classification form doubles it for two classes."""
 
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator."""
@@ -157,20 +157,20 @@ def make_measure(
     relative: bool | int | None,
     pos_label: Any,
 ) -> Measure:
-    """Return the indicator that an estimator bounds, with the caller's options before its own.
+    """Return the indicator that an estimator bounds; the caller's options take precedence.
 
     Parameters
     ----------
     part : ConstrainedPart
         The part of the estimator that has the threshold.
     X : array-like of shape (n, p)
-        Where its `conditional_on` is looked up.
+        Rows, with the columns that its `conditional_on` names.
     y, values, weight : ndarray
         As in :class:`Measure`.
     classes : ndarray or None
         The classes of `y`; None for numbers.
     kernel, degree, relative, pos_label
-        The caller's; None takes the estimator's.
+        The caller's options; None takes those of the estimator.
 
     Returns
     -------
@@ -179,13 +179,13 @@ def make_measure(
     Raises
     ------
     ValueError
-        If it is open which of several indicators, or which class, is meant.
+        If it is ambiguous which indicator, or which class, is meant.
     """
     if classes is not None and pos_label is None:
         if len(classes) > 2:
             raise ValueError(
-                f"y has {len(classes)} classes {classes.tolist()}; pass the one that is to be "
-                "measured against the rest, pos_label=."
+                f"y has {len(classes)} classes {classes.tolist()}; pass the one to be "
+                "measured against the rest as pos_label=."
             )
         pos_label = classes[1]
     constraint, bounded = part.constraint, getattr(part.part, "constraint", "coarse")
@@ -195,8 +195,8 @@ def make_measure(
     if kernel is None:
         if isinstance(bounded, (list, tuple)):
             raise ValueError(
-                f"constraint={bounded!r} does not bound one indicator. Pass the kernel of the one "
-                "that is to be measured, kernel=."
+                f"constraint={bounded!r} bounds several indicators. Pass the kernel of the one to "
+                "be measured as kernel=."
             )
         if isinstance(bounded, DidiConstraint) or bounded == "didi":
             task = "regression" if classes is None else "classification"
@@ -208,7 +208,7 @@ def make_measure(
 
 
 def _covariates(part: ConstrainedPart, X: Any, n_samples: int) -> np.ndarray | None:
-    """Return what the estimator's `conditional_on` names."""
+    """Return the covariates that the estimator's `conditional_on` names."""
     named = getattr(part.part, "conditional_on", None)
     if named is None:
         return None
