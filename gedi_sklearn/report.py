@@ -1,4 +1,4 @@
-"""All indicators of one set of predictions in one table, each beside what chance alone gives."""
+"""All indicators of one set of predictions in one table, with their values under independence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .metrics._linear import LinearIndicator
 
 __all__ = ["fairness_report"]
 
-# Up to this number of distinct values an attribute is taken in groups, beyond it in bins.
+# An attribute with at most this many distinct values is split into groups, otherwise into bins.
 _MAX_GROUPS = 10
 _NULL_DRAWS = 4000
 
@@ -76,36 +76,36 @@ def fairness_report(
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute; text and categories are categorical.
     degrees : array-like of int, default=(1, 2, 3, 4, 5)
-        Degrees of GeDI. Those that the attribute has too few distinct values for are left out.
+        Degrees of GeDI. Degrees that need more distinct values of the attribute are left out.
     standardize : bool, default=True
         Whether GeDI is measured on the standardised attribute.
     bins : array-like of int, default=(2, 3, 5, 10)
-        Numbers of bins of the binned DIDI. An attribute of text, of several columns, or of at
-        most 10 distinct values has the DIDI of its groups instead.
+        Numbers of bins of the binned DIDI. For an attribute of text, of several columns, or with
+        at most 10 distinct values the DIDI of its groups is reported instead.
     task : {"auto", "classification", "regression"}, default="auto"
-        The form of DIDI; "auto" takes the classification form where `y_true` has two classes.
+        The form of DIDI; "auto" is the classification form if `y_true` has two classes.
     confidence_level : float, default=0.95
-        Confidence of the intervals.
+        Confidence level of the intervals.
     n_resamples : int, default=99
         Number of permutations and resamples for HGR.
     pos_label : object, default=None
         The label that counts as 1; needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
-        Weights. HGR, which takes none, is left out where they differ.
+        Weights. HGR, which takes none, is left out if they differ.
     random_state : int, RandomState instance or None, default=0
         Seed of simulations and resamples.
     as_frame : bool or "auto", default="auto"
-        Whether to return a pandas DataFrame; "auto": where pandas is installed.
+        Whether to return a pandas DataFrame; "auto": if pandas is installed.
 
     Returns
     -------
     DataFrame or dict of str to list
-        One row (entry) an indicator, with the columns
+        One row (entry) per indicator, with the columns
 
         - indicator, parameter: "gedi" and "gedi_sd" with the degree, "didi" with the number of
           groups, "binned_didi" with the number of bins used, "hgr" with the method;
         - value: of the predictions; y_true: of the original targets;
-        - null_mean, null_q95: mean and 95 % quantile where the predictions do not depend on the
+        - null_mean, null_q95: mean and 95 % quantile if the predictions are independent of the
           attribute. A value below null_q95 is no evidence of a disparity;
         - low, high: confidence interval of the value. For HGR it is a plain bootstrap, which is
           biased upwards near 0; for the others see
@@ -119,11 +119,11 @@ def fairness_report(
     Warns
     -----
     UserWarning
-        Where bins are merged, or rows lie outside the grid of HGR.
+        If bins are merged, or if rows lie outside the grid of HGR.
 
     See Also
     --------
-    gedi_sklearn.metrics.gedi_null : Independence for one indicator.
+    gedi_sklearn.metrics.gedi_null : The distribution of one indicator under independence.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def fairness_report(
 
 
 def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
-    """Return a list of integers: what is none is an error, and never rounded."""
+    """Return a list of integers; other numbers are an error, and never rounded."""
     listed = np.asarray(values).ravel().tolist()
     for value in listed:
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
@@ -177,7 +177,7 @@ def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
 def _linear_indicators(
     sample: Sample, degrees: list[int], standardize: bool, bins: list[int], task: str
 ) -> Iterator[tuple[str, Any, LinearIndicator]]:
-    """Yield name, parameter and indicator of every row but HGR's."""
+    """Yield name, parameter and indicator of every row except that of HGR."""
     n_columns = 0
     for degree in degrees:
         kernel = PolynomialKernel(degree, standardize=standardize)
@@ -186,10 +186,10 @@ def _linear_indicators(
         except RankDeficientKernelError as error:
             if error.rank == 0:
                 raise
-            # Too few distinct values: this degree says nothing new.
+            # The attribute has too few distinct values for this degree.
             continue
         if design.fitted.n_columns == n_columns:
-            # Levels have no powers.
+            # A categorical attribute has the same columns at every degree.
             continue
         n_columns = design.fitted.n_columns
         for name, norm in (("gedi", "l1"), ("gedi_sd", "sd")):
@@ -236,7 +236,7 @@ def _hgr_row(
     x, z = sample.values[:, 0], sample.target
     value = hgr(z, sensitive_features=x)
     with warnings.catch_warnings():
-        # The predictions' own value has said it already.
+        # The value of the predictions has warned already.
         warnings.filterwarnings("ignore", ".*lie outside the grid", UserWarning)
         reference = hgr(sample.y_true, sensitive_features=x)
     if (z == z[0]).all():

@@ -184,7 +184,7 @@ def test_styles_reach_the_artists(data):
     [
         (lambda X: X, "polynomial", "shows one numeric attribute; .* has 2"),
         (lambda X: X["age"].gt(40).map(str), "polynomial", "shows one numeric attribute"),
-        (lambda X: X["age"], [[1.0], [2.0]] * 200, "which a matrix has no values for"),
+        (lambda X: X["age"], [[1.0], [2.0]] * 200, "where a matrix has no values"),
     ],
 )
 def test_what_has_no_curve_is_refused(data, attribute, kernel, message):
@@ -348,7 +348,7 @@ def test_thresholds_of_each_column_draw_no_line(data):
 
 def test_history_needs_moving_targets_and_two_axes(data):
     X, y = data
-    with pytest.raises(ValueError, match="LinearRegression has recorded none"):
+    with pytest.raises(ValueError, match="but LinearRegression has none"):
         MovingTargetsHistoryDisplay.from_estimator(LinearRegression().fit(X, y))
     fair = MovingTargetsRegressor(sensitive_columns="age", max_iter=1).fit(X, y)
     with pytest.raises(ValueError, match="ax must be two matplotlib Axes"):

@@ -1,4 +1,4 @@
-"""What the two estimators have in common: parameters, data, the bound, the fitted attributes."""
+"""What the two estimators share: parameters, data, the bound, the fitted attributes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..projection._parameters import PROJECTION_CONSTRAINTS
 
 
 class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
-    """Base of the regressor and the classifier, which differ in targets, loss and output."""
+    """Base class of the regressor and the classifier, which add targets, loss and output."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
@@ -96,15 +96,15 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Features: numbers on a common scale, as for any network.
+            Features: numbers of similar scale, as for any network.
         y : array-like of shape (n,)
             Targets; a classifier takes two classes of any label type.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute(s), matched to rows by position. None where
-            `sensitive_columns` names them in X.
+            The protected attribute(s), matched to rows by position. None if `sensitive_columns`
+            names them in X.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows in the loss and in the moments of the kernel. A row of weight 0
-            does not count.
+            is ignored.
 
         Returns
         -------
@@ -113,24 +113,24 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         Raises
         ------
         ImportError
-            Where torch or skorch is missing.
+            If torch or skorch is missing.
         ValueError
-            For data, weights or parameters that do not fit, and where training diverges.
+            If data, weights or parameters are invalid, or if training diverges.
         """
         network = _import_network(type(self).__name__)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = self._features(self._inner_X(X))
-        kept = slice(None) if weight is None else weight > 0
-        y, features = y[kept], features[kept]
-        weight = None if weight is None else weight[kept]
-        bound = self._make_bound(attribute[kept], y, weight)
+        counted = slice(None) if weight is None else weight > 0
+        y, features = y[counted], features[counted]
+        weight = None if weight is None else weight[counted]
+        bound = self._make_bound(attribute[counted], y, weight)
 
-        shares = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
+        normalized = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
         is_classification = self._loss == "log_loss"
         rows = network.Rows(
             features,
             y,
-            shares,
+            normalized,
             bound,
             device=self.device,
             is_classification=is_classification,
@@ -161,7 +161,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         return tags
 
     def _set_fitted(self, bound: Bound | None) -> None:
-        """Set the fitted attributes; no row of the kernel stays."""
+        """Set the fitted attributes; no rows of the kernel are kept."""
         self.kernel_ = None if bound is None else bound.kernel
         self.constraint_ = None if bound is None else bound.constraint
         self.threshold_ = np.inf if bound is None else bound.threshold
@@ -175,7 +175,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self.history_["seconds"] = self.history_.pop("dur")
         self.n_iter_ = len(epochs)
 
-    # What `history_` has of an epoch's predictions.
+    # The indicators in `history_`.
     _measured: ClassVar[tuple[str, ...]] = ("predictions_gedi",)
 
     def _outputs(self, X: Any) -> np.ndarray:
@@ -184,8 +184,8 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         return self.net_.forward(features).numpy().astype(np.float64)
 
     def _features(self, inner: Any) -> np.ndarray:
-        """Return the columns of X that are left, as the network takes them."""
-        # A copy of its own: torch warns of arrays that it must not write to.
+        """Return the columns of X that the network takes, as float32."""
+        # A copy, as torch warns about read-only arrays.
         return check_array(inner, dtype=np.float32, copy=True, estimator=self, input_name="X")
 
     def _make_bound(
@@ -214,7 +214,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         return None
 
     def _seed(self) -> int:
-        """Return a seed of torch; without `random_state` a new one every time."""
+        """Return a seed for torch; without `random_state`, a new one every time."""
         if self.random_state is None:
             return int(np.random.SeedSequence().generate_state(1)[0])
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

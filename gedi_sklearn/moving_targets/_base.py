@@ -1,4 +1,4 @@
-"""The algorithm, and what the two estimators have in common."""
+"""The algorithm, and what the two estimators share."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from ._words import constraint_in_words
 
 
 class BaseMovingTargets(MetaEstimator):
-    """Base of the regressor and the classifier, which differ in targets, learner and loss."""
+    """Base class of the regressor and the classifier, which add targets, learner and loss."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        # Some have no `predict` before they are fitted, e.g. a stacking regressor.
+        # Some have no `predict` before they are fitted, such as a stacking regressor.
         "estimator": [HasMethods(["fit"]), None],
         **{
             name: allowed
@@ -146,23 +146,23 @@ class BaseMovingTargets(MetaEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            What the inner estimator takes; it is passed on untouched.
+            Rows, passed on to the inner estimator unchanged.
         y : array-like of shape (n,)
-            Targets; a classifier takes classes of any label type.
+            Targets; for a classifier, classes of any label type.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute(s), matched to rows by position. None where
-            `sensitive_columns` names them in X.
+            The protected attribute(s), matched to rows by position. None if `sensitive_columns`
+            names them in X.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows: in every fit of the inner estimator, in the loss of the
-            projection and in the moments of the kernel. A row of weight 0 does not count.
+            Weights of the rows in every fit of the inner estimator, in the loss of the
+            projection and in the moments of the kernel. A row of weight 0 is ignored.
         X_val : array-like of shape (n_val, p), default=None
-            Rows to watch and not to learn from: each fit's score on them (R² or accuracy) and
-            the indicator of its predictions there, in the units of the training rows' kernel,
-            become `validation_score` and `validation_gedi` in `history_`.
+            Validation rows, which are not fitted on. The score of each fit on them (R² or
+            accuracy) and the indicator of its predictions for them, in the units of the kernel
+            of the training rows, become `validation_score` and `validation_gedi` in `history_`.
         y_val : array-like of shape (n_val,), default=None
             Targets of `X_val`.
         sensitive_features_val : array-like of shape (n_val,) or (n_val, m), default=None
-            Attribute of `X_val`; None where `sensitive_columns` names it.
+            Attribute of `X_val`; None if `sensitive_columns` names it.
         **fit_params : dict
             Further keywords of the inner estimator's `fit`.
 
@@ -173,10 +173,10 @@ class BaseMovingTargets(MetaEstimator):
         Raises
         ------
         ValueError
-            For data, weights or parameters that do not fit; the message names the parameter.
+            If data, weights or parameters are invalid; the message names the parameter.
         InfeasibleProjectionError, SolverError
-            Where no targets satisfy the constraint, or the solver found none. Such an error, and
-            any that the inner estimator raises, carries the iterations so far as `.history`.
+            If no targets satisfy the constraint, or the solver found none. Such an error, and
+            any that the inner estimator raises, has the iterations so far in `.history`.
         """
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
@@ -224,9 +224,9 @@ class BaseMovingTargets(MetaEstimator):
     def _make_steps(
         self, master: Master, y: np.ndarray, weight: np.ndarray | None, first: np.ndarray
     ) -> Steps:
-        """Return what makes the targets of the iterations."""
+        """Return what computes the targets of the iterations."""
         is_dual = self.method == "dual"
-        # The tolerance of the dual is another one, and means nothing to the steps after it.
+        # The tolerance of the dual method has another meaning than that of the stopping rule.
         limits = (None, None) if is_dual else (self.tol, self.n_iter_no_change)
         stop = StopRule(y, weight, *limits)
         projections = ProjectionSteps(master, self._resolve_target_weight, self.max_iter, stop)
@@ -242,7 +242,7 @@ class BaseMovingTargets(MetaEstimator):
     def _set_fitted(
         self, learner: Learner, master: Master, selected: Candidate, history: History
     ) -> None:
-        """Set the fitted attributes; nothing of the solver, no row of the kernel stays."""
+        """Set the fitted attributes; neither the solver nor rows of the kernel are kept."""
         self.estimator_ = selected.fit.estimator
         self.targets_ = learner.decode(selected.targets)
         self.selected_iteration_ = selected.iteration
@@ -253,7 +253,7 @@ class BaseMovingTargets(MetaEstimator):
         self.n_iter_ = len(history.entries) - 1
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict with the fitted inner estimator; the attribute is not asked for.
+        """Predict with the fitted inner estimator; the attribute is not needed.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class BaseMovingTargets(MetaEstimator):
         return self._repr_mimebundle_()["text/html"]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Return what notebooks and IPython show: the parameters, and the constraint in words."""
+        """Return what notebooks and IPython display: the parameters and the constraint in words."""
         bundle, words = super()._repr_mimebundle_(**kwargs), constraint_in_words(self)
         if "text/html" in bundle:
             bundle["text/html"] += f"<p>{escape(words)}</p>"
@@ -284,7 +284,7 @@ class BaseMovingTargets(MetaEstimator):
     def _check_held_out(
         self, X: Any, y: Any, sensitive_features: Any, learner: Learner, master: Master
     ) -> ValidationData | None:
-        """Return the validation data, or None where there are none."""
+        """Return the validation data, or None if none were given."""
         if X is None and y is None and sensitive_features is None:
             return None
         if X is None or y is None:
@@ -304,7 +304,7 @@ class BaseMovingTargets(MetaEstimator):
         return ValidationData(learner, self._inner_X(X), y, gedi)
 
     def _covariates(self, X: Any) -> Any:
-        """Return what `conditional_on` names: columns of X, or what a callable makes of it."""
+        """Return the covariates of `conditional_on`: columns of X, or what a callable returns."""
         if self.conditional_on is None:
             return None
         if callable(self.conditional_on):
@@ -312,11 +312,11 @@ class BaseMovingTargets(MetaEstimator):
         return select_columns(X, self.conditional_on, "conditional_on")
 
     def _learner_type(self, loss: str) -> Callable[..., Learner]:
-        """Return what makes the learner's side from its keywords."""
+        """Return the class of the learner, or what constructs it from the same keywords."""
         return Learner
 
     def _resolve_loss(self) -> str:
-        """Return the name of the loss that `loss` stands for."""
+        """Return the loss that the parameter `loss` stands for."""
         raise NotImplementedError
 
     def _master_options(self, rng: np.random.RandomState | None) -> dict[str, Any]:
@@ -348,6 +348,6 @@ class BaseMovingTargets(MetaEstimator):
         if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
             raise ValueError(
                 f"target_weight({iteration}) returned {weight!r}; it must return a finite number "
-                "that is at least 0."
+                "of at least 0."
             )
         return float(weight)

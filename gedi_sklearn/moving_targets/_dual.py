@@ -5,13 +5,14 @@ A learner that minimises a squared loss minimises, under the constraint on its p
 .. math:: \min_f \tfrac12 \|f - y\|^2 \;\text{s.t.}\; Q^T W f \in C
    \quad\text{by a plain fit on}\quad y - Q\lambda,
 
-with Q the orthonormal kernel columns and λ the k multipliers: those for which the coordinates
-g(λ) of the predictions are allowed and λ points out of C there. A learner that follows its targets
-has g(λ) = g − λ, so the first step is the correction that a projection makes; later ones learn
-from the fits how closely it follows.
+with Q the orthonormal kernel columns and λ the k multipliers, for which the coordinates g(λ) of
+the predictions lie in C and λ is in the normal cone of C there. A learner that follows its targets
+has g(λ) = g − λ, so the first step is the correction of a projection. Later steps estimate from the
+fits how closely the learner follows.
 
-Of two classes the targets are the labels that a threshold on the score gives, shifted by the
-multipliers; what the predictions add to the coordinates of these labels is made up for.
+For two classes the targets are the labels given by a threshold on the score that is shifted by
+the multipliers. They compensate for the difference between the coordinates of the predictions and
+those of the labels.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from ._steps import Candidate, ProjectionSteps, Step
 
 __all__ = ["ClassSearch", "DualSteps", "RealSearch", "Residual", "response"]
 
-# Forests and boosting repeat themselves no more exactly.
+# Refits of forests and boosting do not reproduce predictions more closely than this.
 DEFAULT_TOL = 5e-3
-# An error of the multipliers costs only its square in loss, so that they need not be as exact as
-# the constraint.
+# The loss is quadratic in the error of the multipliers, so they may be less exact than the
+# constraint.
 _SLACKNESS = 4.0
 # Progress is an `optimality` below this fraction of the smallest so far.
 _PROGRESS = 0.95
-# Fits without progress until the search is given up; the last try is half a step.
+# Fits without progress after which the search stops; the last attempt is half a step.
 _PATIENCE = 3
-# Range of the learner's response along any direction. A small one makes a long step: below so many
-# times the tolerance it is taken for noise.
+# Range of the learner's response in any direction. A small response makes a long step, so it is
+# taken for noise below this multiple of the tolerance.
 _CREDIBLE = 10.0
 _LOWEST, _HIGHEST = (1e-4, 0.1), 2.0
 
@@ -53,7 +54,7 @@ class Residual(NamedTuple):
     infeasibility : float
         Distance of the coordinates of the predictions from the constraint.
     optimality : float
-        By how much the targets would move to make a learner that follows them optimal.
+        Distance by which the targets would move to make a learner that follows them optimal.
     """
 
     infeasibility: float
@@ -68,25 +69,25 @@ class Search(Protocol):
     """Looks for the multipliers."""
 
     def judge(self, fit: LearnerFit) -> Residual:
-        """Take the fit on the last targets."""
+        """Return the residual of the fit on the last targets."""
 
     def propose(self, length: float) -> np.ndarray | None:
-        """Return the next targets, a share of the full step away; None where there are none."""
+        """Return the next targets, at a fraction of the full step; None if there are none."""
 
 
 class DualSteps:
-    """Steps of a search, then, where that does not converge, those of Moving Targets.
+    """Steps of a search, followed by those of Moving Targets if the search does not converge.
 
     Parameters
     ----------
     search : Search
-        Makes targets.
+        Computes targets.
     tol : float
         Residual at which the search has converged.
     max_iter : int
-        Number of steps.
+        Maximum number of steps.
     fallback : ProjectionSteps
-        Goes on after a search without progress, from its best fit.
+        Continues from the best fit of a search that does not converge.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class DualSteps:
         self._idle = self._n_searched = 0
 
     def next(self, fit: LearnerFit) -> Step | None:
-        """Return the targets at the next multipliers; None once the predictions are right."""
+        """Return the targets at the next multipliers; None once the search has converged."""
         step = None
         if self._is_searching:
             with self.fallback.master.timed():
@@ -121,7 +122,7 @@ class DualSteps:
         return self.fallback.next(fit)
 
     def _search(self, fit: LearnerFit) -> Step | None:
-        """Return the next step of the search; None where it converged or is given up."""
+        """Return the next step of the search; None if it converged or stops."""
         residual = self.search.judge(fit)
         if residual.within(self.tol):
             self.keeps_best = False
@@ -136,7 +137,7 @@ class DualSteps:
         return None if targets is None else Step(targets, np.nan)
 
     def warn(self, selected: Candidate) -> None:
-        """Warn where the predictions did not come within the tolerance."""
+        """Warn if the search did not converge."""
         if not self.keeps_best:
             return
         assert self._best is not None  # a fit was judged
@@ -154,14 +155,14 @@ class DualSteps:
 
 
 class RealSearch:
-    """Multipliers of real targets, by what the fits show of the learner's response.
+    """Multipliers for real targets, from the learner's response as seen in the fits.
 
     Parameters
     ----------
     master : Master
-        Knows the constraint and makes the targets.
+        Provides the constraint and computes the targets.
     tol : float
-        Changes of the coordinates below this share of the deviation of y are noise.
+        Changes of the coordinates below this fraction of the deviation of y are noise.
     first : ndarray of shape (n,)
         Targets of the first fit.
     """
@@ -179,7 +180,7 @@ class RealSearch:
         self._least = np.inf
 
     def judge(self, fit: LearnerFit) -> Residual:
-        """Take the coordinates of the predictions at the last multipliers."""
+        """Return the residual of the predictions at the last multipliers."""
         span, g = self.span, self.master.coordinates(fit.predictions)
         self._tried.append((self.multipliers, g))
         away, _ = nearest_in_product(span.rows, span.allowed, span.rows @ g)
@@ -191,7 +192,7 @@ class RealSearch:
         return Residual(float(np.linalg.norm(away)) / self.deviation, optimality / self.deviation)
 
     def propose(self, length: float) -> np.ndarray:
-        """Return y − Qλ for the λ that are right if the learner goes on to respond as it did."""
+        """Return y − Qλ for the λ that are optimal under the estimated response."""
         base, g = self._tried[self._best]
         steps = [
             (multipliers - base, g - coordinates)
@@ -211,19 +212,19 @@ def response(
 
     .. math:: \min_{S = S^T} \sum_j \|S s_j - d_j\|^2 + \nu^2 \|S - \tau I\|^2
 
-    with τ the common response of all steps. For a linear learner with a symmetric hat matrix the
-    d_j are S s_j exactly, and k independent steps determine S.
+    with τ the common response of all steps. For a linear learner with a symmetric hat matrix
+    d_j = S s_j exactly, and k independent steps determine S.
 
     Parameters
     ----------
     steps : sequence of (s, d), ndarrays of shape (K,)
-        Changes of the multipliers, and how much the coordinates fell.
+        Changes of the multipliers, and the decreases of the coordinates.
     size : int
         K.
     noise : float
-        ν, the size below which differences say nothing.
+        ν, the size below which differences are not informative.
     lowest : float
-        Least response along any direction.
+        Smallest response in any direction.
 
     Returns
     -------
@@ -233,7 +234,7 @@ def response(
         return np.eye(size)  # a learner that follows its targets
     s, d = (np.column_stack(column) for column in zip(*steps, strict=True))
     common = float(np.clip((s * d).sum() / np.square(s).sum(), lowest, _HIGHEST))
-    # The equation of the minimum, S A + A S = M with A = ss' + ν²I, in the eigenvectors of A.
+    # The normal equations, S A + A S = M with A = ss' + ν²I, in the eigenvectors of A.
     vectors, found, turned = np.linalg.svd(s)
     m = len(found)
     sizes, seen = np.zeros(size), np.zeros((size, size))
@@ -249,7 +250,7 @@ def response(
 def optimal_multipliers(
     span: JointSpan, multipliers: np.ndarray, g: np.ndarray, response: np.ndarray
 ) -> np.ndarray:
-    """Return the λ at which g(λ) is allowed and λ points out of the constraint, shape (K,).
+    """Return the λ in the normal cone of the constraint at an allowed g(λ), shape (K,).
 
     With g(λ) = u − Sλ the allowed point is the one nearest to u in the metric of S⁻¹.
     """
@@ -261,26 +262,26 @@ def optimal_multipliers(
 
 
 class ClassSearch:
-    """Multipliers of two classes, by what predictions add to the coordinates of their targets.
+    """Multipliers for two classes, from the offset between predictions and their targets.
 
     Parameters
     ----------
     master : Master
-        Knows the constraint and makes the labels.
+        Provides the constraint and computes the labels.
     """
 
     def __init__(self, master: Master) -> None:
         self.master = master
         self.span = master.span
-        # Scores of the first fit, labels of the last, and what its predictions added to these:
-        # as now made up for, and as seen.
+        # Scores of the first fit, labels of the last, and the offset of its predictions from
+        # them: as compensated for so far, and as last observed.
         self._scores: np.ndarray | None = None
         self._labels: np.ndarray = np.empty(0)
         self._offset = self._added = np.zeros(self.span.q.shape[1])
         self._next: np.ndarray | None = None
 
     def judge(self, fit: LearnerFit) -> Residual:
-        """Take the coordinates of the predicted labels, and look for the next targets."""
+        """Return the residual of the predicted labels, and compute the next targets."""
         if self._scores is None:
             if self.master.allows(fit.predictions):
                 return Residual(0.0, 0.0)
@@ -292,12 +293,12 @@ class ClassSearch:
         infeasibility = float(np.linalg.norm(away)) / self.master.deviation
         self._next = self._labels_for(self._added)
         if self._next is None:
-            return Residual(infeasibility, np.inf)  # no labels make up for what the predictions add
+            return Residual(infeasibility, np.inf)  # no labels compensate for the offset
         move = self.master.coordinates(self._next) - followed
         return Residual(infeasibility, float(np.linalg.norm(move)) / self.master.deviation)
 
     def propose(self, length: float) -> np.ndarray | None:
-        """Return the labels at the next multipliers; None where there are none."""
+        """Return the labels at the next multipliers; None if there are none."""
         if length < 1:
             self._added = self._offset + length * (self._added - self._offset)
             self._next = self._labels_for(self._added)

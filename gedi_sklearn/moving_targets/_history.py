@@ -15,8 +15,7 @@ from ._steps import Candidate, Step
 
 __all__ = ["History", "ValidationData"]
 
-# The fields of an entry, in the order of `history_`, with what they hold where there was no
-# projection.
+# The fields of an entry, in the order of `history_`, with their values if there was no projection.
 _BLANK: dict[str, Any] = {
     "iteration": 0,
     "target_weight": np.nan,
@@ -35,24 +34,24 @@ _BLANK: dict[str, Any] = {
     "fit_seconds": 0.0,
     "projection_seconds": 0.0,
 }
-# Log loss of a certain prediction is bounded as in the projection.
+# The log loss of a certain prediction is bounded as in the projection.
 _CLIP = 1e-3
 
 
 @dataclass(frozen=True)
 class ValidationData:
-    """Scores every fit on held-out rows, in the units of the training rows' indicator.
+    """Scores every fit on held-out rows; its indicator has the units of the training rows.
 
     Parameters
     ----------
     learner : Learner
-        Reads predictions.
+        Encodes predictions.
     X : array-like of shape (n, p)
         As the inner estimator takes it.
     y : ndarray of shape (n,)
         Targets, classes as 0…K − 1.
     gedi : callable
-        Measures numbers (n,) in the units of the training rows' kernel.
+        Returns the indicator of predictions, in the units of the kernel of the training rows.
     """
 
     learner: Learner
@@ -73,7 +72,7 @@ class ValidationData:
 
 @dataclass
 class History:
-    """Entries of one fit; as a context manager it hands them to an error that ends the loop.
+    """Entries of one fit; as a context manager it attaches them to an error that ends the loop.
 
     Parameters
     ----------
@@ -109,7 +108,7 @@ class History:
             error.history = self.as_arrays()
 
     def record(self, step: Step, fit: LearnerFit) -> Candidate:
-        """Append and print one entry: how the targets were made, and the fit on them."""
+        """Append, and print if verbose, one entry: how the targets were computed, and their fit."""
         iteration, targets = len(self.entries), step.targets
         judged = fit.scores if self.loss == "log_loss" else fit.predictions
         measured = {} if self.validation is None else self.validation.measure(fit.estimator)
@@ -156,7 +155,7 @@ def _mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray 
 
 
 def _line(entry: dict[str, Any]) -> str:
-    """Return an entry as one line, in columns of fixed width."""
+    """Return an entry as one line with columns of fixed width."""
     columns = [
         f"[Moving Targets] {entry['iteration']:>3}",
         f"{entry['status'] or 'first fit':<11}",

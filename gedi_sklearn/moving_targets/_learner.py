@@ -1,4 +1,4 @@
-"""The learner's side of Moving Targets: clones fitted on changing targets."""
+"""The learner of Moving Targets: clones of an estimator, fitted on changing targets."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .._predictions import checked_predict, checked_predict_proba
 from .._validation import check_numbers
 from ..exceptions import warn_caller
 
-# Predictions that differ by less than this share of the range of y are one value and rounding.
+# Predictions that differ by less than this fraction of the range of y count as one value.
 _ONE_VALUE = 1e-9
 
 
 class LearnerFit(NamedTuple):
-    """One fitted clone and its predictions on the training rows.
+    """One fitted clone and the predictions for the training rows.
 
     Attributes
     ----------
     estimator : estimator
         The fitted clone.
     predictions : ndarray of shape (n,)
-        What `predict` says; classes as 0…K − 1.
+        The response of `predict`; classes as 0…K − 1.
     scores : ndarray of shape (n,) or (n, K)
-        What the master sees: the predictions, or probabilities of class 1, or of all of more
-        than two classes.
+        What the master uses: the predictions, or the probabilities of class 1 (of all classes if
+        there are more than two).
     seconds : float
         Wall time of fitting and predicting.
     """
@@ -46,15 +46,15 @@ class LearnerFit(NamedTuple):
     def warn_collapse(
         self, y: np.ndarray, weight: np.ndarray | None, decode: Callable[[np.ndarray], np.ndarray]
     ) -> None:
-        """Warn where the predictions are one value, or lack a class, and the targets y do not."""
+        """Warn if the predictions are constant or lack a class although the targets y do not."""
         counted = slice(None) if weight is None else weight > 0
         spread = np.ptp(y[counted])
         if np.ptp(self.predictions[counted]) <= _ONE_VALUE * spread and spread > 0:
             warn_caller(
                 f"the fitted {type(self.estimator).__name__} predicts one value for every "
                 "training row: the model has collapsed. A constant satisfies any constraint. "
-                "Raise `threshold`, give the inner estimator features beside the attribute, or "
-                "use select='best'.",
+                "Raise `threshold`, give the inner estimator features other than the attribute, "
+                "or use select='best'.",
             )
         elif self.predictions.dtype.kind == "i":
             lost = np.setdiff1d(y[counted], self.predictions[counted])
@@ -70,7 +70,7 @@ class LearnerFit(NamedTuple):
 class Learner:
     """Fits clones of an estimator on the same X and with the same keywords.
 
-    A clone is fresh, or with `warm_start` goes on from the last one.
+    A clone is fresh, or with `warm_start` continues from the last one.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ class Learner:
     fit_params : dict
         Keywords of their `fit`.
     rng : RandomState or None
-        Gives each clone one seed; None leaves the estimator's own seeds.
+        Gives each clone one seed; None leaves the seeds of the estimator.
     warm_start : bool
-        Whether a clone goes on from the last one.
+        Whether a clone continues from the last one.
     source : PredictionSource
         Whose predictions are used.
     one_seed : bool
@@ -92,7 +92,7 @@ class Learner:
     Raises
     ------
     ValueError
-        If `warm_start` is asked of an estimator that has no such parameter.
+        If `warm_start` is True but the estimator has no such parameter.
     """
 
     is_classifier: ClassVar[bool] = False
@@ -123,7 +123,7 @@ class Learner:
             _set_seed(estimator, seed)
         y = self.decode(targets)
         with warnings.catch_warnings():
-            # The source counts these rows and says what happens to them.
+            # The source of the predictions gives its own warning about these rows.
             warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
             estimator.fit(self.X, y, **self.fit_params)
         self._last = estimator
@@ -137,28 +137,28 @@ class Learner:
             return clone(self.estimator)
         if self._last is None:
             return clone(self.estimator).set_params(warm_start=True)
-        # A copy, so that the earlier fit stays what it was.
+        # A copy, so that the earlier fit does not change.
         estimator = copy.deepcopy(self._last)
         _grow(estimator, self.estimator)
         return estimator
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets as the estimator is to see them."""
+        """Return targets as the estimator takes them."""
         return targets
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
-        """Return the predictions for X as the projection is to see them."""
+        """Return the predictions for X as the projection takes them."""
         name = f"the predictions of {type(self.estimator).__name__}"
         return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
-        """Return what the master is to come close to."""
+        """Return the scores that the projected targets are to be close to."""
         return predictions
 
 
 @dataclass(kw_only=True)
 class ClassifierLearner(Learner):
-    """A learner of classes, which the projection knows as 0…K − 1.
+    """A learner of classes, which are 0…K − 1 in the projection.
 
     Parameters
     ----------
@@ -167,9 +167,9 @@ class ClassifierLearner(Learner):
     classes : ndarray of shape (K,)
         The labels of 0…K − 1.
     response_method : {"auto", "predict", "predict_proba"}
-        What the master sees.
+        The response that the master uses.
     loss : {"hamming", "log_loss"}
-        How it compares that; log loss needs probabilities.
+        The loss of the projection; log loss needs probabilities.
     """
 
     is_classifier: ClassVar[bool] = True
@@ -194,9 +194,9 @@ class ClassifierLearner(Learner):
         return np.searchsorted(self.classes, labels)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
-        """Return the probabilities, of the second of two classes or of all, or the predictions.
+        """Return the probabilities (of the second of two classes, or of all) or the predictions.
 
-        Asked of the fitted clone: what an ensemble can do may show only after its fit.
+        Some ensembles have `predict_proba` only once they are fitted.
         """
         name, available = type(self.estimator).__name__, hasattr(estimator, "predict_proba")
         if self.response_method == "predict_proba" and not available:
@@ -210,7 +210,7 @@ class ClassifierLearner(Learner):
             return proba[:, 1] if len(self.classes) == 2 else proba
         if self.loss == "log_loss":
             raise ValueError(
-                "loss='log_loss' compares probabilities, but the projection would see labels: "
+                "loss='log_loss' compares probabilities, but the projection would get labels: "
                 f"response_method={self.response_method!r} with {name}. Use loss='hamming', or "
                 "an inner estimator with predict_proba and response_method='auto'."
             )
@@ -233,9 +233,9 @@ def _set_seed(estimator: Any, seed: int) -> None:
 
 
 def _grow(estimator: Any, base: Any) -> None:
-    """Make room for as many new members as an ensemble began with.
+    """Let an ensemble grow by its initial number of members.
 
-    At an unchanged size a warm start adds nothing, and the targets would be ignored.
+    At an unchanged size a warm start adds no members, so the new targets would be ignored.
     """
     is_histogram = isinstance(base, (HistGradientBoostingRegressor, HistGradientBoostingClassifier))
     size = "max_iter" if is_histogram else "n_estimators"

@@ -51,7 +51,7 @@ class StopRule:
     """Stops once the targets have changed by no more than `tol` for some iterations in a row.
 
     The change is ‖z_i − z_{i−1}‖ / ‖y − mean(y)‖, weighted. For classes ‖·‖² counts the labels that
-    changed, and the scale is the Gini impurity of y, halved: its variance, for 0 and 1.
+    changed, and the scale is half the Gini impurity of y, which for 0 and 1 is its variance.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ class StopRule:
     weight : ndarray of shape (n,) or None
         Sample weights.
     tol : float or None
-        Largest change that counts as none; None is 0, or never stops where `n_iter_no_change` is
-        None too.
+        Largest change that counts as no change. None is 0, or never stops if `n_iter_no_change`
+        is None as well.
     n_iter_no_change : int or None
-        How many iterations in a row; None is 1.
+        Number of iterations in a row; None is 1.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class StopRule:
         self.last = y
 
     def reached(self, targets: np.ndarray) -> bool:
-        """Take the targets of an iteration, and tell whether it was the last."""
+        """Record the targets of an iteration, and tell whether it is the last."""
         difference = targets - self.last
         change = self._norm(difference != 0 if self.is_classes else difference)
         self.last = targets
@@ -109,9 +109,9 @@ class Step(NamedTuple):
     Attributes
     ----------
     targets : ndarray of shape (n,)
-        What the learner is to be fitted on.
+        The targets of the learner's next fit.
     target_weight : float
-        Weight of the original targets in the projection that made them; NaN without one.
+        Weight of the original targets in the projection that computed them; NaN without one.
     """
 
     targets: np.ndarray
@@ -119,17 +119,17 @@ class Step(NamedTuple):
 
 
 class Steps(Protocol):
-    """A way to make targets."""
+    """A method to compute the targets of the next fit."""
 
     @property
     def keeps_best(self) -> bool:
-        """Whether the best fit has to be kept, whatever `select` says."""
+        """Whether the best fit is kept regardless of `select`."""
 
     def next(self, fit: LearnerFit) -> Step | None:
-        """Return what follows a fit, the first or that of the last step; None at the end."""
+        """Return the step that follows a fit; None at the end."""
 
     def warn(self, selected: Candidate) -> None:
-        """Warn at the end of the loop of what the user should know."""
+        """Give the warnings that are due at the end of the loop."""
 
 
 @dataclass
@@ -139,13 +139,13 @@ class ProjectionSteps:
     Parameters
     ----------
     master : Master
-        Projects.
+        Computes the projections.
     target_weight : callable
-        From the number of a step, counted from 1, to the weight of the original targets.
+        Returns the weight of the original targets in a step; steps are counted from 1.
     max_iter : int
-        Number of steps.
+        Maximum number of steps.
     stop : StopRule
-        Ends them earlier.
+        Ends the steps earlier.
     n_steps : int
         Number of steps so far.
     """
@@ -160,7 +160,7 @@ class ProjectionSteps:
     _last: np.ndarray | None = None
 
     def next(self, fit: LearnerFit) -> Step | None:
-        """Return the projection of the predictions, as long as there is reason to."""
+        """Return the projection of the predictions, until the loop ends."""
         if self._last is None:
             is_over = self.master.allows(self.master.y) and self.master.allows(fit.predictions)
         else:

@@ -1,4 +1,4 @@
-"""A constraint in words, for people who print a model."""
+"""A constraint in words, for the representation of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bars of the coefficients, whose absolute sum is the indicator."""
+"""Bars of the coefficients, whose absolute values sum to the indicator."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from ._support import (
     measure,
 )
 
-# Terms of more letters than this together are written aslant.
+# Labels with more letters than this in total are rotated.
 _LEVEL_LETTERS = 40
 
 
 class GediCoefficientsDisplay:
-    """Coefficients α̃ of targets and predictions, a bar a term: which dependence there is.
+    """Coefficients α̃ of targets and predictions, one bar per term of the kernel.
 
-    The heights of one colour add up, without their signs, to its GeDI.
+    The absolute heights of one colour sum to its GeDI.
 
     Parameters
     ----------
     coefficients : ndarray of shape (n_series, k)
-        One row a series: those of targets, in grey, before those of the predictions.
+        One row per series: the targets, in grey, before the predictions.
     terms : list of str
         The k functions of the attribute.
     names : list of str
-        One name a series, for the legend.
+        One name per series, for the legend.
 
     Attributes
     ----------
     bars_ : list of matplotlib BarContainer
-        One a series.
+        One per series.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -84,7 +84,7 @@ class GediCoefficientsDisplay:
         coefficients = np.atleast_2d(self.coefficients)
         n_series, n_terms = coefficients.shape
         positions, width = np.arange(n_terms), 0.8 / n_series
-        # The last series is measured, those before it are what it is compared with.
+        # The last series is measured; those before it are for comparison.
         colors = [REFERENCE_COLOR] * (n_series - 1) + [MEASURED_COLOR]
         self.bars_ = [
             ax.bar(
@@ -198,14 +198,14 @@ class GediCoefficientsDisplay:
         Parameters
         ----------
         estimator : estimator
-            A fitted regressor or classifier. One whose predictions ask for the attribute, alone
-            or at the end of a pipeline, is given it.
+            A fitted regressor or classifier. The attribute is passed to `predict` if the
+            estimator, or the last step of a pipeline, needs it.
         X : array-like of shape (n, p)
             Features.
         y : array-like of shape (n,)
             Original targets.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute; None where `sensitive_columns` names it.
+            The protected attribute; None if `sensitive_columns` names it.
         sensitive_columns : int, str or list of these, default=None
             Column(s) of X that hold the attribute.
         response_method : {"predict", "predict_proba", "decision_function"}, default="predict"

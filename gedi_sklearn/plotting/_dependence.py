@@ -1,4 +1,4 @@
-"""Predictions against the attribute, with what the indicator sees of them."""
+"""Predictions against the attribute, with the dependence that the indicator measures."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class DependenceDisplay:
     """Predictions against one numeric attribute: rows, means of bins, and the fitted curve.
 
     The curve is mean(y) + F̃α̃, the part of the predictions that GeDI measures. The means of
-    quantile bins need no kernel: where they leave the curve, there is a dependence that the
-    kernel does not see.
+    quantile bins need no kernel: where they deviate from the curve, there is a dependence that
+    the kernel does not capture.
 
     Parameters
     ----------
     attribute, target : ndarray of shape (n_shown,)
-        Rows to show; none of them where the target takes two values at most.
+        Rows to show; empty if the target takes at most two values.
     grid, curve : ndarray of shape (n_grid,)
         Attribute values, and the curve there.
     bin_attribute, bin_target : ndarray of shape (n_bins,)
@@ -200,17 +200,18 @@ class DependenceDisplay:
         degree : int, default=1
             Degree (order) of a kernel given by name.
         bins : int, default=10
-            Number of quantile bins; an attribute of no more distinct values has one bin a value.
+            Number of quantile bins; an attribute with no more distinct values than that has one
+            bin per value.
         pos_label : object, default=None
             The label that counts as 1; needed for text and categories.
         sample_weight : array-like of shape (n,), default=None
             Weights; rows of weight 0 are left out.
         subsample : int or None, default=1000
-            How many rows are shown; None shows all. Curve and means are always of all rows.
+            How many rows are shown; None shows all. Curve and means always use all rows.
         random_state : int, RandomState instance or None, default=0
             Draws the rows that are shown.
         name : str, default=None
-            Label of the vertical axis; None: "predictions", or "targets" where there are none.
+            Label of the vertical axis; None: "predictions", or "targets" if there are none.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         scatter_kwargs, curve_kwargs, bin_kwargs : dict, default=None
@@ -223,7 +224,7 @@ class DependenceDisplay:
         Raises
         ------
         ValueError
-            If the attribute is not one numeric column, or the kernel a matrix, which has no
+            If the attribute is not one numeric column, or if the kernel is a matrix, which has no
             values between the rows.
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
@@ -289,14 +290,14 @@ class DependenceDisplay:
         Parameters
         ----------
         estimator : estimator
-            A fitted regressor or classifier. One whose predictions ask for the attribute, alone
-            or at the end of a pipeline, is given it.
+            A fitted regressor or classifier. The attribute is passed to `predict` if the
+            estimator, or the last step of a pipeline, needs it.
         X : array-like of shape (n, p)
             Features.
         y : array-like of shape (n,)
             Original targets.
         sensitive_features : array-like of shape (n,), default=None
-            The protected attribute; None where `sensitive_columns` names it.
+            The protected attribute; None if `sensitive_columns` names it.
         sensitive_columns : int, str or list of these, default=None
             Column of X that holds the attribute.
         response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
@@ -360,20 +361,20 @@ def _require_one_numeric_attribute(caller: str, sample: Sample, design: KernelDe
         )
     if design.fitted.kernel is None:
         raise ValueError(
-            f"{caller} evaluates the kernel between the rows, which a matrix has no values for; "
+            f"{caller} evaluates the kernel between the rows, where a matrix has no values; "
             "pass a transformer or a callable as `kernel`."
         )
 
 
 def _curve(design: KernelDesign, z: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return mean(z) + F̃α̃ on a grid, from the standardised columns, which keep their digits."""
+    """Return mean(z) + F̃α̃ on a grid, computed from standardised columns for accuracy."""
     fitted = design.fitted
     columns = fitted.basis.evaluate(grid[:, None]) - fitted.center_
     return design.mean(z) + columns @ design.standardized(z)
 
 
 def _shown_rows(target: np.ndarray, subsample: int | None, random_state: Any) -> np.ndarray:
-    """Draw the rows to show; two lines of points show nothing, so two values have none."""
+    """Draw the rows to show; none for two target values, as two lines of points show nothing."""
     if len(np.unique(target)) <= 2:
         return np.arange(0)
     if subsample is None or subsample >= len(target):
@@ -382,7 +383,7 @@ def _shown_rows(target: np.ndarray, subsample: int | None, random_state: Any) ->
 
 
 def _bin_means(sample: Sample, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted means of attribute and target in every bin that holds a row."""
+    """Return the weighted means of attribute and target in every non-empty bin."""
     values = sample.values[:, 0]
     distinct, codes = np.unique(values, return_inverse=True)
     if len(distinct) > bins:

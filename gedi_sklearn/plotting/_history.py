@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._support import MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR, import_pyplot
 
-# Fields of `history_` that are drawn, with label and colour: above the indicators, below the
-# losses. What an estimator did not record is left out.
+# The fields of `history_` that are drawn, with label and colour: indicators above, losses below.
+# Fields that an estimator did not record are left out.
 _DISPARITIES = {
     "targets_gedi": ("projected targets", REFERENCE_COLOR),
     "predictions_gedi": ("predictions", MEASURED_COLOR),
@@ -35,7 +35,7 @@ class MovingTargetsHistoryDisplay:
     threshold : float, default=None
         The absolute bound on the indicator, drawn as a line; None draws none.
     selected_iteration : int, default=None
-        The iteration whose model was kept, drawn as a line; None draws none.
+        The iteration of the model that was kept, drawn as a line; None draws none.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class MovingTargetsHistoryDisplay:
     def _lines(
         self, axes: Any, fields: dict[str, tuple[str, str]], line_kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        """Draw the fields that the history has."""
+        """Draw the fields that are in the history."""
         lines = {}
         for field, (label, color) in fields.items():
             if field in self.history:
@@ -132,10 +132,10 @@ class MovingTargetsHistoryDisplay:
     def from_estimator(
         cls, estimator: Any, *, ax: Any = None, **line_kwargs: Any
     ) -> MovingTargetsHistoryDisplay:
-        """Draw what a fitted estimator recorded.
+        """Draw the history of a fitted estimator.
 
-        The line of the threshold is left out where the constraint is not one number on the drawn
-        indicator: for an array of bounds, several constraints, and an infinite one.
+        The line of the threshold is left out if the constraint is not one number for the drawn
+        indicator: for an array of bounds, several constraints, or an infinite threshold.
 
         Parameters
         ----------
@@ -155,8 +155,8 @@ class MovingTargetsHistoryDisplay:
         history = getattr(estimator, "history_", {})
         if "targets_gedi" not in history:
             raise ValueError(
-                f"{cls.__name__} shows the history of Moving Targets, and "
-                f"{type(estimator).__name__} has recorded none."
+                f"{cls.__name__} shows the history of Moving Targets, but "
+                f"{type(estimator).__name__} has none."
             )
         threshold = estimator.threshold_
         drawn = np.ndim(threshold) == 0 and np.isfinite(threshold)
@@ -164,7 +164,7 @@ class MovingTargetsHistoryDisplay:
         display = cls(
             history=history,
             threshold=float(threshold) if drawn else None,
-            # The last one is kept where nothing else is said.
+            # The last iteration is the default, and is not marked.
             selected_iteration=None if kept == estimator.n_iter_ else kept,
         )
         return display.plot(ax, **line_kwargs)

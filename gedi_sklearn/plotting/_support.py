@@ -32,7 +32,7 @@ __all__ = [
     "measure",
 ]
 
-# In every display: what is measured, what it is compared with, and what it may not exceed.
+# In every display: the measured values, what they are compared with, and their bound.
 MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR = "C0", "0.6", "C3"
 
 PREDICTION_CONSTRAINTS: dict = {
@@ -70,11 +70,11 @@ def estimator_sample(
     response_method: str,
     pos_label: Any,
 ) -> dict[str, Any]:
-    """Return the keywords of `from_predictions` that an estimator and its data stand for.
+    """Return the keywords of `from_predictions` for an estimator and its data.
 
     As in a scorer, probabilities and decision values belong to `pos_label`, by default to
-    ``classes_[1]``, and the targets are then the indicator of that class. An estimator whose
-    `predict` asks for the attribute, alone or at the end of a pipeline, is given it.
+    ``classes_[1]``, and the targets are then 1 for that class and 0 otherwise. The attribute is
+    passed to `predict` if the estimator, or the last step of a pipeline, needs it.
     """
     check_sensitive(sensitive_features, X=X, sensitive_columns=sensitive_columns, kind="mixed")
     if sensitive_columns is not None:
@@ -88,8 +88,8 @@ def estimator_sample(
     )
     if np.ndim(y_pred) != 1:
         raise ValueError(
-            f"response_method={response_method!r} of more than two classes gives a column a class; "
-            "use 'predict' with `pos_label`, or pass one column to `from_predictions`."
+            f"response_method={response_method!r} of more than two classes gives one column per "
+            "class; use 'predict' with `pos_label`, or pass one column to `from_predictions`."
         )
     if is_classifier(estimator) and response_method != "predict":
         y, pos_label = (check_labels(y, "y") == positive).astype(np.float64), None

@@ -1,4 +1,4 @@
-"""Score against indicator: what each degree of fairness costs on rows that were not seen."""
+"""Score against indicator: the cost of each degree of fairness on unseen rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ._support import MEASURED_COLOR, REFERENCE_COLOR, import_pyplot
 
 
 class TradeoffDisplay:
-    """Score against indicator of pooled predictions, a point a threshold.
+    """Score against indicator of pooled predictions, one point per threshold.
 
-    A horizontal bar is the indicator's confidence interval. In the grey area, below its 95 %
-    quantile under independence, a value is no evidence of a disparity.
+    Horizontal bars are confidence intervals of the indicator. A value in the grey area, below the
+    95 % quantile under independence, is no evidence of a disparity.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class TradeoffDisplay:
     chance_ : matplotlib PolyCollection
         The grey area.
     texts_ : list of matplotlib Annotation
-        The thresholds beside their points; empty where they are arrays.
+        The thresholds, next to their points; empty if they are arrays.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -72,8 +72,8 @@ class TradeoffDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kwargs : dict
-            Keywords of :meth:`matplotlib.axes.Axes.plot`, for the points. The intervals take
-            their colour.
+            Keywords of :meth:`matplotlib.axes.Axes.plot`, for the points. The intervals have the
+            same colour.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class TradeoffDisplay:
         (self.line_,) = ax.plot(curve.gedi, curve.score, **style)
         color = self.line_.get_color()
         self.bars_ = ax.hlines(curve.score, curve.low, curve.high, color=color, alpha=0.4)
-        # Between points only, by score: what is there by chance depends on the predictions.
+        # Drawn between points only, in order of score: the quantile depends on the predictions.
         known = np.flatnonzero(np.isfinite(curve.null_q95))
         known = known[np.argsort(curve.score[known])]
         self.chance_ = ax.fill_betweenx(
@@ -128,7 +128,8 @@ class TradeoffDisplay:
         Parameters
         ----------
         estimator : estimator
-            One with a threshold; see :func:`gedi_sklearn.model_selection.tradeoff_curve`.
+            An estimator with a threshold; see
+            :func:`gedi_sklearn.model_selection.tradeoff_curve`.
         X : array-like of shape (n, p)
             Rows.
         y : array-like of shape (n,)

@@ -29,21 +29,21 @@ from ..exceptions import RankDeficientKernelError, warn_caller
 from ..projection import Projection
 from ..projection._parameters import PROJECTION_CONSTRAINTS
 
-# The folds of m(X) where those of the learner are named by a word: it has no out-of-bag rows.
+# The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
 _BLIND_CV = 5
 
 
 class Learned(NamedTuple):
-    """What a fit knows before its threshold matters.
+    """The part of a fit that does not depend on the threshold.
 
     Attributes
     ----------
     projection : Projection or None
         The constraint on the rows; None for a constant attribute.
     scores : ndarray of shape (n,)
-        Predictions by models that have not seen the rows.
+        Predictions for the rows.
     columns : ndarray of shape (n, k)
-        F̃(x), or what X says of it.
+        F̃(x), or its prediction from X.
     labels : ndarray of shape (n,)
         The original targets.
     weight : ndarray of shape (n,) or None
@@ -60,13 +60,13 @@ class Learned(NamedTuple):
 class Projected(MetaEstimator):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
 
-    # Asked for by default, as in `fit`, so that a pipeline's predict(X, sensitive_features=s) and a
-    # search need no set_predict_request; `get_metadata_routing` says which objects do not ask.
+    # Requested by default, as in `fit`, so that predict(X, sensitive_features=s) of a pipeline and
+    # a search need no set_predict_request; `get_metadata_routing` drops it where it is not needed.
     __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
-    # Set on an object by who corrects it later, with `_correct_at`, once or for many thresholds:
-    # `fit` then keeps what it has learned. Elsewhere nothing with a row of the data stays.
+    # Set by a caller that corrects the object later with `_correct_at`, for one or many thresholds:
+    # `fit` then keeps what does not depend on them. Otherwise no rows of the data are kept.
     _is_corrected_later = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -124,18 +124,18 @@ class Projected(MetaEstimator):
         sample_weight: Any = None,
         **fit_params: Any,
     ) -> Projected:
-        """Fit the inner estimator once, and the correction of its predictions.
+        """Fit the inner estimator once, and find the correction of its predictions.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            What the inner estimator takes; it is passed on untouched.
+            Rows, passed on to the inner estimator unchanged.
         y : array-like of shape (n,)
             Targets.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute(s). None where `sensitive_columns` names them in X.
+            The protected attribute(s). None if `sensitive_columns` names them in X.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows: in every fit, in the projection and in the kernel.
+            Weights of the rows in every fit, in the projection and in the kernel.
         **fit_params : dict
             Further keywords of the inner estimator's `fit`.
 
@@ -216,10 +216,10 @@ class Projected(MetaEstimator):
         self._correct(learned)
 
     def _own_request(self) -> MetadataRequest:
-        """Return what this object's methods ask for.
+        """Return the metadata request of this object's methods.
 
-        Predictions ask for the attribute where they need it, under the name that it has in `fit`
-        unless they were given a name of their own: one estimator knows one attribute.
+        Predictions request the attribute if they need it, under the same name as `fit` unless
+        they were given another.
         """
         request = super()._own_request()
         name = request.fit.requests.get("sensitive_features")
@@ -257,13 +257,13 @@ class Projected(MetaEstimator):
         keywords: dict[str, dict[str, Any]],
         learner_source: PredictionSource,
     ) -> np.ndarray:
-        """Fit m(X) and return it for rows that its learner has not seen, shape (n, k)."""
+        """Fit m(X) and return its cross-fitted predictions, shape (n, k)."""
         # By position: at prediction X may come without the names it had in `fit`.
         named = self.sensitive_columns is not None
         self._hidden = column_positions(X, self.sensitive_columns) if named else []
         X = self._blind_X(X)
         columns = self.kernel_.transform(attribute)
-        # A splitter may shuffle anew, and an iterator has ended: the learner's own folds.
+        # The folds of the learner: a splitter may shuffle anew, and an iterator is exhausted.
         cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
         source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
         estimator = clone(self._make_attribute_estimator())
@@ -271,16 +271,16 @@ class Projected(MetaEstimator):
         return source(self.attribute_estimator_, columns).predict(X)
 
     def _blind_X(self, X: Any) -> Any:
-        """Return X without the attribute, whether or not the inner estimator sees it."""
+        """Return X without the attribute, whether or not the inner estimator uses it."""
         return drop_columns(X, self._hidden) if self._hidden else X
 
     def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray | float:
-        """Return what is added to the scores of new rows, shape (n,)."""
+        """Return the correction of the scores of new rows, shape (n,)."""
         if not self.sensitive_at_predict:
             if sensitive_features is not None:
                 raise ValueError(
-                    "sensitive_features was given, but sensitive_at_predict=False makes a "
-                    "correction that does not use it. Leave it out, or set "
+                    "sensitive_features was given, but the correction of "
+                    "sensitive_at_predict=False does not use it. Leave it out, or set "
                     "sensitive_at_predict=True."
                 )
             if self.kernel_ is None:
@@ -290,10 +290,10 @@ class Projected(MetaEstimator):
             return np.reshape(expected, (-1, k)) @ self.correction_
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
-                f"the predictions of {type(self).__name__} need the attribute of these rows, "
+                f"the predictions of {type(self).__name__} need the attribute of these rows as "
                 "sensitive_features=, which is None. Searches and scorers of scikit-learn do not "
-                "hand it on to them: there, name its column of X in the estimator, "
-                "sensitive_columns=, or set sensitive_at_predict=False."
+                "pass it on: there, name its column of X with sensitive_columns=, or set "
+                "sensitive_at_predict=False."
             )
         values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
@@ -313,7 +313,7 @@ class Projected(MetaEstimator):
         X : array-like of shape (n, p)
             With the columns of the X in `fit`.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The attribute of these rows; None where `sensitive_columns` names it, or with
+            The attribute of these rows; None if `sensitive_columns` names it, or with
             `sensitive_at_predict=False`.
 
         Returns
@@ -323,8 +323,9 @@ class Projected(MetaEstimator):
         return self._decide(self._corrected(X, sensitive_features))
 
     def _predict_for_score(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        # Who routes the attribute to `fit` has it for scored rows, too; a blind estimator needs it
-        # in `fit` alone. Scikit-learn 1.6 reads the class's request, not the object's.
+        # A caller that routes the attribute to `fit` routes it to `score` as well, but an
+        # attribute-blind estimator needs it in `fit` only. Scikit-learn 1.6 reads the request of
+        # the class, not of the object.
         return self.predict(
             X, sensitive_features=sensitive_features if self.sensitive_at_predict else None
         )

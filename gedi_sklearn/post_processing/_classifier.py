@@ -15,23 +15,22 @@ from ..exceptions import warn_caller
 from ..projection import Projection
 from ._base import Projected
 
-# A threshold on scores meets a constraint up to ties, and a blind one as far as m(X) is right:
-# where it misses, the largest share of the threshold at which it does not is looked for, in so
-# many bisections.
+# A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
+# of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
 _BISECTIONS = 7
 
 
 class ProjectedClassifier(ClassifierMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
-    One fit of the learner; a row is of class 1 where :math:`p(x) + \tilde F(x) \cdot \beta > 1/2`,
-    β from the multipliers of the projection of cross-fitted probabilities on the constraint.
+    The learner is fitted once. A row is of class 1 if :math:`p(x) + \tilde F(x) \cdot \beta > 1/2`,
+    with β from the multipliers of the projection of cross-fitted probabilities on the constraint.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. A fitted
-        one stays as it is inside :class:`sklearn.frozen.FrozenEstimator`.
+        The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. Wrap a
+        fitted one in :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
     constraint, kernel, degree, threshold, relative, slack
         As in :class:`MovingTargetsClassifier`.
     cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
@@ -42,7 +41,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     classes_ : ndarray of shape (2,)
         The labels.
     targets_ : ndarray of shape (n,)
-        The corrected labels of the training rows, by models that have not seen them.
+        The corrected labels of the training rows, from cross-fitted probabilities.
     estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
 n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
@@ -54,8 +53,8 @@ n_features_in_, feature_names_in_
 
     Notes
     -----
-    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows of equal score and
-    attribute are decided alike, so that many ties can leave a part of the threshold unused.
+    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows with equal score
+    and attribute get the same label, so with many ties the constraint may not be tight.
 
     Examples
     --------
@@ -95,7 +94,7 @@ n_features_in_, feature_names_in_
         return self.classes_[y]
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
-        # Not the estimator at hand, which may hold the predictions of several folds.
+        # Not the type of `estimator`, which may be the responses of several folds.
         inner = type(self._inner_estimator()).__name__
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
@@ -113,29 +112,29 @@ n_features_in_, feature_names_in_
     ) -> np.ndarray:
         expected = None if self.sensitive_at_predict else columns
 
-        def attempt(share: float) -> tuple[float, np.ndarray]:
-            beta = projection.score_shift(p, expected, share)
+        def attempt(fraction: float) -> tuple[float, np.ndarray]:
+            beta = projection.score_shift(p, expected, fraction)
             return projection.violation((p + columns @ beta > 0.5).astype(int)), beta
 
         best = attempt(1.0)
         low, high = 0.0, 1.0
         for _ in range(_BISECTIONS if best[0] > 0.0 else 0):
-            share = (low + high) / 2
-            violation, beta = attempt(share)
-            low, high = (share, high) if violation == 0.0 else (low, share)
+            fraction = (low + high) / 2
+            violation, beta = attempt(fraction)
+            low, high = (fraction, high) if violation == 0.0 else (low, fraction)
             if violation <= best[0]:
                 best = (violation, beta)
         if best[0] > 0.0:
             warn_caller(
                 f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
-                "fit: scores tie, or (sensitive_at_predict=False) the other columns of X say too "
-                "little of the attribute. Use a learner with finer scores, or another "
+                "fit: scores are tied, or (sensitive_at_predict=False) the other columns of X "
+                "predict the attribute too poorly. Use a learner with fewer ties, or another "
                 "`attribute_estimator`.",
             )
         return best[1]
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the corrected scores as probabilities; `predict` is the larger one.
+        """Return the corrected scores as probabilities; `predict` returns the more probable class.
 
         Parameters
         ----------
