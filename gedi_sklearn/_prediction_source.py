@@ -8,6 +8,7 @@ cross-fitted predictions behave like those for new rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,7 @@ def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
     return held == len(ensemble.estimators_samples_)
 
 
+@dataclass(frozen=True)
 class CrossFitted(PredictionSource):
     """Each row is predicted by a clone that was fitted on the other folds.
 
@@ -133,55 +135,18 @@ class CrossFitted(PredictionSource):
     ----------
     X : array-like of shape (n, p)
         The rows.
-    y : ndarray of shape (n,)
-        Original targets, used for stratification.
-    cv : int or splitter
-        What :func:`sklearn.model_selection.check_cv` takes; its test folds have to partition the
-        rows.
-    is_classifier : bool
-        Whether an integer means stratified folds.
+    folds : list of (ndarray, ndarray)
+        Positions of training and test rows; the test parts are a partition of the rows.
     fit_params : dict
         Keywords of a fit; those with one value per row are split with the rows.
-    split_params : dict
-        Keywords of the splitter's `split`.
     n_jobs : int or None
         Number of processes for the folds.
-
-    Raises
-    ------
-    ValueError
-        If a row is in no test fold, or in several.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: np.ndarray,
-        cv: Any,
-        *,
-        is_classifier: bool,
-        fit_params: dict[str, Any],
-        split_params: dict[str, Any],
-        n_jobs: int | None,
-    ) -> None:
-        (self.X,) = indexable(X)
-        self.fit_params = fit_params
-        self.n_jobs = n_jobs
-        folds = make_folds(
-            cv,
-            self.X,
-            y,
-            is_classifier=is_classifier,
-            split_params=split_params,
-            groups_hint=_GROUPS_HINT,
-        )
-        if (folds.n_tests != 1).any():
-            raise ValueError(
-                f"cv: {folds.origin} do not put every row into exactly one test part, so a row "
-                f"would have no prediction or several: {folds.uneven_rows()}. Use an integer, "
-                "KFold, StratifiedKFold, or splits whose test parts hold every row once."
-            )
-        self.folds = folds.splits
+    X: Any
+    folds: list[tuple[np.ndarray, np.ndarray]]
+    fit_params: dict[str, Any]
+    n_jobs: int | None
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Fit a clone of the fitted estimator per fold, and return their predictions.
@@ -262,15 +227,43 @@ def make_prediction_source(
     split_params: dict[str, Any],
     n_jobs: int | None,
 ) -> PredictionSource:
-    """Return what the parameter `cv` stands for: "train", "oob", an integer or a splitter."""
+    """Return what the parameter `cv` stands for.
+
+    Parameters
+    ----------
+    cv : "train", "oob", int or splitter
+        What :func:`sklearn.model_selection.check_cv` takes gives cross-fitted predictions.
+    X : array-like of shape (n, p)
+        The rows.
+    y : ndarray of shape (n,)
+        Original targets, used for stratification.
+    is_classifier : bool
+        Whether an integer means stratified folds.
+    fit_params, split_params : dict
+        Keywords of a fit and of the splitter's `split`.
+    n_jobs : int or None
+        Number of processes for the folds.
+
+    Raises
+    ------
+    ValueError
+        If a row is in no test fold, or in several.
+    """
     if isinstance(cv, str):
         return OutOfBag(X) if cv == "oob" else InSample()
-    return CrossFitted(
+    (X,) = indexable(X)
+    folds = make_folds(
+        cv,
         X,
         y,
-        cv,
         is_classifier=is_classifier,
-        fit_params=fit_params,
         split_params=split_params,
-        n_jobs=n_jobs,
+        groups_hint=_GROUPS_HINT,
     )
+    if (folds.n_tests != 1).any():
+        raise ValueError(
+            f"cv: {folds.origin} do not put every row into exactly one test part, so a row "
+            f"would have no prediction or several: {folds.uneven_rows()}. Use an integer, "
+            "KFold, StratifiedKFold, or splits whose test parts hold every row once."
+        )
+    return CrossFitted(X, folds.splits, fit_params, n_jobs)
