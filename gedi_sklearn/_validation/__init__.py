@@ -1,4 +1,4 @@
-"""Checks of what a caller hands over, and the one door to scikit-learn's private names.
+"""Checks of the caller's arguments, and the only package with scikit-learn's private names.
 
 Values are matched to rows by position, as everywhere in scikit-learn: the index of a pandas
 object is never looked at. Nothing is dropped, cast from text, or filled in.

@@ -66,7 +66,7 @@ def _infer_type(array: np.ndarray) -> np.ndarray:
 
 
 def _require_sized(values: Any, name: str) -> None:
-    # Of a dictionary the keys would be taken, and a set has an order of its own.
+    # A dictionary would give its keys, and the order of a set is arbitrary.
     unordered = isinstance(values, (str, bytes, Mapping, Set))
     if unordered or not hasattr(values, "__len__"):
         shown = type(values).__name__ if unordered and len(values) > 5 else repr(values)

@@ -29,14 +29,14 @@ def check_sensitive(
     n_samples: int | None = None,
     kind: str = "numbers",
 ) -> np.ndarray:
-    """Return the protected attribute as an array, from either of its two doors.
+    """Return the protected attribute from `sensitive_features` or `sensitive_columns`.
 
     Parameters
     ----------
     sensitive_features : array-like of shape (n,) or (n, m), default=None
         The values themselves.
     X : array-like of shape (n, p), default=None
-        Where `sensitive_columns` are looked up.
+        Rows with the columns that `sensitive_columns` names.
     sensitive_columns : int, str or list of these, default=None
         Position(s) or name(s) of columns of `X`.
     n_samples : int, default=None
@@ -52,8 +52,8 @@ def check_sensitive(
     Raises
     ------
     ValueError
-        If both doors or none are used, a column does not exist, a value is missing or infinite,
-        the values are no numbers, or the length differs.
+        Unless exactly one of `sensitive_features` and `sensitive_columns` is given, or if a column
+        does not exist, a value is missing, infinite or not a number, or the length differs.
     """
     if (sensitive_features is None) == (sensitive_columns is None):
         got = "neither" if sensitive_features is None else "both"

@@ -1,4 +1,4 @@
-"""The one door to scikit-learn's private names, and what is added to its parameter checks."""
+"""The only module with scikit-learn's private names, and additions to its parameter checks."""
 
 from __future__ import annotations
 
