@@ -58,7 +58,7 @@ def _network_classifier(**options: Any) -> Any:
     )
 
 
-# Of a classifier (Adult) and of a regressor (Communities).
+# The classifier (Adult) and the regressor (Communities).
 LEARNERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "RF": (RandomForestClassifier, RandomForestRegressor),
     "GB": (GradientBoostingClassifier, GradientBoostingRegressor),

@@ -46,7 +46,7 @@ COLUMNS = (
     "converged",
     "scikit-learn",
 )
-# Of a classifier and of a regressor, and whose predictions the master sees.
+# The classifier, the regressor, and `cv`: whose predictions the projection uses.
 LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
     "linear": (lambda: LogisticRegression(max_iter=1000), lambda: Ridge(1.0), "train"),
     "boosting": (
@@ -103,7 +103,7 @@ def measure(
         "fits": model.n_iter_ + 1,
         "seconds": round(seconds, 2),
         "score_train": round(float(model.score(data.X[train], data.y[train])), 4),
-        # Of the predictions that the master sees, the ones that the constraint is about.
+        # The predictions that the projection uses, which the constraint applies to.
         "gedi_seen": _seen(task, data, train, model, kept),
         "score_val": round(float(model.score(data.X[val], data.y[val])), 4),
         "gedi_val": round(_indicator(task, data, val, model.predict(data.X[val])), 4),

@@ -18,7 +18,7 @@ RESULTS = HERE / "results"
 README = HERE.parent / "README.md"
 DATASETS = tuple(dict.fromkeys(task.dataset for task in TASKS))
 PROTECTED = tuple(task.protected for task in TASKS)
-# Of the 144 means of the paper's 36 rows, how many must agree.
+# How many of the 144 means in the paper's 36 rows must agree.
 ENOUGH_CELLS = 120
 QUICK_MODELS = tuple(model for model in MODELS if model.startswith("GB"))
 GUROBI_NOTICE = (

@@ -1,4 +1,4 @@
-"""What the parameter `cv` means: folds of the rows, and in a few words what is wrong with them."""
+"""The folds that the parameter `cv` stands for, and a description of what is wrong with them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Folds", "make_folds"]
 
 
 class Folds(NamedTuple):
-    """Splits of the rows, and how often each row is in a test part.
+    """Splits of the rows, and the number of test parts that each row is in.
 
     Attributes
     ----------
     splits : list of (ndarray, ndarray)
         Positions of the training and of the test rows.
     n_tests : ndarray of shape (n,)
-        In how many test parts each row is.
+        Number of test parts per row.
     origin : str
-        Whose splits they are, for messages: "the 5 splits of TimeSeriesSplit".
+        Where the splits come from, for messages: "the 5 splits of TimeSeriesSplit".
     """
 
     splits: list[tuple[np.ndarray, np.ndarray]]
@@ -30,7 +30,7 @@ class Folds(NamedTuple):
     origin: str
 
     def uneven_rows(self) -> str:
-        """Return how many rows are in no test part, or in several."""
+        """Return, in words, how many rows are in no test part or in several."""
         n_none, n_several = int((self.n_tests == 0).sum()), int((self.n_tests > 1).sum())
         found = {"in no test part": n_none, "in several": n_several}
         parts = [f"{number} {where}" for where, number in found.items() if number]
@@ -55,13 +55,13 @@ def make_folds(
     X : array-like of shape (n, p)
         The rows.
     y : ndarray of shape (n,)
-        Targets, by which classes are stratified.
+        Targets, used for stratification.
     is_classifier : bool
         Whether an integer means stratified folds.
     split_params : dict
         Keywords of the splitter's `split`.
     groups_hint : str
-        How the caller is given the groups that a splitter needs.
+        How the user passes the groups that a splitter needs.
 
     Returns
     -------
@@ -70,15 +70,15 @@ def make_folds(
     Raises
     ------
     ValueError
-        If `cv` holds no splits, or something else than positions of rows, or if it needs groups
-        and has none.
+        If `cv` holds no splits, or anything but positions of rows, or if it needs groups and
+        gets none.
     """
     is_given = isinstance(cv, Iterable) and not hasattr(cv, "split")
     splitter = check_cv(cv, y, classifier=is_classifier)
-    # Only where it fails without them: a splitter may find its groups itself.
+    # An error only where splitting fails without them: a splitter may find its groups itself.
     lacks_groups = split_params.get("groups") is None and _asks_for_groups(splitter)
     no_groups = ValueError(
-        f"cv: {type(splitter).__name__} splits by groups, and was given none. {groups_hint}"
+        f"cv: {type(splitter).__name__} splits by groups, but got none. {groups_hint}"
     )
     try:
         splits = list(splitter.split(X, y, **split_params))
@@ -94,7 +94,7 @@ def make_folds(
     whose = "given" if is_given else f"of {type(splitter).__name__}"
     origin = f"the {len(splits)} split(s) {whose}"
     n_tests = _count_tests(splits, len(y), origin)
-    if lacks_groups and not n_tests.all():  # that of scikit-learn 1.6 takes None for one group
+    if lacks_groups and not n_tests.all():  # scikit-learn 1.6 takes None as a single group
         raise no_groups
     return Folds(splits, n_tests, origin)
 
@@ -107,15 +107,15 @@ def _asks_for_groups(splitter: Any) -> bool:
 
 
 def _count_tests(splits: list[Any], n_rows: int, origin: str) -> np.ndarray:
-    """Return in how many test parts each row is, where all parts are positions of rows."""
+    """Return the number of test parts per row, after checking that parts are row positions."""
     if not splits:
         raise ValueError("cv holds no splits. Use an integer, or a splitter.")
     for part in (part for split in splits for part in split):
         positions = np.asarray(part)
         if len(positions) and positions.dtype.kind not in "iu":
             raise ValueError(
-                f"cv: {origin} must hold positions of rows, integers; got {positions.dtype}. Of a "
-                "mask these are np.flatnonzero(mask)."
+                f"cv: {origin} must hold positions of rows, integers; got {positions.dtype}. Turn "
+                "a mask into positions with np.flatnonzero(mask)."
             )
         if len(positions) and not 0 <= positions.min() <= positions.max() < n_rows:
             raise ValueError(

@@ -1,8 +1,8 @@
-"""What the estimators of this library share: the attribute's doors; wrapping another estimator.
+"""What the estimators of this library share: the attribute's columns, and wrapping an estimator.
 
-The inner estimator sees what the user passed: X goes on untouched (minus the protected column
-where that is asked for), metadata goes through one function that answers the same with
-scikit-learn's metadata routing on and off, and the tags are the inner estimator's own.
+The inner estimator gets X as the user passed it (without the protected columns where that is
+requested). Metadata goes through one function, which gives the same result with scikit-learn's
+metadata routing on and off. The tags are those of the inner estimator.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import (
@@ -23,7 +23,9 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ._prediction_source import PredictionSource, make_prediction_source
 from ._validation import (
     Interval,
     _check_feature_names,
@@ -31,6 +33,7 @@ from ._validation import (
     _get_feature_names,
     attribute_columns,
     check_attribute_columns,
+    check_sample_weight,
     check_sensitive,
     column_positions,
     drop_columns,
@@ -49,7 +52,7 @@ COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class ColumnsMixin:
-    """The attribute's two doors, and the columns of X with and without it.
+    """The attribute, from one of `sensitive_features` and `sensitive_columns`; the columns of X.
 
     A subclass has the parameters `sensitive_columns` and `drop_sensitive`.
     """
@@ -59,18 +62,33 @@ class ColumnsMixin:
     sensitive_columns: Any
     drop_sensitive: bool
 
-    def _require_targets(self, y: Any) -> None:
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        """Return the targets as numbers, shape (n,); a classifier sets `classes_`."""
+        raise NotImplementedError
+
+    def _check_training_data(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return targets, weights and attribute of the rows of `fit`, and record X's columns."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        y = self._check_targets(y, sample_weight)
+        check_consistent_length(X, y)
+        weight = check_sample_weight(sample_weight, len(y))
+        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
+        _check_feature_names(self, X, reset=True)
+        _check_n_features(self, X, reset=True)
+        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
+        return y, weight, attribute
 
     def _check_attribute(
         self, X: Any, sensitive_features: Any, n_samples: int, *, reset: bool
     ) -> np.ndarray:
-        """Return the protected attribute (n, m) from whichever of its two doors was used.
+        """Return the protected attribute (n, m) from `sensitive_features` or `sensitive_columns`.
 
-        `reset` learns the names of its columns, as of features; else they are compared.
+        `reset` records the names of its columns, as for features; otherwise they are compared.
         """
         if self.drop_sensitive and self.sensitive_columns is None:
             raise ValueError(
@@ -90,21 +108,15 @@ class ColumnsMixin:
             kind="mixed",
         )
 
-    def _learn_columns(self, X: Any) -> None:
-        """Record the columns of the training X: names, number, and which are dropped."""
-        _check_feature_names(self, X, reset=True)
-        _check_n_features(self, X, reset=True)
-        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
-
     def _check_columns(self, X: Any) -> None:
         """Refuse a new X whose columns are not those of the training X."""
         named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
-        # A name missing on one side is only worth a warning; most inner estimators give it
-        # themselves, and the user should read it once.
+        # Names on one side only are worth a warning; most inner estimators give it themselves,
+        # and the user should see it once.
         inner = getattr(self, "estimator_", None)
         if named == seen or not hasattr(inner, "n_features_in_"):
             _check_feature_names(self, X, reset=False)
-        if getattr(X, "ndim", 2) == 2:  # of another shape the inner estimator knows what to say
+        if getattr(X, "ndim", 2) == 2:  # the inner estimator reports any other shape itself
             _check_n_features(self, X, reset=False)
 
     def _inner_X(self, X: Any) -> Any:
@@ -112,16 +124,23 @@ class ColumnsMixin:
         # By position: at prediction X may come without the names it had in `fit`.
         return drop_columns(X, self._dropped) if self._dropped else X
 
+    def _new_inner_X(self, X: Any) -> Any:
+        """Return what the fitted inner estimator sees of a new X, once its columns are checked."""
+        check_is_fitted(self)
+        self._check_columns(X)
+        return self._inner_X(X)
+
 
 class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     """Base of the wrappers: tags, metadata, columns of X.
 
-    A subclass has the parameters `estimator`, `cv`, `sensitive_columns` and `drop_sensitive`, says
-    what `estimator=None` means, and sets `estimator_` in its `fit`.
+    A subclass has the parameters `estimator`, `cv`, `n_jobs`, `sensitive_columns` and
+    `drop_sensitive`, defines what `estimator=None` means, and sets `estimator_` in its `fit`.
     """
 
     estimator: Any
     cv: Any
+    n_jobs: int | None
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -133,7 +152,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
             return self.estimator
         default = self._default_estimator()
         if get_config()["enable_metadata_routing"]:
-            # Nobody can have configured it, and it is known to take weights.
+            # The user cannot configure the default, and it is known to take weights.
             default.set_fit_request(sample_weight=True)
         return default
 
@@ -152,22 +171,36 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         return {"estimator": self._inner_estimator()}
 
     def _has_splitter(self) -> bool:
-        """Tell whether `cv` is an object with metadata of its own; text has a `split`, too."""
+        """Tell whether `cv` is an object with its own metadata; strings have a `split`, too."""
         return hasattr(self.cv, "split") and not isinstance(self.cv, str)
 
+    def _prediction_source(
+        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
+    ) -> PredictionSource:
+        """Return whose predictions are used for the rows of a child's fit."""
+        return make_prediction_source(
+            cv,
+            X,
+            y,
+            is_classifier=is_classifier(self),
+            fit_params=keywords[child],
+            split_params=keywords["splitter"],
+            n_jobs=self.n_jobs,
+        )
+
     def _own_request(self) -> MetadataRequest:
-        """Return what this object's own methods ask for, a copy."""
+        """Return a copy of the metadata request of this object's own methods."""
         return super().get_metadata_routing()
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Say which metadata goes where: `fit` asks for its own, the rest is the inner one's.
+        """Return the routing of metadata to `fit`, the inner estimator and the splitter.
 
         Returns
         -------
         routing : MetadataRouter
-            `sensitive_features` and `sample_weight` are requested by this estimator's `fit`;
-            what the inner estimator's `fit` requests is passed on to it, and what the `split` of
-            a splitter in `cv` requests (groups) to that.
+            This estimator's `fit` requests `sensitive_features` and `sample_weight`. What the
+            inner estimator's `fit` requests is passed on to it, and what the `split` of a
+            splitter in `cv` requests (groups) is passed on to the splitter.
         """
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self._own_request())
         for name, child in self._fitted_children().items():
@@ -183,12 +216,12 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, dict[str, Any]]:
         """Return the keywords of the fit of every child, weights included, and of the "splitter".
 
-        Weights that were given reach the children, or an error says why they cannot: they are
-        never left out silently.
+        Weights reach every child, or an error explains why they cannot: they are never dropped
+        silently.
         """
         children = self._fitted_children()
         if not get_config()["enable_metadata_routing"]:
-            # Keywords without a name of their own are the inner estimator's.
+            # Without routing, further keywords belong to the inner estimator.
             extra = {"estimator": fit_params}
             keywords = {
                 name: _with_weight(child, sample_weight, extra.get(name, {}))
@@ -247,7 +280,7 @@ def _no_weight_message(inner: Any) -> str:
 
 
 def _is_refused(request: Any, name: str) -> bool:
-    """Tell whether a metadata request, or one of a router's, says False to `name` in `fit`."""
+    """Tell whether a metadata request, or one inside a router, sets `name` to False for `fit`."""
     if isinstance(request, MetadataRouter):
         return any(_is_refused(pair.router, name) for _, pair in request)
     return request.fit.requests.get(name) is False

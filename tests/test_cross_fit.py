@@ -183,7 +183,10 @@ FIRST, SECOND = range(60), range(60, 120)
         (positions(FIRST, range(60, 121)), "positions from 0 to 119, one for each row; got 60 to"),
         (positions(FIRST, range(-60, 0)), "got -60 to -1"),
         (iter(positions(FIRST, np.arange(60, 120) * 1.0)), "integers; got float64"),
-        ([(np.arange(120) < 60, np.arange(120) >= 60)], r"got bool. Of a mask these are np\.flat"),
+        (
+            [(np.arange(120) < 60, np.arange(120) >= 60)],
+            r"got bool. Turn a mask into positions with np\.flat",
+        ),
         ([], "cv holds no splits"),
         ([1, 2], r"cv must be .* pairs \(train, test\) of positions of rows; got a list of"),
         ([(FIRST, SECOND, FIRST)], "got a list of something else"),

@@ -317,7 +317,7 @@ def test_first_labels_are_those_of_post_processing(classes):
 
 
 def test_the_warning_tells_what_is_missing():
-    # Of few rows the labels stay as they are, a row or so away from the constraint.
+    # With few rows the labels stay as they are, about one row away from the constraint.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=200) > 0).astype(int)

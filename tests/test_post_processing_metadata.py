@@ -18,7 +18,7 @@ from gedi_sklearn.metrics import gedi, make_didi_scorer, make_gedi_scorer, make_
 
 KINDS = [ProjectedRegressor, ProjectedClassifier]
 every_kind = pytest.mark.parametrize("kind", KINDS)
-NEEDS_ATTRIBUTE = "need the attribute of these rows, sensitive_features="
+NEEDS_ATTRIBUTE = "need the attribute of these rows as sensitive_features="
 
 # Scikit-learn 1.6 asks no router what the `score` of a pipeline takes.
 is_old = parse_version(sklearn.__version__) < parse_version("1.7")

@@ -483,7 +483,7 @@ def test_groups_are_measured_by_their_didi(data, relative):
         (
             GridSearchCV(ProjectedRegressor(), {"cv": [2]}),
             {"sensitive_columns": 0},
-            "GridSearchCV.predict does not hand the attribute on",
+            "GridSearchCV.predict does not pass the attribute on",
         ),
         (FAIR, {"params": {"sample_weight": [1.0]}}, "pass sample_weight= instead"),
         (

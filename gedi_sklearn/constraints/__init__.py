@@ -11,6 +11,7 @@ what a linear model needs of them.
 """
 
 from ._arguments import (
+    CARRIED,
     CONSTRAINT_PARAMETERS,
     NAMED_CONSTRAINTS,
     constraint_in_words,
@@ -25,6 +26,7 @@ from ._sets import AllowedSet, Product
 from ._span import JointSpan, joint_multipliers
 
 __all__ = [
+    "CARRIED",
     "CONSTRAINT_PARAMETERS",
     "NAMED_CONSTRAINTS",
     "VIOLATION_TOLERANCE",

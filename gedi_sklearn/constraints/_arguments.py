@@ -18,6 +18,7 @@ from ._fitted import ColumnConstraint, FittedConstraint, with_covariates
 from ._kernel import CoarseConstraint, FineConstraint
 
 __all__ = [
+    "CARRIED",
     "CONSTRAINT_PARAMETERS",
     "NAMED_CONSTRAINTS",
     "constraint_in_words",
@@ -27,7 +28,7 @@ __all__ = [
 
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
 # Parameters that a constraint object carries itself, with their defaults here.
-_CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": True, "slack": 1e-3}
+CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": True, "slack": 1e-3}
 
 # The declared ranges of the parameters, for all functions and estimators that take them.
 CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
@@ -179,10 +180,10 @@ def _build(constraint: Any, **carried: Any) -> Constraint:
         if constraint == DidiConstraint.name:
             # The disparity of groups has no kernel; the slack is as idle as beside "coarse".
             _refuse_carried(
-                constraint, carried, _CARRIED.keys() - built.get_params().keys() - {"slack"}
+                constraint, carried, CARRIED.keys() - built.get_params().keys() - {"slack"}
             )
     else:
-        _refuse_carried(constraint, carried, _CARRIED.keys())
+        _refuse_carried(constraint, carried, CARRIED.keys())
         built = clone(constraint)
     built.validate()
     return built
@@ -190,7 +191,7 @@ def _build(constraint: Any, **carried: Any) -> Constraint:
 
 def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:
     for name in sorted(names):
-        value, default = carried[name], _CARRIED[name]
+        value, default = carried[name], CARRIED[name]
         if not (isinstance(value, type(default)) and value == default):
             raise ValueError(
                 f"{name}={value!r} was given beside constraint={constraint!r}, which carries its "
@@ -211,7 +212,7 @@ def _build_listed(constraint: Sequence[Any], n_attributes: int, **carried: Any) 
             f"constraint is a list of {len(constraint)}, but sensitive_features has "
             f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
         )
-    _refuse_carried("[...]", carried, _CARRIED.keys())
+    _refuse_carried("[...]", carried, CARRIED.keys())
     built = []
     for own in constraint:
         if isinstance(own, str) and own in NAMED_CONSTRAINTS:

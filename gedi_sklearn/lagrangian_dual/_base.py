@@ -1,4 +1,4 @@
-"""What the two estimators have in common: parameters, data, the bound, the fitted attributes."""
+"""What the two estimators share: parameters, data, the bound, the fitted attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
 from .._validation import (
@@ -18,9 +17,9 @@ from .._validation import (
     StrOptions,
     _fit_context,
     check_random_state,
-    check_sample_weight,
 )
 from ..constraints import (
+    CARRIED,
     CONSTRAINT_PARAMETERS,
     NAMED_CONSTRAINTS,
     Constraint,
@@ -30,15 +29,12 @@ from ..constraints import (
 
 
 class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
-    """Base of the regressor and the classifier, which differ in targets, loss and output."""
+    """Base class of the regressor and the classifier, which add targets, loss and output."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint],
-        **{
-            name: CONSTRAINT_PARAMETERS[name]
-            for name in ("kernel", "degree", "threshold", "relative", "slack")
-        },
+        **{name: CONSTRAINT_PARAMETERS[name] for name in CARRIED},
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "multiplier_learning_rate": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -100,15 +96,15 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Features: numbers on a common scale, as for any network.
+            Features: numbers of similar scale, as for any network.
         y : array-like of shape (n,)
             Targets; a classifier takes two classes of any label type.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute(s), matched to rows by position. None where
-            `sensitive_columns` names them in X.
+            The protected attribute(s), matched to rows by position. None if `sensitive_columns`
+            names them in X.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows in the loss and in the moments of the kernel. A row of weight 0
-            does not count.
+            is ignored.
 
         Returns
         -------
@@ -117,28 +113,24 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         Raises
         ------
         ImportError
-            Where torch or skorch is missing.
+            If torch or skorch is missing.
         ValueError
-            For data, weights or parameters that do not fit, and where training diverges.
+            If data, weights or parameters are invalid, or if training diverges.
         """
         network = _import_network(type(self).__name__)
-        y = self._check_targets(y, sample_weight)
-        check_consistent_length(X, y)
-        weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
-        self._learn_columns(X)
-        features = self._features(X)
-        kept = slice(None) if weight is None else weight > 0
-        y, features = y[kept], features[kept]
-        weight = None if weight is None else weight[kept]
-        constraint = self._fit_constraint(attribute[kept], y, weight)
+        y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
+        features = self._features(self._inner_X(X))
+        counted = slice(None) if weight is None else weight > 0
+        y, features = y[counted], features[counted]
+        weight = None if weight is None else weight[counted]
+        constraint = self._fit_constraint(attribute[counted], y, weight)
 
-        shares = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
+        normalized = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
         is_classification = self._loss == "log_loss"
         rows = network.Rows(
             features,
             y,
-            shares,
+            normalized,
             constraint,
             device=self.device,
             is_classification=is_classification,
@@ -169,7 +161,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         return tags
 
     def _set_fitted(self, constraint: FittedConstraint) -> None:
-        """Set the fitted attributes; no row of the kernel stays."""
+        """Set the fitted attributes; no rows of the kernel are kept."""
         self.kernel_, self.constraint_ = constraint.kernel, constraint.constraint
         self.threshold_, self.reference_ = constraint.threshold, constraint.reference
         self.multipliers_ = self.net_.criterion_.multipliers.cpu().numpy().copy()
@@ -181,32 +173,23 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self.history_["seconds"] = self.history_.pop("dur")
         self.n_iter_ = len(epochs)
 
-    # What `history_` has of an epoch's predictions.
+    # The indicators in `history_`.
     _measured: ClassVar[tuple[str, ...]] = ("predictions_gedi",)
 
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the network's outputs on rows, shape (n,)."""
-        check_is_fitted(self)
-        self._check_columns(X)
-        return self.net_.forward(self._features(X)).numpy().astype(np.float64)
+        features = self._features(self._new_inner_X(X))
+        return self.net_.forward(features).numpy().astype(np.float64)
 
-    def _features(self, X: Any) -> np.ndarray:
-        """Return what the network sees of X."""
-        # A copy of its own: torch warns of arrays that it must not write to.
-        return check_array(
-            self._inner_X(X), dtype=np.float32, copy=True, estimator=self, input_name="X"
-        )
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        """Return the targets as numbers, shape (n,)."""
-        raise NotImplementedError
+    def _features(self, inner: Any) -> np.ndarray:
+        """Return the columns of X that the network takes, as float32."""
+        # A copy, as torch warns about read-only arrays.
+        return check_array(inner, dtype=np.float32, copy=True, estimator=self, input_name="X")
 
     def _fit_constraint(
         self, attribute: np.ndarray, y: np.ndarray, weight: np.ndarray | None
     ) -> FittedConstraint:
         """Return the constraint on the rows."""
-        names = ("kernel", "degree", "threshold", "relative", "slack")
-        carried = {name: getattr(self, name) for name in names}
         return fit_constraint(
             self.constraint,
             attribute,
@@ -214,11 +197,11 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             weight=weight,
             n_classes=2 if self._loss == "log_loss" else 0,
             allow_constant=True,
-            **carried,
+            **{name: getattr(self, name) for name in CARRIED},
         )
 
     def _seed(self) -> int:
-        """Return a seed of torch; without `random_state` a new one every time."""
+        """Return a seed for torch; without `random_state`, a new one every time."""
         if self.random_state is None:
             return int(np.random.SeedSequence().generate_state(1)[0])
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

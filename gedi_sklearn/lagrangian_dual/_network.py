@@ -1,8 +1,8 @@
-"""What needs torch: the network, its Lagrangian, and the training loop, which is skorch's.
+"""What needs torch: the network, its Lagrangian, and the training loop of skorch.
 
-skorch trains a module on a criterion. Here the criterion is the Lagrangian, whose multipliers are
-buffers of its own, and a callback takes the step of gradient ascent after each step of the
-network. So checkpoints hold the multipliers, and every other callback works as usual.
+skorch trains a module on a criterion. Here the criterion is the Lagrangian, which has the
+multipliers as buffers, and a callback takes a step of gradient ascent after each step of the
+network. So checkpoints contain the multipliers, and all other callbacks work as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from skorch.utils import to_numpy
 
 from ..constraints import AllowedSet, FittedConstraint
 
-# Rows that a prediction takes at a time.
+# Batch size of predictions.
 _PREDICTION_ROWS = 50_000
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -39,7 +39,7 @@ def _log_loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
 
 
-# Loss of a row and what turns a module's output into the prediction that is constrained.
+# The loss per row, and the link from the output of the module to the constrained prediction.
 LOSSES: dict[str, tuple[Loss, Link]] = {
     "squared_error": (_squared_error, _identity),
     "log_loss": (_log_loss, torch.sigmoid),
@@ -47,7 +47,7 @@ LOSSES: dict[str, tuple[Loss, Link]] = {
 
 
 class Network(torch.nn.Module):
-    """Fully connected ReLU layers with one output for each row."""
+    """Fully connected ReLU layers with one output per row."""
 
     def __init__(self, n_features: int, hidden_layer_sizes: tuple[int, ...]) -> None:
         super().__init__()
@@ -65,17 +65,17 @@ class Network(torch.nn.Module):
 
 
 class Rows(torch.utils.data.Dataset):
-    """The training rows on the device, with the map from predictions to what is bounded.
+    """The training rows on the device, with the linear map to the bounded coefficients.
 
-    A constraint bounds v = V R⁻¹ QᵀW ŷ, linear in the predictions: V R⁻¹ Qᵀ is computed once, and
-    no step solves a least-squares problem.
+    A constraint bounds v = V R⁻¹ QᵀW ŷ, which is linear in the predictions: V R⁻¹ Qᵀ is computed
+    once, and no step solves a least-squares problem.
     """
 
     def __init__(
         self,
         X: np.ndarray,
         y: np.ndarray,
-        shares: np.ndarray,
+        weight: np.ndarray,
         constraint: FittedConstraint,
         *,
         device: str,
@@ -87,7 +87,7 @@ class Rows(torch.utils.data.Dataset):
         self.batch = {
             "rows": torch.arange(len(y), device=device),
             "targets": torch.tensor(y, dtype=torch.float32, device=device),
-            "shares": torch.tensor(shares, dtype=torch.float64, device=device),
+            "weight": torch.tensor(weight, dtype=torch.float64, device=device),
         }
         self.allowed: AllowedSet | None = None
         for part in constraint.parts:  # one, or none for a constant attribute
@@ -104,7 +104,7 @@ class Rows(torch.utils.data.Dataset):
         return self.X[rows], {name: values[rows] for name, values in self.batch.items()}
 
     def measure(self, predictions: np.ndarray) -> dict[str, float]:
-        """Return the indicator and the violation of predictions, and of a classifier's labels."""
+        """Return violation and indicator of the predictions, and the indicator of labels."""
         measured = {"predictions": predictions}
         if self.is_classification:
             measured["labels"] = (predictions > 0.5).astype(np.float64)
@@ -113,7 +113,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Batches:
-    """Slices of a data set; torch's own loader fetches row after row, which takes far longer."""
+    """Slices of a data set, which are far faster than torch's loader, which fetches single rows."""
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False) -> None:
         self.dataset = dataset
@@ -133,8 +133,8 @@ class Batches:
 class Lagrangian(torch.nn.Module):
     """Mean loss plus multipliers times violations, L(y, ŷ) + λᵀ max(0, violation).
 
-    On a batch the bounded coefficients are estimated by the batch's share of their sum, from
-    predictions that are centred there.
+    On a batch the bounded coefficients are estimated from the centred predictions and normalised
+    weights of the batch.
     """
 
     multipliers: torch.Tensor
@@ -151,12 +151,12 @@ class Lagrangian(torch.nn.Module):
 
     def forward(self, outputs: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return the Lagrangian of a batch and keep its violations for the ascent."""
-        shares = batch["shares"] / batch["shares"].sum()
-        mean_loss = shares @ self.loss(outputs, batch["targets"]).double()
+        weight = batch["weight"] / batch["weight"].sum()
+        mean_loss = weight @ self.loss(outputs, batch["targets"]).double()
         if self.allowed is None:
             return mean_loss
         predictions = self.link(outputs).double()
-        weighted = shares * (predictions - shares @ predictions)
+        weighted = weight * (predictions - weight @ predictions)
         sizes: Any = self.allowed.sizes(weighted @ batch["bounded"])
         violations = (sizes - self.limits).clamp(min=0)
         self.violations = violations.detach()
@@ -164,17 +164,17 @@ class Lagrangian(torch.nn.Module):
 
 
 class Ascent(Callback):
-    """The multipliers' step after each step of the network: their gradient is the violation.
+    """A step of the multipliers after each step of the network: their gradient is the violation.
 
-    Adam, as for the network, so that a step is about `learning_rate` whatever the unit of the
-    violation is. Violations are never negative, and so no multiplier ever falls.
+    With Adam, as for the network, a step is about `learning_rate` in any unit of the violation.
+    Violations are never negative, so no multiplier ever decreases.
     """
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Start from the multipliers that the criterion has: 0, or those of a checkpoint."""
+        """Start from the multipliers of the criterion: 0, or those of a checkpoint."""
         self.optimizer = torch.optim.Adam(
             [net.criterion_.multipliers], lr=self.learning_rate, maximize=True
         )
@@ -187,10 +187,10 @@ class Ascent(Callback):
 
 
 class Monitor(Callback):
-    """Records what `history_` holds, of the predictions that an epoch's steps saw."""
+    """Records the fields of `history_`, for the predictions made in the steps of an epoch."""
 
     def on_train_begin(self, net: NeuralNet, X: Rows, **kwargs: Any) -> None:
-        """Make room for an output of every row."""
+        """Allocate one output per row."""
         self.outputs = torch.zeros_like(X.batch["targets"])
 
     def on_batch_end(
@@ -201,15 +201,15 @@ class Monitor(Callback):
         training: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Keep a batch's outputs."""
+        """Store the outputs of a batch."""
         if training:
             self.outputs[batch[1]["rows"]] = y_pred.detach()
 
     def on_epoch_end(self, net: NeuralNet, dataset_train: Rows, **kwargs: Any) -> None:
-        """Measure the epoch."""
+        """Record the epoch."""
         data, criterion = dataset_train, net.criterion_
         losses = criterion.loss(self.outputs, data.batch["targets"])
-        loss = float(data.batch["shares"] @ losses.double())
+        loss = float(data.batch["weight"] @ losses.double())
         if not np.isfinite(loss):
             raise ValueError(
                 f"training diverged: the loss of epoch {len(net.history)} is {loss}. Lower "
@@ -222,7 +222,7 @@ class Monitor(Callback):
             net.history.record(name, value)
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Let go of the outputs: an estimator holds no row."""
+        """Delete the outputs: a fitted estimator holds no rows."""
         del self.outputs
 
 
@@ -236,7 +236,7 @@ def train(
     callbacks: list[Any],
     **options: Any,
 ) -> NeuralNet:
-    """Return a network that was trained on the Lagrangian of its rows.
+    """Return a network trained on the Lagrangian of its rows.
 
     Parameters
     ----------
@@ -247,11 +247,11 @@ def train(
     loss : {"squared_error", "log_loss"}
         The loss.
     seed : int
-        Of the initial weights and the order of batches.
+        Seed of the initial weights and the order of batches.
     multiplier_learning_rate : float
-        Step of the multipliers.
+        Step size of the multipliers.
     callbacks : list
-        Further callbacks of skorch.
+        Further skorch callbacks.
     **options
         Keywords of :class:`skorch.NeuralNet`.
 
@@ -281,7 +281,7 @@ def train(
 
 @contextmanager
 def _seeded(seed: int, device: str) -> Iterator[None]:
-    """Seed torch for a while; afterwards its global generators are as they were."""
+    """Seed torch inside the context; its global generators are restored afterwards."""
     place = torch.device(device)
     with torch.random.fork_rng([place] if place.type == "cuda" else []):
         torch.manual_seed(seed)

@@ -19,71 +19,73 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
     hidden_layer_sizes : int or sequence of int, default=(100,)
         Units of the hidden layers, each followed by a ReLU.
     constraint : {"coarse", "fine", "didi"} or constraint object, default="coarse"
-        "coarse" bounds the indicator ‖α̃‖₁, with one multiplier; "fine" bounds its coefficients
-        one by one, with a scalar `threshold` the first and none of the others, each with its
-        own multiplier; "didi" bounds the disparity of groups. An object carries its own kernel,
-        degree, threshold, relative and slack; these parameters then stay at their defaults.
+        "coarse" bounds the indicator ‖α̃‖₁, with one multiplier; "fine" bounds each coefficient,
+        with one multiplier per coefficient (with a scalar `threshold`, it bounds the first and
+        forces the others to 0); "didi" bounds the disparity between groups. An object has its own
+        kernel, degree, threshold, relative and slack; these parameters must then keep their
+        defaults.
     kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.
     threshold : float or array-like of shape (k,), default=0.2
-        The bound, at least 0; inf allows everything. An array ("fine") gives each coefficient
-        its own: 0 forbids, inf frees.
+        The bound, at least 0; inf allows everything. An array ("fine") gives one bound per
+        coefficient: 0 forces it to 0, inf leaves it unconstrained.
     relative : bool or int, default=True
-        Whether `threshold` is a share of the indicator of the targets given to :meth:`fit`; an
-        integer d takes that indicator at degree d, True at degree 1.
+        Whether `threshold` is a fraction of the indicator of the targets given to :meth:`fit`; an
+        integer d uses the indicator of degree d, True that of degree 1.
     slack : float, default=1e-3
-        Share of the bound that a forbidden direction may keep; of no use here.
+        Fraction of the bound allowed for a coefficient constrained to 0; not used for real
+        targets.
     learning_rate : float, default=1e-3
-        Step of Adam for the network's weights.
+        Step size of Adam for the weights of the network.
     multiplier_learning_rate : float, default=3e-3
-        Step of Adam for the multipliers. A multiplier gains about this much in every step, as
-        long as its violation lasts. 0 trains without the constraint.
+        Step size of Adam for the multipliers. A multiplier grows by about this much in every step
+        in which its constraint is violated. 0 trains without the constraint.
     max_epochs : int, default=500
         Number of passes over the rows.
     batch_size : int, default=None
-        Rows of a step; None takes them all, so that the constraint is seen exactly. A batch
-        estimates the coefficients.
+        Number of rows per step. None takes them all, which evaluates the constraint exactly; a
+        batch only estimates the coefficients.
     callbacks : list, default=None
-        Further callbacks of skorch, such as checkpoints; they can monitor what `history_` holds.
+        Further skorch callbacks, such as checkpoints; they can monitor the fields of `history_`.
     device : str, default="cpu"
-        Where torch trains, e.g. "cuda".
+        The device that torch trains on, such as "cuda".
     sensitive_columns : int, str or list of these, default=None
-        Column(s) of X that hold the protected attribute, by position or name. None where `fit`
-        gets `sensitive_features`; exactly one of the two doors must be used.
+        Column(s) of X that hold the protected attribute, by position or name. Exactly one of
+        `sensitive_features` and `sensitive_columns` must be given.
     drop_sensitive : bool, default=False
-        Whether the network is to work without `sensitive_columns`.
+        Whether to remove `sensitive_columns` from the X of the network.
     random_state : int, RandomState or None, default=None
-        Seed of the initial weights and the order of batches; None draws a new one. Neither
-        torch's nor numpy's global generator is advanced.
+        Seed of the initial weights and the order of batches; None draws a new one. The global
+        generators of torch and numpy are not advanced.
     verbose : int, default=0
-        Above 0 every epoch prints a line.
+        Above 0, every epoch prints a line.
 
     Attributes
     ----------
     net_ : skorch.NeuralNet
-        The trained network, `net_.module_`, with its criterion and its history.
+        The trained network, `net_.module_`, with its criterion and history.
     multipliers_ : ndarray of shape (1,) or (k,)
-        The last multipliers; empty where nothing is bounded.
+        The last multipliers; empty if nothing is bounded.
     kernel_ : FittedKernel or None
-        The kernel with the training rows' moments; None for a constant attribute.
+        The kernel with the moments of the training rows; None for a constant attribute.
     constraint_ : constraint object or None
         The constraint with its absolute threshold.
     threshold_ : float or ndarray of shape (k,)
         The absolute threshold.
     reference_ : float
-        The indicator that `threshold` is a share of; 1.0 where it is absolute.
+        The indicator that `threshold` is a fraction of; 1.0 for an absolute threshold.
     history_ : dict of ndarrays of shape (n_iter_, ...)
-        One entry an epoch, of the predictions that its steps saw: `epoch`; `loss`, without the
-        penalty; `violation`, by how much they miss the constraint; `predictions_gedi`, their
+        One entry per epoch, for the predictions made in its steps: `epoch`; `loss`, without the
+        penalty; `violation` of the constraint by the predictions; `predictions_gedi`, their
         indicator; `multipliers` after the epoch; `seconds`.
     n_iter_ : int
         Number of epochs.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns of X, where they are all text.
+        Names of the columns of X, if they are all strings.
 
     See Also
     --------
@@ -92,15 +94,16 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
 
     Notes
     -----
-    In turns, one step each, the network's weights θ descend and the multipliers λ ascend on
+    The weights θ of the network descend and the multipliers λ ascend, in alternating steps, on
 
     .. math:: \frac1n \sum_i (f_\theta(x_i) - y_i)^2 + \lambda^\top v(\theta),\qquad
               v = \max(0, \|\tilde\alpha\|_1 - q)
               \ \text{or}\ v_j = \max(0, |\tilde\alpha_j| - q_j).
 
-    The coefficients are a linear map of the predictions, found once. Source: Giuliani, Misino and
-    Lombardi (2023), section 5 and appendix, "Semantic-based Regularization", after Fioretto et al.
-    (2021). The appendix writes an argmin for the multipliers; they are maximised, as its text says.
+    The coefficients are a linear map of the predictions, which is computed once. Source: Giuliani,
+    Misino and Lombardi (2023), section 5 and appendix, "Semantic-based Regularization", after
+    Fioretto et al. (2021). The appendix writes an argmin for the multipliers; they are maximised,
+    as its text says.
 
     Examples
     --------
@@ -114,16 +117,15 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Where the targets are a function of the attribute, the constraint forbids to predict them.
+        # Where the targets are a function of the attribute, no good prediction is allowed.
         tags.regressor_tags.poor_score = True
         return tags
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self._require_targets(y)
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict targets; the attribute is not asked for.
+        """Predict targets; the attribute is not needed.
 
         Parameters
         ----------

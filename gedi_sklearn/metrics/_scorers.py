@@ -13,7 +13,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from .._answers import Answers, requests_attribute
+from .._predictions import Responses, requests_attribute
 from .._validation import (
     StrOptions,
     _BaseScorer,
@@ -80,8 +80,8 @@ class DisparityScorer(_BaseScorer):
         method = _check_response_method(estimator, self._response_method).__name__
         options = dict(self._kwargs)
         pos_label = options["pos_label"] if is_classifier(estimator) else None
-        answers = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
-        y_pred = method_caller(answers, method, X, pos_label=pos_label)
+        responses = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
+        y_pred = method_caller(responses, method, X, pos_label=pos_label)
         if options.get("task") == "auto":
             options["task"] = _task_of(estimator, method)
         if is_classifier(estimator) and method != "predict":
@@ -92,7 +92,7 @@ class DisparityScorer(_BaseScorer):
         return self._sign * self._score_func(y_true, y_pred, **options, **kwargs)
 
     def _with_attribute(self, estimator: Any, method: str, X: Any, values: Any) -> Any:
-        """Return what answers for an estimator whose predictions ask for the attribute.
+        """Return the estimator, or its responses where its predictions ask for the attribute.
 
         Scikit-learn routes metadata to scorers and not through them. What is handed on is what
         was routed under the attribute's own name, as it was to `fit`: under another name, or from
@@ -103,7 +103,7 @@ class DisparityScorer(_BaseScorer):
         request = get_routing_for_object(self).score.requests.get("sensitive_features")
         if isinstance(request, str) or not requests_attribute(estimator, method):
             return estimator
-        return Answers(estimator, X, {"sensitive_features": values})
+        return Responses(estimator, X=X, keywords={"sensitive_features": values})
 
 
 def _score(

@@ -1,4 +1,4 @@
-"""The rule that takes the best candidate of a search within a bound on its disparity."""
+"""The rule that selects the best candidate of a search under a bound on its disparity."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from .._validation import Interval, named_in_errors, validate_params
 from ..exceptions import warn_caller
+
+__all__ = ["best_under_constraint"]
 
 
 class best_under_constraint:
@@ -26,13 +28,13 @@ class best_under_constraint:
     Raises
     ------
     ValueError
-        If a parameter is out of its range. When the search calls it: if a key is missing, or the
-        disparities are not negated.
+        If a parameter is out of range. When the search calls the rule: if a key is missing, or
+        the disparities are not negated.
 
     Warns
     -----
     UserWarning
-        When no candidate is within the bound: the fairest one is taken.
+        If no candidate is within the bound: the fairest one is selected.
 
     See Also
     --------
@@ -40,8 +42,8 @@ class best_under_constraint:
 
     Notes
     -----
-    An object rather than a function, so that a search with it can be cloned and pickled. Candidates
-    whose score or disparity is NaN are never taken; ties go to the fairer one.
+    It is an object rather than a function so that a search with it can be cloned and pickled.
+    Candidates whose score or disparity is NaN are never selected; ties go to the fairer one.
 
     Examples
     --------
@@ -118,7 +120,7 @@ class best_under_constraint:
         fairest = int(np.argmin(np.where(known, disparity, np.inf)))
         warn_caller(
             f"no candidate has {self.disparity!r} within at_most={self.at_most}: the fairest one, "
-            f"at {disparity[fairest]:.4g}, is taken. Widen the search, or raise `at_most`.",
+            f"at {disparity[fairest]:.4g}, is selected. Widen the search, or raise `at_most`.",
         )
         return fairest
 
@@ -126,5 +128,5 @@ class best_under_constraint:
     def _column(cv_results: dict[str, Any], key: str, parameter: str) -> np.ndarray:
         if key not in cv_results:
             known = sorted(name for name in cv_results if name.startswith("mean_test_"))
-            raise ValueError(f"{parameter}={key!r} is no key of cv_results_, which has {known}.")
+            raise ValueError(f"{parameter}={key!r} is no key of cv_results_; there are {known}.")
         return np.asarray(cv_results[key], dtype=np.float64)

@@ -1,8 +1,8 @@
-"""Where in an estimator the threshold sits, and what lies around that part.
+"""Which part of an estimator has the threshold, and what wraps that part.
 
-The part may stand alone, or inside pipelines, searches and other wrappers. Its `fit` asks for the
-attribute under a name that pipelines lengthen, its X is not always that of the whole, and it can
-only be corrected for another threshold where no wrapper clones it.
+The part may be the estimator itself, or be inside pipelines, searches and other wrappers. Then
+pipelines prefix the keywords of its `fit`, its X may differ from the X of the whole estimator, and
+it can be corrected for another threshold only if no wrapper clones it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
-from .._answers import asks_for_attribute
 from .._meta_estimator import ColumnsMixin
+from .._predictions import asks_for_attribute
 from ..constraints import Constraint
 
 
@@ -29,11 +29,11 @@ class ConstrainedPart:
     name : str
         The threshold's name among the parameters of the whole estimator.
     path : str
-        The part's own name there; "" where it is the whole estimator.
+        The name of the part there; "" if it is the whole estimator.
     part : estimator
-        The part, unfitted: the user's own object, only to be read.
+        The part, unfitted: the user's own object, which is never changed.
     wrappers : tuple of estimators
-        What is around it, from the outside in.
+        The estimators around it, from the outside in.
     """
 
     name: str
@@ -43,54 +43,54 @@ class ConstrainedPart:
 
     @property
     def constraint(self) -> Any:
-        """What carries kernel, degree and relative: the constraint object, or the part itself."""
+        """The owner of kernel, degree and relative: a constraint object, or the part itself."""
         own = getattr(self.part, "constraint", None)
         return own if isinstance(own, Constraint) else self.part
 
     @property
     def sees_X(self) -> bool:
-        """Whether the X that the part is fitted on has the columns of the whole estimator's X."""
+        """Whether the part is fitted on the columns of the X of the whole estimator."""
         return not any(isinstance(wrapper, Pipeline) for wrapper in self.wrappers)
 
     @property
     def is_reusable(self) -> bool:
-        """Whether one fit serves all thresholds: it can, and no wrapper fits a clone of it."""
+        """Whether one fit serves all thresholds: the part can do that, and no wrapper clones it."""
         return hasattr(self.part, "_correct_at") and all(
             isinstance(wrapper, Pipeline) for wrapper in self.wrappers
         )
 
     def of(self, estimator: Any) -> Any:
-        """Return the same part of a clone of the whole estimator."""
+        """Return the corresponding part of a clone of the whole estimator."""
         return estimator.get_params()[self.path] if self.path else estimator
 
     @property
     def fit_takes_attribute(self) -> bool:
-        """Whether `fit` has to be given the attribute: it knows no column that holds it."""
+        """Whether `fit` needs `sensitive_features`, as the part has no `sensitive_columns`."""
         named = getattr(self.part, "sensitive_columns", None) is not None
         return not named and "sensitive_features" in signature(self.part.fit).parameters
 
     @property
     def predict_takes_attribute(self) -> bool:
-        """Whether `predict` has to be given the attribute.
+        """Whether `predict` needs `sensitive_features`.
 
         Raises
         ------
         ValueError
-            If a wrapper's `predict` would not hand it on.
+            If the `predict` of a wrapper does not pass it on.
         """
         if not asks_for_attribute(self.part):
             return False
         for wrapper in self.wrappers:
             if not isinstance(wrapper, Pipeline):
                 raise ValueError(
-                    f"{type(wrapper).__name__}.predict does not hand the attribute on to "
+                    f"{type(wrapper).__name__}.predict does not pass the attribute on to "
                     f"{type(self.part).__name__}. Name its column there with sensitive_columns=, "
                     "or set sensitive_at_predict=False."
                 )
         return True
 
     def keyword(self, name: str) -> str:
-        """Return what a keyword of the part's `fit` is called in the `fit` of the whole."""
+        """Return the name of a keyword of the part's `fit` in the `fit` of the whole estimator."""
         if get_config()["enable_metadata_routing"]:
             return name
         steps = zip(self.wrappers, self.path.split("__"), strict=False)
@@ -99,7 +99,7 @@ class ConstrainedPart:
 
 
 def find_constrained_part(estimator: Any, param_name: str | None) -> ConstrainedPart:
-    """Find the part of an estimator whose threshold is to be varied.
+    """Find the part of an estimator whose threshold is varied.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def find_constrained_part(estimator: Any, param_name: str | None) -> Constrained
     Raises
     ------
     ValueError
-        If there is no such parameter, if several could be meant, or if a search sets it.
+        If there is no such parameter, if there are several, or if a search sets it.
     """
     params = estimator.get_params()
     objects = {"": estimator} | {
@@ -141,7 +141,7 @@ def find_constrained_part(estimator: Any, param_name: str | None) -> Constrained
 
 
 def _only_threshold(estimator: Any, objects: dict[str, Any]) -> str:
-    """Return the name of the threshold of the only part that has one of this library."""
+    """Return the name of the threshold of the only part that is an estimator of this library."""
     names = []
     for path, value in objects.items():
         if isinstance(value, ColumnsMixin) and hasattr(value, "threshold"):
@@ -162,13 +162,13 @@ def _starts(param_name: str, path: str) -> bool:
 
 
 def _refuse_searched(search: Any, inner_name: str) -> None:
-    """Raise where a search sets the threshold itself, whatever value it is given."""
+    """Raise if a search overrides whatever threshold is set."""
     grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
     if grids is None:
         return
     inner_name = inner_name.removeprefix("estimator__")
     if any(inner_name in grid for grid in ([grids] if isinstance(grids, Mapping) else grids)):
         raise ValueError(
-            f"{type(search).__name__} searches {inner_name!r} itself, so the curve could not set "
-            "it. Take it out of the search, or pass the estimator inside it."
+            f"{type(search).__name__} searches {inner_name!r} itself, so the curve cannot set it. "
+            "Remove it from the search, or pass the estimator inside the search."
         )

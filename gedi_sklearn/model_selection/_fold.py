@@ -1,4 +1,4 @@
-"""One fold of a curve: fits on its training rows, and what they say of both parts."""
+"""One fold of a curve: fits on its training rows, evaluated on its training and test rows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._answers import Answers, Given
+from .._predictions import Responses, align_columns
 from .._validation import _check_method_params, _safe_indexing
 from ._constrained_part import ConstrainedPart
 from ._indicator import Measure
 
 
 class Data(NamedTuple):
-    """All rows, and what is done with any of them.
+    """All rows, with what is needed to fit, score and measure on any of them.
 
     Attributes
     ----------
@@ -24,8 +24,10 @@ class Data(NamedTuple):
         Targets.
     weight : ndarray of shape (n,) or None
         Weights.
+    classes : ndarray of shape (K,) or None
+        The classes of `y`; None for numbers.
     fit_params, predict_params : dict
-        Keywords of `fit` and of predictions, of all rows.
+        Keywords of `fit` and of predictions, with values for all rows.
     scorer : callable
         The scorer.
     measure : Measure
@@ -35,6 +37,7 @@ class Data(NamedTuple):
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
+    classes: np.ndarray | None
     fit_params: dict[str, Any]
     predict_params: dict[str, Any]
     scorer: Any
@@ -45,25 +48,25 @@ class Data(NamedTuple):
         keywords = _check_method_params(self.X, self.fit_params, indices=rows)
         estimator.fit(_safe_indexing(self.X, rows), self.y[rows], **keywords)
 
-    def answers(self, estimator: Any, rows: np.ndarray) -> Answers:
-        """Return what stands for a fitted estimator on some rows."""
+    def responses(self, estimator: Any, rows: np.ndarray) -> Responses:
+        """Return the responses of a fitted estimator for some rows."""
         keywords = {name: values[rows] for name, values in self.predict_params.items()}
-        return Answers(estimator, _safe_indexing(self.X, rows), keywords)
+        return Responses(estimator, X=_safe_indexing(self.X, rows), keywords=keywords)
 
-    def score(self, answers: Any, X: Any, rows: np.ndarray) -> float:
-        """Return the score of what stands for an estimator on some rows, X."""
+    def score(self, responses: Responses, X: Any, rows: np.ndarray) -> float:
+        """Return the score of responses for some rows, X."""
         keywords = {} if self.weight is None else {"sample_weight": self.weight[rows]}
-        return float(self.scorer(answers, X, self.y[rows], **keywords))
+        return float(self.scorer(responses, X, self.y[rows], **keywords))
 
 
 class FoldValues(NamedTuple):
-    """What one fold says of one threshold: values, answers on the test rows, or an error."""
+    """One fold at one threshold: values, responses for the test rows by method, or an error."""
 
     train_score: float
     test_score: float
     train_gedi: float = np.nan
     test_gedi: float = np.nan
-    answers: Given | None = None
+    responses: dict[str, np.ndarray] | None = None
     error: str | None = None
 
 
@@ -81,22 +84,22 @@ def run_fold(
     Parameters
     ----------
     estimator : estimator
-        To be fitted, and changed.
+        Fitted and changed in place.
     part : ConstrainedPart
-        Its part with the threshold.
+        The part of it that has the threshold.
     data : Data
         All rows.
     train, test : ndarray of int
         The rows of the fold.
     path : sequence of thresholds
-        Several only where the part is reusable.
+        More than one only where the part is reusable.
     error_score : "raise" or float
-        What an error scores.
+        Score of a fit that fails.
 
     Returns
     -------
     list of FoldValues
-        One for each threshold.
+        One per threshold.
     """
     is_fitted, values = False, []
     for threshold in path:
@@ -111,7 +114,7 @@ def run_fold(
                 part.of(estimator)._correct_at(threshold)
             values.append(_evaluate(estimator, data, train, test))
         except Exception as error:
-            # As everywhere in scikit-learn: what one fit raises does not end the others.
+            # As everywhere in scikit-learn, an error in one fit does not end the others.
             if isinstance(error_score, str):
                 raise
             message = f"{type(error).__name__}: {error}"
@@ -121,11 +124,15 @@ def run_fold(
 
 def _evaluate(estimator: Any, data: Data, train: np.ndarray, test: np.ndarray) -> FoldValues:
     """Score and measure a fitted estimator on both parts of its fold."""
-    seen, unseen = data.answers(estimator, train), data.answers(estimator, test)
-    return FoldValues(
+    seen, unseen = data.responses(estimator, train), data.responses(estimator, test)
+    numbers = (
         data.score(seen, seen.X, train),
         data.score(unseen, unseen.X, test),
         data.measure(train, seen.predict(seen.X)),
         data.measure(test, unseen.predict(unseen.X)),
-        unseen.given,
     )
+    responses = unseen.known
+    if data.classes is not None and "predict_proba" in responses:
+        proba = align_columns(responses["predict_proba"], unseen.classes_, data.classes)
+        responses = {**responses, "predict_proba": proba}
+    return FoldValues(*numbers, responses)

@@ -1,4 +1,4 @@
-"""The scorer of a curve, and whether it takes weights: known before any fit."""
+"""The scorer of a curve, checked for weights before any fit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sklearn.metrics import check_scoring
 
 
 def check_scorer(estimator: Any, scoring: Any, *, is_weighted: bool) -> Any:
-    """Return the scorer that `scoring` means.
+    """Return the scorer that `scoring` stands for.
 
     Parameters
     ----------
     estimator : estimator
-        What is scored; unfitted.
+        The estimator to be scored; unfitted.
     scoring : str, callable or None
         None is accuracy or R².
     is_weighted : bool
@@ -28,7 +28,7 @@ def check_scorer(estimator: Any, scoring: Any, *, is_weighted: bool) -> Any:
     Raises
     ------
     ValueError
-        If it does not take the weights that it will be given.
+        If it does not take the weights that it will get.
     """
     if scoring is None:
         scoring = "accuracy" if is_classifier(estimator) else "r2"
@@ -37,18 +37,18 @@ def check_scorer(estimator: Any, scoring: Any, *, is_weighted: bool) -> Any:
         shown = repr(scoring) if isinstance(scoring, str) else _name(scoring)
         raise ValueError(
             f"sample_weight was given, but scoring={shown} takes no `sample_weight`, so the scores "
-            "would be without it. Leave sample_weight out, or use a scorer that takes weights: "
+            "would be unweighted. Leave sample_weight out, or use a scorer that takes weights: "
             "scoring(estimator, X, y, sample_weight=None), or make_scorer of such a function."
         )
     return scorer
 
 
 def _takes_weight(scorer: Any) -> bool:
-    """Tell whether a scorer can be called with `sample_weight`; True where it cannot be known."""
+    """Tell whether a scorer takes `sample_weight`; True where that cannot be determined."""
     known = getattr(scorer, "takes_weight", None)
     if known is not None:
         return known
-    # A scorer of scikit-learn hands its keywords to the function that it was made of.
+    # A scikit-learn scorer passes its keywords on to the function it was made from.
     called = getattr(scorer, "_score_func", scorer)
     try:
         parameters = signature(called).parameters

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._folds import Folds, make_folds
 from .._meta_estimator import COLUMN_CONSTRAINTS
+from .._predictions import Responses
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -35,8 +36,9 @@ from ..kernels import KERNEL_CONSTRAINTS
 from ._constrained_part import ConstrainedPart, find_constrained_part
 from ._fold import Data, FoldValues, run_fold
 from ._indicator import make_measure
-from ._pooled_answers import PooledAnswers
 from ._scoring import check_scorer
+
+__all__ = ["TradeoffCurve", "tradeoff_curve"]
 
 
 @dataclass(frozen=True)
@@ -48,21 +50,22 @@ class TradeoffCurve:
     thresholds : ndarray of shape (m,) or (m, k)
         As given, in their order.
     param_name : str
-        The parameter that was set to them.
+        The parameter that was set to the thresholds.
     train_scores, test_scores : ndarray of shape (m, n_splits)
-        Score on the rows of each fit, and on those that it has not seen.
+        Score on the training rows and on the test rows of each split.
     train_gedi, test_gedi : ndarray of shape (m, n_splits)
-        Indicator of the predictions for these rows: the one that the estimator bounds.
+        The indicator that the estimator bounds, of the predictions for these rows.
     score, gedi : ndarray of shape (m,)
-        Score and indicator of the pooled predictions: every row by the fit that has not seen it.
+        Score and indicator of the pooled predictions: each row is predicted by the fit that has
+        not seen it.
     null_mean, null_q95 : ndarray of shape (m,)
-        Mean and 95 % quantile of `gedi` where the pooled predictions do not depend on the
+        Mean and 95 % quantile of `gedi` if the pooled predictions are independent of the
         attribute; see :func:`gedi_sklearn.metrics.gedi_null`. A value below `null_q95` is no
         evidence of a disparity.
     low, high : ndarray of shape (m,)
         Confidence interval of `gedi`; see :func:`gedi_sklearn.metrics.gedi_interval`.
     n_fits : int
-        How often the estimator was fitted.
+        Number of fits of the estimator.
     """
 
     thresholds: np.ndarray
@@ -81,7 +84,7 @@ class TradeoffCurve:
 
 
 class _Pooled(NamedTuple):
-    """What the pooled predictions say of one threshold."""
+    """Values of the pooled predictions at one threshold."""
 
     score: float = np.nan
     gedi: float = np.nan
@@ -140,8 +143,8 @@ def tradeoff_curve(
     Parameters
     ----------
     estimator : estimator
-        One of this library's with a `threshold`, alone or inside pipelines, searches and other
-        wrappers; never changed.
+        An estimator of this library with a `threshold`, alone or inside pipelines, searches and
+        other wrappers; never changed.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,)
@@ -149,26 +152,28 @@ def tradeoff_curve(
     thresholds : sequence of float or of array-like of shape (k,)
         The path, in any order.
     cv : int, splitter or iterable of splits, default=5
-        The folds, the same for all thresholds. No row may be in several test parts.
+        The folds, the same for all thresholds. No row may be in more than one test part.
     sensitive_features : array-like of shape (n,) or (n, m), default=None
-        The protected attribute(s): measured, and handed to `fit`, and to `predict` where that
-        asks for it, unless the estimator finds them in `sensitive_columns` of its own.
+        The protected attribute(s). They are used for the indicator, and passed to `fit` (and to
+        `predict` where it needs them) unless the estimator has its own `sensitive_columns`.
     sensitive_columns : int, str or list of these, default=None
-        Column(s) of X in the place of `sensitive_features`. Where both are None, those of the
-        estimator; inside a pipeline they are columns of another X and have to be named here.
+        Column(s) of X that hold the attribute, instead of `sensitive_features`. If both are
+        None, the estimator's own `sensitive_columns` are used; inside a pipeline these are columns
+        of another X, so the columns must be named here.
     param_name : str, default=None
-        Parameter that is set to the thresholds. None takes the only one of this library's.
+        Parameter that is set to the thresholds. None finds the only threshold of an estimator of
+        this library.
     scoring : str, callable or None, default=None
-        A scorer; it has to take `sample_weight` where that is given. None is R² or accuracy, the
+        A scorer; it must take `sample_weight` if weights are given. None is R² or accuracy, the
         `score` of this library's estimators.
     kernel, degree, relative : default=None
-        Of the indicator; see :func:`gedi_sklearn.metrics.gedi`. None takes the estimator's; of
-        ``constraint="didi"`` that is :func:`gedi_sklearn.metrics.didi`. What the estimator's
-        `conditional_on` names counts here too.
+        Parameters of the indicator; see :func:`gedi_sklearn.metrics.gedi`. None takes the
+        estimator's own; with ``constraint="didi"`` the indicator is
+        :func:`gedi_sklearn.metrics.didi`. The estimator's `conditional_on` applies as well.
     pos_label : object, default=None
-        The class that is measured; None is the second of two.
+        The class whose indicator is measured; None is the second of two classes.
     confidence_level : float, default=0.95
-        Confidence of the intervals.
+        Confidence level of the intervals.
     sample_weight : array-like of shape (n,), default=None
         Weights, in every fit, score and indicator.
     params : dict, default=None
@@ -176,9 +181,9 @@ def tradeoff_curve(
     groups : array-like of shape (n,), default=None
         Groups for the splitter.
     n_jobs : int, default=None
-        Processes, over folds and thresholds.
+        Number of processes, over folds and thresholds.
     error_score : "raise" or float, default=nan
-        What a failed fit scores; its indicator is then NaN, and so are the pooled values of that
+        Score of a fit that fails; its indicator is NaN, and so are the pooled values of its
         threshold.
 
     Returns
@@ -188,7 +193,7 @@ def tradeoff_curve(
     Raises
     ------
     ValueError
-        If a threshold or parameter is malformed, if `scoring` takes no weights and there are some,
+        If a threshold or parameter is malformed, if weights are given but `scoring` takes none,
         or if all fits fail.
 
     Warns
@@ -196,19 +201,19 @@ def tradeoff_curve(
     FitFailedWarning
         If some fits fail.
     UndefinedMetricWarning
-        Where the indicator is not defined on a fold.
+        If the indicator is not defined on a fold.
 
     See Also
     --------
-    best_under_constraint : Takes one candidate of a search, by the same two numbers.
+    best_under_constraint : Selects a candidate of a search by the same two numbers.
     gedi_sklearn.projection_path : The path of the targets alone, without a model.
     sklearn.model_selection.validation_curve : Scores for any parameter.
 
     Notes
     -----
-    What `ProjectedRegressor` and `ProjectedClassifier` learn does not depend on the threshold: one
-    fit per fold serves the whole path, alone and as the end of a pipeline. With an inner estimator
-    that has a fixed seed the result is that of refits, to the last bit.
+    The fit of `ProjectedRegressor` and `ProjectedClassifier` does not depend on the threshold: one
+    fit per fold serves the whole path, for the estimator alone and as the last step of a pipeline.
+    If the inner estimator has a fixed seed, the result is bitwise that of refits.
 
     Examples
     --------
@@ -233,7 +238,7 @@ def tradeoff_curve(
     options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}
     measure = make_measure(part, X, y, values, weight, classes, **options)
     scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
-    data = Data(X, y, weight, *_keywords(part, values, weight, params), scorer, measure)
+    data = Data(X, y, weight, classes, *_keywords(part, values, weight, params), scorer, measure)
     folds = make_folds(
         cv,
         X,
@@ -243,7 +248,7 @@ def tradeoff_curve(
         groups_hint="Pass them, groups=.",
     )
     rows, order = _tested_rows(folds)
-    # A kernel or a label that does not fit raises before the fits.
+    # An unsuitable kernel or label should raise before the fits.
     measure.value(rows, y[rows])
 
     paths = [steps] if part.is_reusable else [[step] for step in steps]
@@ -252,13 +257,11 @@ def tradeoff_curve(
         for train, test in folds.splits
         for path in paths
     )
-    # The folds of the first threshold, of the second, ...
+    # One list of folds per threshold.
     flat = [value for path in results for value in path]
     table = [flat[position :: len(steps)] for position in range(len(steps))]
     _report_failures(table, steps)
-    pooled = [
-        _pool(estimator, values, data, rows, order, classes, confidence_level) for values in table
-    ]
+    pooled = [_pool(estimator, values, data, rows, order, confidence_level) for values in table]
     return TradeoffCurve(
         thresholds=np.array(steps, dtype=np.float64),
         param_name=part.name,
@@ -302,14 +305,14 @@ def _check_targets(
 def _check_attribute(
     part: ConstrainedPart, X: Any, sensitive_features: Any, sensitive_columns: Any, n_samples: int
 ) -> np.ndarray:
-    """Return the attribute as the caller gives it, or else from the estimator's own columns."""
+    """Return the attribute that the caller passed or named, or else that of the estimator."""
     own = getattr(part.part, "sensitive_columns", None)
     if sensitive_features is None and sensitive_columns is None and own is not None:
         if not part.sees_X:
             raise ValueError(
                 f"sensitive_columns={own!r} of {type(part.part).__name__} names a column of the X "
-                "inside a pipeline. Name the column of this X as well, sensitive_columns=, or "
-                "pass its values, sensitive_features=."
+                "inside a pipeline. Name the column of this X as well with sensitive_columns=, or "
+                "pass its values as sensitive_features=."
             )
         sensitive_columns = own
     return check_sensitive(
@@ -327,12 +330,12 @@ def _keywords(
     weight: np.ndarray | None,
     params: dict[str, Any] | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the keywords of `fit` and of `predict`, all rows of them."""
+    """Return the keywords of `fit` and of `predict`, with values for all rows."""
     keywords = dict(params or {})
     for name in ("sample_weight", "sensitive_features"):
         if part.keyword(name) in keywords:
             raise ValueError(
-                f"params holds {part.keyword(name)!r}; pass {name}= instead, so that it counts in "
+                f"params holds {part.keyword(name)!r}; pass {name}= instead, so that it is used in "
                 "the scores and indicators too."
             )
     if part.fit_takes_attribute:
@@ -343,7 +346,7 @@ def _keywords(
 
 
 def _tested_rows(folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows in test parts, in order, and where each is among these parts' rows."""
+    """Return the test rows in ascending order, and where each is among the concatenated folds."""
     if (folds.n_tests > 1).any():
         raise ValueError(
             f"cv: {folds.origin} put some rows into several test parts, so they would have several "
@@ -354,7 +357,7 @@ def _tested_rows(folds: Folds) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _report_failures(table: list[list[FoldValues]], steps: list[Any]) -> None:
-    """Warn of failed fits; raise where there are no others."""
+    """Warn of failed fits; raise if all failed."""
     errors = [[fold.error for fold in values if fold.error is not None] for values in table]
     n_failed, n_fits = sum(map(len, errors)), sum(map(len, table))
     if not n_failed:
@@ -379,17 +382,16 @@ def _pool(
     data: Data,
     rows: np.ndarray,
     order: np.ndarray,
-    classes: np.ndarray | None,
     confidence_level: float,
 ) -> _Pooled:
     """Score and measure the predictions of all folds at once."""
-    given = [fold.answers for fold in values if fold.answers is not None]
-    if len(given) < len(values):
+    parts = [fold.responses for fold in values if fold.responses is not None]
+    if len(parts) < len(values):
         return _Pooled()
-    answers = PooledAnswers(estimator, given, order, classes)
-    predictions = answers.responses["predict"]
+    pooled = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+    responses = Responses(estimator, pooled, classes=data.classes)
     X = data.X if len(rows) == len(data.y) else _safe_indexing(data.X, rows)
-    score, gedi = data.score(answers, X, rows), data.measure(rows, predictions)
+    score, gedi = data.score(responses, X, rows), data.measure(rows, pooled["predict"])
     if np.isnan(gedi):
         return _Pooled(score)
-    return _Pooled(score, gedi, *data.measure.infer(rows, predictions, confidence_level))
+    return _Pooled(score, gedi, *data.measure.infer(rows, pooled["predict"], confidence_level))

@@ -1,16 +1,15 @@
-"""The algorithm, and what the two estimators have in common."""
+"""The algorithm, and what the two estimators share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
-from .._cross_fit import View, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from .._validation import (
     N_JOBS,
@@ -19,26 +18,23 @@ from .._validation import (
     StrOptions,
     _fit_context,
     check_random_state,
-    check_sample_weight,
     select_columns,
 )
-from ..constraints import constraint_in_words
+from ..constraints import CARRIED, constraint_in_words
 from ..exceptions import RankDeficientKernelError
 from ..projection import PROJECTION_PARAMETERS
 from ._dual import DEFAULT_TOL, DualSteps, Search
-from ._history import History
+from ._history import History, ValidationData
 from ._learner import Learner
 from ._master import Master
-from ._rules import Kept, StopRule
-from ._steps import ProjectionSteps, Steps
-from ._validation_data import ValidationData
+from ._steps import Candidate, ProjectionSteps, Step, Steps, StopRule, better_of
 
 
 class BaseMovingTargets(MetaEstimator):
-    """Base of the regressor and the classifier, which differ in targets, learner and loss."""
+    """Base class of the regressor and the classifier, which add targets, learner and loss."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        # Some have no `predict` before they are fitted, e.g. a stacking regressor.
+        # Some have no `predict` before they are fitted, such as a stacking regressor.
         "estimator": [HasMethods(["fit"]), None],
         **{
             name: allowed
@@ -150,23 +146,23 @@ class BaseMovingTargets(MetaEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            What the inner estimator takes; it is passed on untouched.
+            Rows, passed on to the inner estimator unchanged.
         y : array-like of shape (n,)
-            Targets; a classifier takes classes of any label type.
+            Targets; for a classifier, classes of any label type.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute(s), matched to rows by position. None where
-            `sensitive_columns` names them in X.
+            The protected attribute(s), matched to rows by position. None if `sensitive_columns`
+            names them in X.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows: in every fit of the inner estimator, in the loss of the
-            projection and in the moments of the kernel. A row of weight 0 does not count.
+            Weights of the rows in every fit of the inner estimator, in the loss of the
+            projection and in the moments of the kernel. A row of weight 0 is ignored.
         X_val : array-like of shape (n_val, p), default=None
-            Rows to watch and not to learn from: each fit's score on them (R² or accuracy) and
-            the indicator of its predictions there, in the units of the training rows' kernel,
-            become `validation_score` and `validation_gedi` in `history_`.
+            Validation rows, which are not fitted on. The score of each fit on them (R² or
+            accuracy) and the indicator of its predictions for them, in the units of the kernel
+            of the training rows, become `validation_score` and `validation_gedi` in `history_`.
         y_val : array-like of shape (n_val,), default=None
             Targets of `X_val`.
         sensitive_features_val : array-like of shape (n_val,) or (n_val, m), default=None
-            Attribute of `X_val`; None where `sensitive_columns` names it.
+            Attribute of `X_val`; None if `sensitive_columns` names it.
         **fit_params : dict
             Further keywords of the inner estimator's `fit`.
 
@@ -177,29 +173,25 @@ class BaseMovingTargets(MetaEstimator):
         Raises
         ------
         ValueError
-            For data, weights or parameters that do not fit; the message names the parameter.
+            If data, weights or parameters are invalid; the message names the parameter.
         InfeasibleProjectionError, SolverError
-            Where no targets satisfy the constraint, or the solver found none. Such an error, and
-            any that the inner estimator raises, carries the iterations so far as `.history`.
+            If no targets satisfy the constraint, or the solver found none. Such an error, and
+            any that the inner estimator raises, has the iterations so far in `.history`.
         """
-        y = self._check_targets(y, sample_weight)
-        check_consistent_length(X, y)
-        weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
-        self._learn_columns(X)
+        y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._resolve_loss()
-        view = make_view(
-            self.cv,
-            self._inner_X(X),
-            y,
-            is_classifier=is_classifier(self),
+        inner = self._inner_X(X)
+        learner = self._learner_type(loss)(
+            estimator=self._inner_estimator(),
+            X=inner,
             fit_params=keywords["estimator"],
-            split_params=keywords["splitter"],
-            n_jobs=self.n_jobs,
+            rng=rng,
+            warm_start=self.warm_start,
+            source=self._prediction_source(self.cv, inner, y, keywords, "estimator"),
+            one_seed=self.method == "dual",
         )
-        learner = self._make_learner(self._inner_X(X), keywords["estimator"], rng, loss, view)
         master = Master(
             y,
             attribute,
@@ -215,35 +207,31 @@ class BaseMovingTargets(MetaEstimator):
             if self.init == "projection" and not master.projection.satisfied(y):
                 targets = master.solve()
             fit = learner.fit(targets)
-            history.record(0, np.nan, targets, fit)
-            last = best = Kept.of(0, targets, fit, master, history.last_loss)
+            latest = best = history.record(Step(targets, np.nan), fit)
             steps = self._make_steps(master, y, weight, targets)
             while (step := steps.next(fit)) is not None:
                 fit = learner.fit(step.targets)
-                iteration = len(history.entries)
-                history.record(iteration, step.target_weight, step.targets, fit)
-                last = Kept.of(iteration, step.targets, fit, master, history.last_loss)
-                best = best.or_better(last)
+                latest = history.record(step, fit)
+                best = better_of(best, latest)
 
-        kept = best if steps.keeps_best or self.select == "best" else last
+        selected = best if steps.keeps_best or self.select == "best" else latest
         master.warn_early_stops()
-        steps.warn(kept)
-        kept.fit.warn_collapse(y, weight, learner.decode)
-        self._set_fitted(learner, master, kept, history)
+        steps.warn(selected)
+        selected.fit.warn_collapse(y, weight, learner.decode)
+        self._set_fitted(learner, master, selected, history)
         return self
 
     def _make_steps(
         self, master: Master, y: np.ndarray, weight: np.ndarray | None, first: np.ndarray
     ) -> Steps:
-        """Return what makes the targets of the iterations."""
+        """Return what computes the targets of the iterations."""
         is_dual = self.method == "dual"
-        # The tolerance of the dual is another one, and means nothing to the steps after it.
+        # The tolerance of the dual method has another meaning than that of the stopping rule.
         limits = (None, None) if is_dual else (self.tol, self.n_iter_no_change)
         stop = StopRule(y, weight, *limits)
         projections = ProjectionSteps(master, self._resolve_target_weight, self.max_iter, stop)
-        if (
-            not is_dual or master.projection.kernel_ is None
-        ):  # a constant attribute leaves nothing to search
+        # A constant attribute leaves nothing to search.
+        if not is_dual or master.projection.kernel_ is None:
             return projections
         tol = DEFAULT_TOL if self.tol is None else self.tol
         return DualSteps(self._make_search(master, tol, first), tol, self.max_iter, projections)
@@ -252,11 +240,13 @@ class BaseMovingTargets(MetaEstimator):
         """Return the search for the multipliers, from the targets of the first fit."""
         raise NotImplementedError
 
-    def _set_fitted(self, learner: Learner, master: Master, kept: Kept, history: History) -> None:
-        """Set the fitted attributes; nothing of the solver, no row of the kernel stays."""
-        self.estimator_ = kept.fit.estimator
-        self.targets_ = learner.decode(kept.targets)
-        self.selected_iteration_ = kept.iteration
+    def _set_fitted(
+        self, learner: Learner, master: Master, selected: Candidate, history: History
+    ) -> None:
+        """Set the fitted attributes; neither the solver nor rows of the kernel are kept."""
+        self.estimator_ = selected.fit.estimator
+        self.targets_ = learner.decode(selected.targets)
+        self.selected_iteration_ = selected.iteration
         projection = master.projection
         self.kernel_, self.constraint_ = projection.kernel_, projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
@@ -265,7 +255,7 @@ class BaseMovingTargets(MetaEstimator):
         self.n_iter_ = len(history.entries) - 1
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict with the fitted inner estimator; the attribute is not asked for.
+        """Predict with the fitted inner estimator; the attribute is not needed.
 
         Parameters
         ----------
@@ -276,27 +266,19 @@ class BaseMovingTargets(MetaEstimator):
         -------
         y_pred : ndarray of shape (n,)
         """
-        check_is_fitted(self)
-        self._check_columns(X)
-        return self.estimator_.predict(self._inner_X(X))
+        inner = self._new_inner_X(X)
+        return self.estimator_.predict(inner)
 
     def _repr_html_inner(self) -> str:
         return self._repr_mimebundle_()["text/html"]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Return what notebooks and IPython show: the parameters, and the constraint in words."""
-        bundle, words = super()._repr_mimebundle_(**kwargs), self._constraint_in_words()
+        """Return what notebooks and IPython display: the parameters and the constraint in words."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        words = constraint_in_words(self.constraint, **{n: getattr(self, n) for n in CARRIED})
         if "text/html" in bundle:
             bundle["text/html"] += f"<p>{escape(words)}</p>"
         return {**bundle, "text/plain": f"{bundle['text/plain']}\n{words}"}
-
-    def _constraint_in_words(self) -> str:
-        names = ("kernel", "degree", "threshold", "relative", "slack")
-        return constraint_in_words(self.constraint, **{name: getattr(self, name) for name in names})
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        """Return the targets as the projection takes them, shape (n,)."""
-        raise NotImplementedError
 
     def _check_more_targets(self, y: Any) -> np.ndarray:
         """Return targets of other rows in the same encoding, shape (n,)."""
@@ -305,7 +287,7 @@ class BaseMovingTargets(MetaEstimator):
     def _check_held_out(
         self, X: Any, y: Any, sensitive_features: Any, learner: Learner, master: Master
     ) -> ValidationData | None:
-        """Return the validation data, or None where there are none."""
+        """Return the validation data, or None if none were given."""
         if X is None and y is None and sensitive_features is None:
             return None
         if X is None or y is None:
@@ -325,26 +307,19 @@ class BaseMovingTargets(MetaEstimator):
         return ValidationData(learner, self._inner_X(X), y, gedi)
 
     def _covariates(self, X: Any) -> Any:
-        """Return what `conditional_on` names: columns of X, or what a callable makes of it."""
+        """Return the covariates of `conditional_on`: columns of X, or what a callable returns."""
         if self.conditional_on is None:
             return None
         if callable(self.conditional_on):
             return self.conditional_on(X)
         return select_columns(X, self.conditional_on, "conditional_on")
 
-    def _make_learner(
-        self,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        loss: str,
-        view: View,
-    ) -> Learner:
-        """Return the learner's side."""
-        raise NotImplementedError
+    def _learner_type(self, loss: str) -> Callable[..., Learner]:
+        """Return the class of the learner, or what constructs it from the same keywords."""
+        return Learner
 
     def _resolve_loss(self) -> str:
-        """Return the name of the loss that `loss` stands for."""
+        """Return the loss that the parameter `loss` stands for."""
         raise NotImplementedError
 
     def _master_options(self, rng: np.random.RandomState | None) -> dict[str, Any]:
@@ -376,6 +351,6 @@ class BaseMovingTargets(MetaEstimator):
         if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
             raise ValueError(
                 f"target_weight({iteration}) returned {weight!r}; it must return a finite number "
-                "that is at least 0."
+                "of at least 0."
             )
         return float(weight)

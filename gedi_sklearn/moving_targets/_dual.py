@@ -5,13 +5,14 @@ A learner that minimises a squared loss minimises, under the constraint on its p
 .. math:: \min_f \tfrac12 \|f - y\|^2 \;\text{s.t.}\; Q^T W f \in C
    \quad\text{by a plain fit on}\quad y - Q\lambda,
 
-with Q the orthonormal kernel columns and λ the k multipliers: those for which the coordinates
-g(λ) of the predictions are allowed and λ points out of C there. A learner that follows its targets
-has g(λ) = g − λ, so the first step is the correction that a projection makes; later ones learn
-from the fits how closely it follows.
+with Q the orthonormal kernel columns and λ the k multipliers, for which the coordinates g(λ) of
+the predictions lie in C and λ is in the normal cone of C there. A learner that follows its targets
+has g(λ) = g − λ, so the first step is the correction of a projection. Later steps estimate from the
+fits how closely the learner follows.
 
-Of two classes the targets are the labels that a threshold on the score gives, shifted by the
-multipliers; what the predictions add to the coordinates of these labels is made up for.
+For two classes the targets are the labels given by a threshold on the score that is shifted by
+the multipliers. They compensate for the difference between the coordinates of the predictions and
+those of the labels.
 """
 
 from __future__ import annotations
@@ -26,73 +27,72 @@ from ..constraints import JointSpan
 from ..exceptions import warn_caller
 from ._learner import LearnerFit
 from ._master import Master
-from ._rules import Kept
-from ._steps import ProjectionSteps, Step
+from ._steps import Candidate, ProjectionSteps, Step
 
-__all__ = ["ClassSearch", "DualSteps", "Miss", "RealSearch", "response"]
+__all__ = ["ClassSearch", "DualSteps", "RealSearch", "Residual", "response"]
 
-# Forests and boosting repeat themselves no more exactly.
+# Refits of forests and boosting do not reproduce predictions more closely than this.
 DEFAULT_TOL = 5e-3
-# An error of the multipliers costs only its square in loss, so that they need not be as exact as
-# the constraint.
+# The loss is quadratic in the error of the multipliers, so they may be less exact than the
+# constraint.
 _SLACKNESS = 4.0
-# Progress is a residual below this share of the least so far.
+# Progress is an `optimality` below this fraction of the smallest so far.
 _PROGRESS = 0.95
-# Fits without progress until the search is given up; the last try is half a step.
+# Fits without progress after which the search stops; the last attempt is half a step.
 _PATIENCE = 3
-# Range of the learner's response along any direction. A small one makes a long step: below so many
-# times the tolerance it is taken for noise.
+# Range of the learner's response in any direction. A small response makes a long step, so it is
+# taken for noise below this multiple of the tolerance.
 _CREDIBLE = 10.0
 _LOWEST, _HIGHEST = (1e-4, 0.1), 2.0
 
 
-class Miss(NamedTuple):
-    """How far a fit is from the optimum.
+class Residual(NamedTuple):
+    """How far a fit is from satisfying the optimality conditions.
 
     Attributes
     ----------
-    distance : float
+    infeasibility : float
         By how much the predictions miss the constraint: relative to its bound for real targets,
         in deviations of y for classes.
-    residual : float
+    optimality : float
         By how much the targets would move to make a learner that follows them optimal, in
         deviations of y.
     """
 
-    distance: float
-    residual: float
+    infeasibility: float
+    optimality: float
 
     def within(self, tol: float) -> bool:
-        """Tell whether nothing is left to do."""
-        return self.distance <= tol and self.residual <= _SLACKNESS * tol
+        """Tell whether the fit has converged."""
+        return self.infeasibility <= tol and self.optimality <= _SLACKNESS * tol
 
 
 class Search(Protocol):
     """Looks for the multipliers."""
 
-    # What a distance from the constraint is counted in.
+    # What `infeasibility` is counted in.
     unit: str
 
-    def judge(self, fit: LearnerFit) -> Miss:
-        """Take the fit on the last targets."""
+    def judge(self, fit: LearnerFit) -> Residual:
+        """Return the residual of the fit on the last targets."""
 
     def propose(self, length: float) -> np.ndarray | None:
-        """Return the next targets, a share of the full step away; None where there are none."""
+        """Return the next targets, at a fraction of the full step; None if there are none."""
 
 
 class DualSteps:
-    """Steps of a search, then, where that does not converge, those of Moving Targets.
+    """Steps of a search, followed by those of Moving Targets if the search does not converge.
 
     Parameters
     ----------
     search : Search
-        Makes targets.
+        Computes targets.
     tol : float
-        Miss to be content with.
+        Residual at which the search has converged.
     max_iter : int
-        Number of steps.
+        Maximum number of steps.
     fallback : ProjectionSteps
-        Goes on after a search without progress, from its best fit.
+        Continues from the best fit of a search that does not converge.
     """
 
     def __init__(
@@ -103,12 +103,12 @@ class DualSteps:
         self.max_iter = max_iter
         self.fallback = fallback
         self.keeps_best = True  # until the search converges
-        self._best: tuple[Miss, LearnerFit] | None = None
+        self._best: tuple[Residual, LearnerFit] | None = None
         self._is_searching = True
         self._idle = self._n_searched = 0
 
     def next(self, fit: LearnerFit) -> Step | None:
-        """Return the targets at the next multipliers; None once the predictions are right."""
+        """Return the targets at the next multipliers; None once the search has converged."""
         step = None
         if self._is_searching:
             with self.fallback.master.timed():
@@ -127,13 +127,13 @@ class DualSteps:
         return self.fallback.next(fit)
 
     def _search(self, fit: LearnerFit) -> Step | None:
-        """Return the next step of the search; None where it converged or is given up."""
-        miss = self.search.judge(fit)
-        if miss.within(self.tol):
+        """Return the next step of the search; None if it converged or stops."""
+        residual = self.search.judge(fit)
+        if residual.within(self.tol):
             self.keeps_best = False
             return None
-        if self._best is None or miss.residual < _PROGRESS * self._best[0].residual:
-            self._best, self._idle = (miss, fit), 0
+        if self._best is None or residual.optimality < _PROGRESS * self._best[0].optimality:
+            self._best, self._idle = (residual, fit), 0
         else:
             self._idle += 1
         if self._idle == _PATIENCE:
@@ -141,33 +141,33 @@ class DualSteps:
         targets = self.search.propose(0.5 if self._idle == _PATIENCE - 1 else 1.0)
         return None if targets is None else Step(targets, np.nan)
 
-    def warn(self, kept: Kept) -> None:
-        """Warn where the predictions did not come within the tolerance."""
+    def warn(self, selected: Candidate) -> None:
+        """Warn if the search did not converge."""
         if not self.keeps_best:
             return
         assert self._best is not None  # a fit was judged
-        miss = self._best[0]
+        residual = self._best[0]
         warn_caller(
             f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
-            f"would still have moved by {miss.residual:.2g} deviations of y, with predictions "
-            f"{miss.distance:.2g} {self.search.unit} away from the constraint (tol={self.tol:g}). "
-            f"{self.fallback.n_steps} iteration(s) of moving targets followed. The fit "
-            f"of iteration {kept.iteration} is kept, the best by violation ({kept.rank[0]:.3g}) "
-            "and loss of its predictions. Raise `tol` or `max_iter`, or use "
-            "method='moving_targets'.",
+            f"would still have moved by {residual.optimality:.2g} deviations of y, with "
+            f"predictions {residual.infeasibility:.2g} {self.search.unit} away from the constraint "
+            f"(tol={self.tol:g}). {self.fallback.n_steps} iteration(s) of moving targets followed. "
+            f"The fit of iteration {selected.iteration} is kept, the best by violation "
+            f"({selected.violation:.3g}) and loss of its predictions. Raise `tol` or "
+            "`max_iter`, or use method='moving_targets'.",
             ConvergenceWarning,
         )
 
 
 class RealSearch:
-    """Multipliers of real targets, by what the fits show of the learner's response.
+    """Multipliers for real targets, from the learner's response as seen in the fits.
 
     Parameters
     ----------
     master : Master
-        Knows the constraint and makes the targets.
+        Provides the constraint and computes the targets.
     tol : float
-        Changes of the coordinates below this share of the deviation of y are noise.
+        Changes of the coordinates below this fraction of the deviation of y are noise.
     first : ndarray of shape (n,)
         Targets of the first fit.
     """
@@ -181,24 +181,24 @@ class RealSearch:
         self.noise = tol * self.deviation
         self.lowest = float(np.clip(_CREDIBLE * tol, *_LOWEST))
         self.multipliers = master.coordinates(master.y - first)
-        # (λ, g) of every fit, that of the smallest residual and this residual.
+        # (λ, g) of every fit, the position of the best among them, and its `optimality`.
         self._tried: list[tuple[np.ndarray, np.ndarray]] = []
         self._best = 0
         self._least = np.inf
 
-    def judge(self, fit: LearnerFit) -> Miss:
-        """Take the coordinates of the predictions at the last multipliers."""
+    def judge(self, fit: LearnerFit) -> Residual:
+        """Return the residual of the predictions at the last multipliers."""
         g = self.master.coordinates(fit.predictions)
         self._tried.append((self.multipliers, g))
         move = self.span.move(g + self.multipliers)
-        residual = float(np.linalg.norm(self.multipliers + move))
-        if residual < self._least:
-            self._best, self._least = len(self._tried) - 1, residual
-        distance = self.master.relative_violation(fit.predictions)
-        return Miss(distance, residual / self.deviation)
+        optimality = float(np.linalg.norm(self.multipliers + move))
+        if optimality < self._least:
+            self._best, self._least = len(self._tried) - 1, optimality
+        infeasibility = self.master.relative_violation(fit.predictions)
+        return Residual(infeasibility, optimality / self.deviation)
 
     def propose(self, length: float) -> np.ndarray:
-        """Return y − Qλ for the λ that are right if the learner goes on to respond as it did."""
+        """Return y − Qλ for the λ that are optimal under the estimated response."""
         base, g = self._tried[self._best]
         steps = [
             (multipliers - base, g - coordinates)
@@ -218,19 +218,19 @@ def response(
 
     .. math:: \min_{S = S^T} \sum_j \|S s_j - d_j\|^2 + \nu^2 \|S - \tau I\|^2
 
-    with τ the common response of all steps. For a linear learner with a symmetric hat matrix the
-    d_j are S s_j exactly, and k independent steps determine S.
+    with τ the common response of all steps. For a linear learner with a symmetric hat matrix
+    d_j = S s_j exactly, and k independent steps determine S.
 
     Parameters
     ----------
     steps : sequence of (s, d), ndarrays of shape (K,)
-        Changes of the multipliers, and how much the coordinates fell.
+        Changes of the multipliers, and the decreases of the coordinates.
     size : int
         K.
     noise : float
-        ν, the size below which differences say nothing.
+        ν, the size below which differences are not informative.
     lowest : float
-        Least response along any direction.
+        Smallest response in any direction.
 
     Returns
     -------
@@ -240,7 +240,7 @@ def response(
         return np.eye(size)  # a learner that follows its targets
     s, d = (np.column_stack(column) for column in zip(*steps, strict=True))
     common = float(np.clip((s * d).sum() / np.square(s).sum(), lowest, _HIGHEST))
-    # The equation of the minimum, S A + A S = M with A = ss' + ν²I, in the eigenvectors of A.
+    # The normal equations, S A + A S = M with A = ss' + ν²I, in the eigenvectors of A.
     vectors, found, turned = np.linalg.svd(s)
     m = len(found)
     sizes, seen = np.zeros(size), np.zeros((size, size))
@@ -256,7 +256,7 @@ def response(
 def optimal_multipliers(
     span: JointSpan, multipliers: np.ndarray, g: np.ndarray, response: np.ndarray
 ) -> np.ndarray:
-    """Return the λ at which g(λ) is allowed and λ points out of the constraint, shape (K,).
+    """Return the λ in the normal cone of the constraint at an allowed g(λ), shape (K,).
 
     With g(λ) = u − Sλ the allowed point is the one nearest to u in the metric of S⁻¹.
     """
@@ -264,12 +264,12 @@ def optimal_multipliers(
 
 
 class ClassSearch:
-    """Multipliers of two classes, by what predictions add to the coordinates of their targets.
+    """Multipliers for two classes, from the offset between predictions and their targets.
 
     Parameters
     ----------
     master : Master
-        Knows the constraint and makes the labels.
+        Provides the constraint and computes the labels.
     """
 
     unit = "deviations"
@@ -277,31 +277,31 @@ class ClassSearch:
     def __init__(self, master: Master) -> None:
         self.master = master
         self.span = master.span
-        # Scores of the first fit, labels of the last, and what its predictions added to these:
-        # as now made up for, and as seen.
+        # Scores of the first fit, labels of the last, and the offset of its predictions from
+        # them: as compensated for so far, and as last observed.
         self._scores: np.ndarray | None = None
         self._labels: np.ndarray = np.empty(0)
         self._offset = self._added = np.zeros(self.span.q.shape[1])
         self._next: np.ndarray | None = None
 
-    def judge(self, fit: LearnerFit) -> Miss:
-        """Take the coordinates of the predicted labels, and look for the next targets."""
+    def judge(self, fit: LearnerFit) -> Residual:
+        """Return the residual of the predicted labels, and compute the next targets."""
         if self._scores is None:
             if self.master.projection.satisfied(fit.predictions):
-                return Miss(0.0, 0.0)
+                return Residual(0.0, 0.0)
             self._scores, self._labels = _probabilities(fit), fit.predictions
         g = self.master.coordinates(fit.predictions)
         followed = self.master.coordinates(self._labels)
         self._added = g - followed
-        distance = self.master.outcome_violation(fit.predictions)
+        infeasibility = self.master.outcome_violation(fit.predictions)
         self._next = self._labels_for(self._added)
         if self._next is None:
-            return Miss(distance, np.inf)  # no labels make up for what the predictions add
+            return Residual(infeasibility, np.inf)  # no labels compensate for the offset
         move = self.master.coordinates(self._next) - followed
-        return Miss(distance, float(np.linalg.norm(move)) / self.master.deviation)
+        return Residual(infeasibility, float(np.linalg.norm(move)) / self.master.deviation)
 
     def propose(self, length: float) -> np.ndarray | None:
-        """Return the labels at the next multipliers; None where there are none."""
+        """Return the labels at the next multipliers; None if there are none."""
         if length < 1:
             self._added = self._offset + length * (self._added - self._offset)
             self._next = self._labels_for(self._added)

@@ -1,17 +1,21 @@
-"""The record of a fit: one entry for each time the learner was fitted."""
+"""The record of a fit: one entry per fit of the learner, on its rows and on validation rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
-from ._learner import LearnerFit
+from ._learner import Learner, LearnerFit
 from ._master import Master
-from ._validation_data import ValidationData
+from ._steps import Candidate, Step
 
-# The fields of an entry, in the order of `history_`, with what they hold where there was no
-# projection.
+__all__ = ["History", "ValidationData"]
+
+# The fields of an entry, in the order of `history_`, with their values if there was no projection.
 _BLANK: dict[str, Any] = {
     "iteration": 0,
     "target_weight": np.nan,
@@ -30,12 +34,45 @@ _BLANK: dict[str, Any] = {
     "fit_seconds": 0.0,
     "projection_seconds": 0.0,
 }
-# Log loss of a certain prediction is bounded as in the projection.
+# The log loss of a certain prediction is bounded as in the projection.
 _CLIP = 1e-3
 
 
+@dataclass(frozen=True)
+class ValidationData:
+    """Scores every fit on held-out rows; its indicator has the units of the training rows.
+
+    Parameters
+    ----------
+    learner : Learner
+        Encodes predictions.
+    X : array-like of shape (n, p)
+        As the inner estimator takes it.
+    y : ndarray of shape (n,)
+        Targets, classes as 0…K − 1.
+    gedi : callable
+        Returns the indicator of predictions, in the units of the kernel of the training rows.
+    """
+
+    learner: Learner
+    X: Any
+    y: np.ndarray
+    gedi: Callable[[np.ndarray], float]
+
+    def measure(self, estimator: Any) -> dict[str, float]:
+        """Return the score (R², accuracy) and the indicator of a fitted estimator."""
+        predictions = self.learner.predictions(estimator, self.X)
+        if self.learner.is_classifier:
+            score = float(np.mean(predictions == self.y))
+        else:
+            score = float(r2_score(self.y, predictions))
+        gedi = self.gedi(predictions.astype(np.float64))
+        return {"validation_score": score, "validation_gedi": gedi}
+
+
+@dataclass
 class History:
-    """Entries of one fit; as a context manager it hands them to an error that ends the loop.
+    """Entries of one fit; as a context manager it attaches them to an error that ends the loop.
 
     Parameters
     ----------
@@ -51,24 +88,17 @@ class History:
         Adds its fields to every entry.
     verbose : bool
         Whether every entry is printed as a line.
+    entries : list of dict
+        One per fit.
     """
 
-    def __init__(
-        self,
-        master: Master,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        loss: str,
-        validation: ValidationData | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.master = master
-        self.y = y
-        self.weight = weight
-        self.loss = loss
-        self.validation = validation
-        self.verbose = verbose
-        self.entries: list[dict[str, Any]] = []
+    master: Master
+    y: np.ndarray
+    weight: np.ndarray | None
+    loss: str
+    validation: ValidationData | None
+    verbose: bool
+    entries: list[dict[str, Any]] = field(default_factory=list)
 
     def __enter__(self) -> History:
         return self
@@ -77,10 +107,9 @@ class History:
         if error is not None:
             error.history = self.as_arrays()
 
-    def record(
-        self, iteration: int, target_weight: float, targets: np.ndarray, fit: LearnerFit
-    ) -> None:
-        """Append one entry, how the targets were made and the fit on them, and print it."""
+    def record(self, step: Step, fit: LearnerFit) -> Candidate:
+        """Append, and print if verbose, one entry: how the targets were computed, and their fit."""
+        iteration, targets = len(self.entries), step.targets
         judged = fit.scores if self.loss == "log_loss" else fit.predictions
         measured = {} if self.validation is None else self.validation.measure(fit.estimator)
         self.entries.append(
@@ -88,11 +117,11 @@ class History:
                 **_BLANK,
                 **self.master.take_facts(),
                 "iteration": iteration,
-                "target_weight": target_weight,
+                "target_weight": step.target_weight,
                 "targets_gedi": self.master.projection.gedi(targets),
                 "predictions_gedi": self.master.projection.gedi(fit.predictions),
-                "loss_predictions": mean_loss(self.loss, self.y, judged, self.weight),
-                "loss_targets": mean_loss(self.loss, self.y, targets, self.weight),
+                "loss_predictions": _mean_loss(self.loss, self.y, judged, self.weight),
+                "loss_targets": _mean_loss(self.loss, self.y, targets, self.weight),
                 "n_changed": int((targets != self.y).sum()),
                 "fit_seconds": fit.seconds,
                 "projection_seconds": self.master.take_seconds(),
@@ -101,21 +130,18 @@ class History:
         )
         if self.verbose:
             print(_line(self.entries[-1]))
+        violation = self.master.projection.violation(fit.predictions)
+        return Candidate(iteration, targets, fit, violation, self.entries[-1]["loss_predictions"])
 
     def as_arrays(self) -> dict[str, np.ndarray]:
-        """Return the entries as equally long arrays, one a field."""
+        """Return the entries as equally long arrays, one per field."""
         fields = self.entries[0] if self.entries else _BLANK
-        return {field: np.array([entry[field] for entry in self.entries]) for field in fields}
-
-    @property
-    def last_loss(self) -> float:
-        """The loss of the last fit's predictions against y."""
-        return self.entries[-1]["loss_predictions"]
+        return {name: np.array([entry[name] for entry in self.entries]) for name in fields}
 
 
-def mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
+def _mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
     """Return the weighted mean loss of targets, labels or scores against y."""
-    # Of a matrix of probabilities: the distance from certainty in a row's own class.
+    # For a matrix of probabilities: one minus the probability of the row's own class.
     distance = np.abs(values - y) if values.ndim == 1 else 1 - values[np.arange(len(y)), y]
     if loss == "squared_error":
         losses = distance**2
@@ -129,7 +155,7 @@ def mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray |
 
 
 def _line(entry: dict[str, Any]) -> str:
-    """Return an entry as one line, in columns of fixed width."""
+    """Return an entry as one line with columns of fixed width."""
     columns = [
         f"[Moving Targets] {entry['iteration']:>3}",
         f"{entry['status'] or 'first fit':<11}",

@@ -1,37 +1,39 @@
-"""The learner's side of Moving Targets: clones fitted on changing targets."""
+"""The learner of Moving Targets: clones of an estimator, fitted on changing targets."""
 
 from __future__ import annotations
 
 import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from .._cross_fit import InSample, View, align_columns, check_answer
-from .._validation import _num_samples, check_numbers
+from .._prediction_source import PredictionSource
+from .._predictions import checked_predict, checked_predict_proba
+from .._validation import check_numbers
 from ..exceptions import warn_caller
 
-# Predictions that differ by less than this share of the range of y are one value and rounding.
+# Predictions that differ by less than this fraction of the range of y count as one value.
 _ONE_VALUE = 1e-9
 
 
 class LearnerFit(NamedTuple):
-    """One fitted clone and its predictions on the training rows.
+    """One fitted clone and the predictions for the training rows.
 
     Attributes
     ----------
     estimator : estimator
         The fitted clone.
     predictions : ndarray of shape (n,)
-        What `predict` says; classes as 0…K − 1.
+        The response of `predict`; classes as 0…K − 1.
     scores : ndarray of shape (n,) or (n, K)
-        What the master sees: the predictions, or probabilities of class 1, or of all of more
-        than two classes.
+        What the master uses: the predictions, or the probabilities of class 1 (of all classes if
+        there are more than two).
     seconds : float
         Wall time of fitting and predicting.
     """
@@ -44,15 +46,15 @@ class LearnerFit(NamedTuple):
     def warn_collapse(
         self, y: np.ndarray, weight: np.ndarray | None, decode: Callable[[np.ndarray], np.ndarray]
     ) -> None:
-        """Warn where the predictions are one value, or lack a class, and the targets y do not."""
+        """Warn if the predictions are constant or lack a class although the targets y do not."""
         counted = slice(None) if weight is None else weight > 0
         spread = np.ptp(y[counted])
         if np.ptp(self.predictions[counted]) <= _ONE_VALUE * spread and spread > 0:
             warn_caller(
                 f"the fitted {type(self.estimator).__name__} predicts one value for every "
                 "training row: the model has collapsed. A constant satisfies any constraint. "
-                "Raise `threshold`, give the inner estimator features beside the attribute, or "
-                "use select='best'.",
+                "Raise `threshold`, give the inner estimator features other than the attribute, "
+                "or use select='best'.",
             )
         elif self.predictions.dtype.kind == "i":
             lost = np.setdiff1d(y[counted], self.predictions[counted])
@@ -64,10 +66,11 @@ class LearnerFit(NamedTuple):
                 )
 
 
+@dataclass(kw_only=True)
 class Learner:
     """Fits clones of an estimator on the same X and with the same keywords.
 
-    A clone is fresh, or with `warm_start` goes on from the last one.
+    A clone is fresh, or with `warm_start` continues from the last one.
 
     Parameters
     ----------
@@ -78,62 +81,55 @@ class Learner:
     fit_params : dict
         Keywords of their `fit`.
     rng : RandomState or None
-        Gives each clone one seed; None leaves the estimator's own seeds.
+        Gives each clone one seed; None leaves the seeds of the estimator.
     warm_start : bool
-        Whether a clone goes on from the last one.
-    view : View, default=None
-        Who predicts the rows of a fit; None is the fitted clone itself.
-    one_seed : bool, default=False
+        Whether a clone continues from the last one.
+    source : PredictionSource
+        Whose predictions are used.
+    one_seed : bool
         Whether all clones get the same seed, so that only their targets differ.
 
     Raises
     ------
     ValueError
-        If `warm_start` is asked of an estimator that has no such parameter.
+        If `warm_start` is True but the estimator has no such parameter.
     """
 
-    is_classifier = False
+    is_classifier: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        warm_start: bool = False,
-        view: View | None = None,
-        one_seed: bool = False,
-    ) -> None:
-        if warm_start and "warm_start" not in estimator.get_params(deep=False):
+    estimator: Any
+    X: Any
+    fit_params: dict[str, Any]
+    rng: np.random.RandomState | None
+    warm_start: bool
+    source: PredictionSource
+    one_seed: bool
+
+    def __post_init__(self) -> None:
+        if self.warm_start and "warm_start" not in self.estimator.get_params(deep=False):
             raise ValueError(
                 f"warm_start=True needs an inner estimator with a parameter `warm_start`; "
-                f"{type(estimator).__name__} has none. Leave `warm_start` at False."
+                f"{type(self.estimator).__name__} has none. Leave `warm_start` at False."
             )
-        self.estimator = estimator
-        self.X = X
-        self.fit_params = fit_params
-        self.rng = rng
-        self._seed = _draw_seed(rng) if one_seed else None
-        self.warm_start = warm_start
-        self.view: View = InSample() if view is None else view
+        self._seed = _draw_seed(self.rng) if self.one_seed else None
         self._last: Any = None
 
     def fit(self, targets: np.ndarray) -> LearnerFit:
         """Fit a clone on `targets`, shape (n,), and predict the training rows."""
         start = perf_counter()
-        estimator = self.view.prepare(self._next_estimator())
+        estimator = self.source.prepare(self._next_estimator())
         seed = _draw_seed(self.rng) if self._seed is None else self._seed
         if seed is not None:
             _set_seed(estimator, seed)
         y = self.decode(targets)
         with warnings.catch_warnings():
-            # The view counts these rows and says what happens to them.
+            # The source of the predictions gives its own warning about these rows.
             warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
             estimator.fit(self.X, y, **self.fit_params)
         self._last = estimator
-        seen = self.view(estimator, y)
-        predictions = self.predictions(seen, self.X)
-        scores = self.scores(seen, predictions)
+        responses = self.source(estimator, y)
+        predictions = self.predictions(responses, self.X)
+        scores = self.scores(responses, predictions)
         return LearnerFit(estimator, predictions, scores, perf_counter() - start)
 
     def _next_estimator(self) -> Any:
@@ -141,63 +137,46 @@ class Learner:
             return clone(self.estimator)
         if self._last is None:
             return clone(self.estimator).set_params(warm_start=True)
-        # A copy, so that the earlier fit stays what it was.
+        # A copy, so that the earlier fit does not change.
         estimator = copy.deepcopy(self._last)
         _grow(estimator, self.estimator)
         return estimator
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets as the estimator is to see them."""
+        """Return targets as the estimator takes them."""
         return targets
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
-        """Return the predictions for X as the projection is to see them."""
+        """Return the predictions for X as the projection takes them."""
         name = f"the predictions of {type(self.estimator).__name__}"
-        return check_numbers(self._predict(estimator, X), name, n_columns=1)
-
-    def _predict(self, estimator: Any, X: Any) -> Any:
-        return check_answer(estimator.predict(X), _num_samples(X), self.estimator)
+        return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
-        """Return what the master is to come close to."""
+        """Return the scores that the projected targets are to be close to."""
         return predictions
 
 
+@dataclass(kw_only=True)
 class ClassifierLearner(Learner):
-    """A learner of classes, which the projection knows as 0…K − 1.
+    """A learner of classes, which are 0…K − 1 in the projection.
 
     Parameters
     ----------
-    estimator, X, fit_params, rng, warm_start, view, one_seed
+    estimator, X, fit_params, rng, warm_start, source, one_seed
         As for `Learner`.
     classes : ndarray of shape (K,)
         The labels of 0…K − 1.
     response_method : {"auto", "predict", "predict_proba"}
-        What the master sees.
+        The response that the master uses.
     loss : {"hamming", "log_loss"}
-        How it compares that; log loss needs probabilities.
+        The loss of the projection; log loss needs probabilities.
     """
 
-    is_classifier = True
+    is_classifier: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        fit_params: dict[str, Any],
-        rng: np.random.RandomState | None,
-        warm_start: bool = False,
-        view: View | None = None,
-        one_seed: bool = False,
-        *,
-        classes: np.ndarray,
-        response_method: str,
-        loss: str,
-    ) -> None:
-        super().__init__(estimator, X, fit_params, rng, warm_start, view, one_seed)
-        self.classes = classes
-        self.response_method = response_method
-        self.loss = loss
+    classes: np.ndarray
+    response_method: str
+    loss: str
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
         """Return the labels of targets given as 0…K − 1."""
@@ -205,7 +184,7 @@ class ClassifierLearner(Learner):
 
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predicted class, 0…K − 1."""
-        labels = np.asarray(self._predict(estimator, X)).ravel()
+        labels = np.asarray(checked_predict(estimator, X)).ravel()
         unknown = labels[~np.isin(labels, self.classes)]
         if unknown.size:
             raise ValueError(
@@ -215,30 +194,23 @@ class ClassifierLearner(Learner):
         return np.searchsorted(self.classes, labels)
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
-        """Return the probabilities, of the second of two classes or of all, or the predictions.
+        """Return the probabilities (of the second of two classes, or of all) or the predictions.
 
-        Asked of the fitted clone: what an ensemble can do may show only after its fit.
+        Some ensembles have `predict_proba` only once they are fitted.
         """
-        name, available = type(estimator).__name__, hasattr(estimator, "predict_proba")
+        name, available = type(self.estimator).__name__, hasattr(estimator, "predict_proba")
         if self.response_method == "predict_proba" and not available:
             raise ValueError(
                 f"response_method='predict_proba', but {name} has no predict_proba. Use "
                 "response_method='predict' or 'auto'."
             )
         if self.response_method != "predict" and available:
-            proba = check_answer(
-                estimator.predict_proba(self.X),
-                _num_samples(self.X),
-                self.estimator,
-                "predict_proba",
-                n_columns=len(estimator.classes_),
-            )
-            proba = np.asarray(proba, dtype=np.float64)
-            columns = align_columns(proba, estimator.classes_, self.classes)
-            return columns[:, 1] if len(self.classes) == 2 else columns
+            proba = checked_predict_proba(estimator, self.X, self.classes)
+            proba = proba.astype(np.float64, copy=False)
+            return proba[:, 1] if len(self.classes) == 2 else proba
         if self.loss == "log_loss":
             raise ValueError(
-                "loss='log_loss' compares probabilities, but the projection would see labels: "
+                "loss='log_loss' compares probabilities, but the projection would get labels: "
                 f"response_method={self.response_method!r} with {name}. Use loss='hamming', or "
                 "an inner estimator with predict_proba and response_method='auto'."
             )
@@ -261,9 +233,9 @@ def _set_seed(estimator: Any, seed: int) -> None:
 
 
 def _grow(estimator: Any, base: Any) -> None:
-    """Make room for as many new members as an ensemble began with.
+    """Let an ensemble grow by its initial number of members.
 
-    At an unchanged size a warm start adds nothing, and the targets would be ignored.
+    At an unchanged size a warm start adds no members, so the new targets would be ignored.
     """
     is_histogram = isinstance(base, (HistGradientBoostingRegressor, HistGradientBoostingClassifier))
     size = "max_iter" if is_histogram else "n_estimators"

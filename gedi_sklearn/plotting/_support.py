@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._answers import Answers, takes_attribute
+from .._predictions import Responses, takes_attribute
 from .._validation import (
     StrOptions,
     _get_response_values,
@@ -77,11 +77,12 @@ def estimator_sample(
     check_sensitive(sensitive_features, X=X, sensitive_columns=sensitive_columns, kind="mixed")
     if sensitive_columns is not None:
         sensitive_features = select_columns(X, sensitive_columns)
-    answers = estimator
+    responses = estimator
     if takes_attribute(estimator, response_method):
-        answers = Answers(estimator, X, {"sensitive_features": sensitive_features})
+        keywords = {"sensitive_features": sensitive_features}
+        responses = Responses(estimator, X=X, keywords=keywords)
     y_pred, positive = _get_response_values(
-        answers, X, response_method=response_method, pos_label=pos_label
+        responses, X, response_method=response_method, pos_label=pos_label
     )
     if np.ndim(y_pred) != 1:
         raise ValueError(

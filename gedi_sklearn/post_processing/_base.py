@@ -6,43 +6,41 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.metadata_routing import MetadataRequest
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._answers import asks_for_attribute
-from .._cross_fit import CrossFitted, View, check_answer, make_view
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
+from .._prediction_source import CrossFitted, PredictionSource
+from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
     HasMethods,
     StrOptions,
     _fit_context,
     _num_samples,
-    check_sample_weight,
     column_positions,
     drop_columns,
 )
-from ..constraints import Constraint
+from ..constraints import CARRIED, Constraint
 from ..projection import PROJECTION_PARAMETERS, Projection
 
-# The folds of m(X) where those of the learner are named by a word: it has no out-of-bag rows.
+# The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
 _BLIND_CV = 5
 
 
 class Learned(NamedTuple):
-    """What a fit knows before its threshold matters.
+    """The part of a fit that does not depend on the threshold.
 
     Attributes
     ----------
-    projection : Projection
-        The constraint on the rows.
+    projection : Projection or None
+        The constraint on the rows; None for a constant attribute.
     scores : ndarray of shape (n,)
-        Predictions by models that have not seen the rows.
+        Predictions for the rows.
     columns : ndarray of shape (n, k)
-        Q(x), the orthonormal columns of the kernel, or what X says of them.
+        F̃(x), or its prediction from X.
     labels : ndarray of shape (n,)
         The original targets.
     weight : ndarray of shape (n,) or None
@@ -59,21 +57,18 @@ class Learned(NamedTuple):
 class Projected(MetaEstimator):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
 
-    # Asked for by default, as in `fit`, so that a pipeline's predict(X, sensitive_features=s) and a
-    # search need no set_predict_request; `get_metadata_routing` says which objects do not ask.
+    # Requested by default, as in `fit`, so that predict(X, sensitive_features=s) of a pipeline and
+    # a search need no set_predict_request; `get_metadata_routing` drops it where it is not needed.
     __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
-    # Set on an object by who corrects it later, with `_correct_at`, once or for many thresholds:
-    # `fit` then keeps what it has learned. Elsewhere nothing with a row of the data stays.
+    # Set by a caller that corrects the object later with `_correct_at`, for one or many thresholds:
+    # `fit` then keeps what does not depend on them. Otherwise no rows of the data are kept.
     _is_corrected_later = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"]), None],
-        **{
-            name: PROJECTION_PARAMETERS[name]
-            for name in ("kernel", "degree", "threshold", "relative", "slack")
-        },
+        **{name: PROJECTION_PARAMETERS[name] for name in CARRIED},
         "constraint": [StrOptions({"coarse", "fine"}), Constraint],
         "cv": [StrOptions({"train", "oob"}), "cv_object"],
         **COLUMN_CONSTRAINTS,
@@ -123,18 +118,18 @@ class Projected(MetaEstimator):
         sample_weight: Any = None,
         **fit_params: Any,
     ) -> Projected:
-        """Fit the inner estimator once, and the correction of its predictions.
+        """Fit the inner estimator once, and find the correction of its predictions.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            What the inner estimator takes; it is passed on untouched.
+            Rows, passed on to the inner estimator unchanged.
         y : array-like of shape (n,)
             Targets.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The protected attribute(s). None where `sensitive_columns` names them in X.
+            The protected attribute(s). None if `sensitive_columns` names them in X.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows: in every fit, in the projection and in the kernel.
+            Weights of the rows in every fit, in the projection and in the kernel.
         **fit_params : dict
             Further keywords of the inner estimator's `fit`.
 
@@ -142,18 +137,13 @@ class Projected(MetaEstimator):
         -------
         self : object
         """
-        self._require_targets(y)
-        y = self._encode(y, sample_weight)
-        check_consistent_length(X, y)
-        weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
-        self._learn_columns(X)
+        y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         inner = self._inner_X(X)
         keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
-        view = self._view(self.cv, inner, y, keywords, "estimator")
-        estimator = view.prepare(clone(self._inner_estimator()))
+        source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
+        estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
-        p = self._scores(view(self.estimator_, self._labels(y)), inner)
+        p = self._scores(source(self.estimator_, self._labels(y)), inner)
         projection = self._make_projection(y, attribute, sample_weight)
         with projection:
             self.kernel_: Any = projection.kernel_
@@ -162,7 +152,7 @@ class Projected(MetaEstimator):
             elif self.sensitive_at_predict:
                 columns = self.kernel_.orthonormal(attribute)
             else:
-                columns = self._expect_kernel(X, y, attribute, keywords, view)
+                columns = self._expect_kernel(X, y, attribute, keywords, source)
             learned = Learned(projection, p, columns, self._labels(y), weight)
             if self._is_corrected_later:
                 self._learned = learned
@@ -173,16 +163,12 @@ class Projected(MetaEstimator):
     def _make_projection(
         self, y: np.ndarray, attribute: np.ndarray, sample_weight: Any
     ) -> Projection:
-        """Return the projection."""
+        """Return the projection, which allows everything where the attribute is constant."""
         return Projection(
             y,
             sensitive_features=attribute,
             constraint=self.constraint,
-            kernel=self.kernel,
-            degree=self.degree,
-            threshold=self.threshold,
-            relative=self.relative,
-            slack=self.slack,
+            **{name: getattr(self, name) for name in CARRIED},
             loss=self._loss,
             sample_weight=sample_weight,
             solver="highs",
@@ -210,24 +196,11 @@ class Projected(MetaEstimator):
         learned = self._learned
         self._correct(learned._replace(projection=learned.projection.at(threshold)))
 
-    def _view(
-        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
-    ) -> View:
-        return make_view(
-            cv,
-            X,
-            y,
-            is_classifier=is_classifier(self),
-            fit_params=keywords[child],
-            split_params=keywords["splitter"],
-            n_jobs=self.n_jobs,
-        )
-
     def _own_request(self) -> MetadataRequest:
-        """Return what this object's methods ask for.
+        """Return the metadata request of this object's methods.
 
-        Predictions ask for the attribute where they need it, under the name that it has in `fit`
-        unless they were given a name of their own: one estimator knows one attribute.
+        Predictions request the attribute if they need it, under the same name as `fit` unless
+        they were given another.
         """
         request = super()._own_request()
         name = request.fit.requests.get("sensitive_features")
@@ -263,49 +236,45 @@ class Projected(MetaEstimator):
         y: np.ndarray,
         attribute: np.ndarray,
         keywords: dict[str, dict[str, Any]],
-        learner_view: View,
+        learner_source: PredictionSource,
     ) -> np.ndarray:
-        """Fit m(X) and return it for rows that its learner has not seen, shape (n, k)."""
+        """Fit m(X) and return its cross-fitted predictions, shape (n, k)."""
         # By position: at prediction X may come without the names it had in `fit`.
         named = self.sensitive_columns is not None
         self._hidden = column_positions(X, self.sensitive_columns) if named else []
         X = self._blind_X(X)
         columns = self.kernel_.orthonormal(attribute)
-        # A splitter may shuffle anew, and an iterator has ended: the learner's own folds.
-        cv = learner_view.folds if isinstance(learner_view, CrossFitted) else _BLIND_CV
-        view = self._view(cv, X, y, keywords, "attribute_estimator")
+        # The folds of the learner: a splitter may shuffle anew, and an iterator is exhausted.
+        cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
+        source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
         estimator = clone(self._make_attribute_estimator())
         self.attribute_estimator_ = estimator.fit(X, columns, **keywords["attribute_estimator"])
-        return view(self.attribute_estimator_, columns).predict(X)
+        return source(self.attribute_estimator_, columns).predict(X)
 
     def _blind_X(self, X: Any) -> Any:
-        """Return X without the attribute, whether or not the inner estimator sees it."""
+        """Return X without the attribute, whether or not the inner estimator uses it."""
         return drop_columns(X, self._hidden) if self._hidden else X
 
     def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray | float:
-        """Return what is added to the scores of new rows, shape (n,)."""
+        """Return the correction of the scores of new rows, shape (n,)."""
         if not self.sensitive_at_predict:
             if sensitive_features is not None:
                 raise ValueError(
-                    "sensitive_features was given, but sensitive_at_predict=False makes a "
-                    "correction that does not use it. Leave it out, or set "
+                    "sensitive_features was given, but the correction of "
+                    "sensitive_at_predict=False does not use it. Leave it out, or set "
                     "sensitive_at_predict=True."
                 )
             if self.kernel_ is None:
                 return 0.0
-            expected = check_answer(
-                self.attribute_estimator_.predict(self._blind_X(X)),
-                _num_samples(X),
-                self.attribute_estimator_,
-                n_columns=self.kernel_.n_columns,
-            )
-            return np.reshape(expected, (-1, self.kernel_.n_columns)) @ self.orthonormal_correction_
+            k = self.kernel_.n_columns
+            expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
+            return np.reshape(expected, (-1, k)) @ self.orthonormal_correction_
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
-                f"the predictions of {type(self).__name__} need the attribute of these rows, "
+                f"the predictions of {type(self).__name__} need the attribute of these rows as "
                 "sensitive_features=, which is None. Searches and scorers of scikit-learn do not "
-                "hand it on to them: there, name its column of X in the estimator, "
-                "sensitive_columns=, or set sensitive_at_predict=False."
+                "pass it on: there, name its column of X with sensitive_columns=, or set "
+                "sensitive_at_predict=False."
             )
         values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
@@ -314,9 +283,7 @@ class Projected(MetaEstimator):
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""
-        check_is_fitted(self)
-        self._check_columns(X)
-        inner = self._inner_X(X)
+        inner = self._new_inner_X(X)
         return self._scores(self.estimator_, inner) + self._shift(X, sensitive_features)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -327,7 +294,7 @@ class Projected(MetaEstimator):
         X : array-like of shape (n, p)
             With the columns of the X in `fit`.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
-            The attribute of these rows; None where `sensitive_columns` names it, or with
+            The attribute of these rows; None if `sensitive_columns` names it, or with
             `sensitive_at_predict=False`.
 
         Returns
@@ -337,8 +304,9 @@ class Projected(MetaEstimator):
         return self._decide(self._corrected(X, sensitive_features))
 
     def _predict_for_score(self, X: Any, sensitive_features: Any) -> np.ndarray:
-        # Who routes the attribute to `fit` has it for scored rows, too; a blind estimator needs it
-        # in `fit` alone. Scikit-learn 1.6 reads the class's request, not the object's.
+        # A caller that routes the attribute to `fit` routes it to `score` as well, but an
+        # attribute-blind estimator needs it in `fit` only. Scikit-learn 1.6 reads the request of
+        # the class, not of the object.
         return self.predict(
             X, sensitive_features=sensitive_features if self.sensitive_at_predict else None
         )

@@ -9,15 +9,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
-from .._cross_fit import align_columns, check_answer
-from .._validation import _num_samples, check_classes, check_numbers
+from .._predictions import checked_predict_proba
+from .._validation import check_classes, check_numbers
 from ..exceptions import warn_caller
 from ..projection import Projection, score_correction
 from ._base import Projected
 
-# A threshold on scores meets a constraint up to ties, and a blind one as far as m(X) is right:
-# where it misses, the largest share of the threshold at which it does not is looked for, in so
-# many bisections.
+# A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
+# of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
 _BISECTIONS = 7
 # Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
 _TIE = 1e-12
@@ -26,14 +25,14 @@ _TIE = 1e-12
 class ProjectedClassifier(ClassifierMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
-    One fit of the learner; a row is of class 1 where :math:`p(x) + Q(x) \cdot c > 1/2`,
-    c from the multipliers of the projection of cross-fitted probabilities on the constraint.
+    The learner is fitted once. A row is of class 1 if :math:`p(x) + Q(x) \cdot c > 1/2`,
+    with β from the multipliers of the projection of cross-fitted probabilities on the constraint.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. A fitted
-        one stays as it is inside :class:`sklearn.frozen.FrozenEstimator`.
+        The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. Wrap a
+        fitted one in :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
     constraint, kernel, degree, threshold, relative, slack
         As in :class:`MovingTargetsClassifier`.
     cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
@@ -44,7 +43,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     classes_ : ndarray of shape (2,)
         The labels.
     targets_ : ndarray of shape (n,)
-        The corrected labels of the training rows, by models that have not seen them.
+        The corrected labels of the training rows, from cross-fitted probabilities.
     estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
 n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
@@ -56,9 +55,8 @@ n_features_in_, feature_names_in_
 
     Notes
     -----
-    A score of 1/2, within rounding, is class 0, in `predict` and in `predict_proba`. Rows of equal
-    score and attribute are decided alike, so that many ties can leave a part of the threshold
-    unused.
+    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows with equal score
+    and attribute get the same label, so with many ties the constraint may not be tight.
 
     Examples
     --------
@@ -86,7 +84,7 @@ n_features_in_, feature_names_in_
     def _default_estimator(self) -> Any:
         return LogisticRegression()
 
-    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         self.classes_, codes = check_classes(y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(
@@ -98,23 +96,15 @@ n_features_in_, feature_names_in_
         return self.classes_[y]
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
+        # Not the type of `estimator`, which may be the responses of several folds.
+        inner = type(self._inner_estimator()).__name__
         if not hasattr(estimator, "predict_proba"):
-            # Not the estimator at hand, which may hold the predictions of several folds.
-            inner = type(self._inner_estimator()).__name__
             raise ValueError(
                 f"ProjectedClassifier needs probabilities, but {inner} has no predict_proba. Wrap "
                 "it in sklearn.calibration.CalibratedClassifierCV."
             )
-        learner = self._inner_estimator()
-        answer = check_answer(
-            estimator.predict_proba(X),
-            _num_samples(X),
-            learner,
-            "predict_proba",
-            n_columns=len(estimator.classes_),
-        )
-        proba = check_numbers(answer, f"the probabilities of {type(learner).__name__}")
-        return align_columns(proba, estimator.classes_, self.classes_)[:, 1]
+        proba = checked_predict_proba(estimator, X, self.classes_)
+        return check_numbers(proba, f"the probabilities of {inner}")[:, 1]
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[_is_second(scores)]
@@ -124,29 +114,29 @@ n_features_in_, feature_names_in_
     ) -> np.ndarray:
         expected = None if self.sensitive_at_predict else columns
 
-        def attempt(share: float) -> tuple[float, np.ndarray]:
-            beta = score_correction(projection, p, expected, share)
+        def attempt(fraction: float) -> tuple[float, np.ndarray]:
+            beta = score_correction(projection, p, expected, fraction)
             return projection.violation(_is_second(p + columns @ beta)), beta
 
         best = attempt(1.0)
         low, high = 0.0, 1.0
         for _ in range(_BISECTIONS if best[0] > 0.0 else 0):
-            share = (low + high) / 2
-            violation, beta = attempt(share)
-            low, high = (share, high) if violation == 0.0 else (low, share)
+            fraction = (low + high) / 2
+            violation, beta = attempt(fraction)
+            low, high = (fraction, high) if violation == 0.0 else (low, fraction)
             if violation <= best[0]:
                 best = (violation, beta)
         if best[0] > 0.0:
             warn_caller(
                 f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
-                "fit: scores tie, or (sensitive_at_predict=False) the other columns of X say too "
-                "little of the attribute. Use a learner with finer scores, or another "
+                "fit: scores are tied, or (sensitive_at_predict=False) the other columns of X "
+                "predict the attribute too poorly. Use a learner with fewer ties, or another "
                 "`attribute_estimator`.",
             )
         return best[1]
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the corrected scores as probabilities; `predict` is the larger one.
+        """Return the corrected scores as probabilities; `predict` returns the more probable class.
 
         Parameters
         ----------

@@ -9,8 +9,8 @@ from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from .._cross_fit import check_answer
-from .._validation import _num_samples, check_column, check_numbers
+from .._predictions import checked_predict
+from .._validation import check_column, check_numbers
 from ..projection import Projection, attribute_blind_correction
 from ._base import Projected
 
@@ -18,47 +18,48 @@ from ._base import Projected
 class ProjectedRegressor(RegressorMixin, Projected):
     r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
 
-    One fit of the learner; β is that of the exact projection of its cross-fitted predictions.
+    The learner is fitted once; β is that of the exact projection of its cross-fitted predictions.
 
     Parameters
     ----------
     estimator : regressor, default=None
-        The learner; never changed. None is `LinearRegression()`. A fitted one stays as it is
-        inside :class:`sklearn.frozen.FrozenEstimator`.
+        The learner; never changed. None is `LinearRegression()`. Wrap a fitted one in
+        :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
     constraint : {"coarse", "fine"} or constraint object, default="coarse"
-        What is bounded, as in :class:`MovingTargetsRegressor`.
+        The constraint, as in :class:`MovingTargetsRegressor`.
     kernel, degree, threshold, relative, slack
         As in :class:`MovingTargetsRegressor`.
     cv : {"train", "oob"}, int or splitter, default=5
-        Which predictions the correction is found on: those of clones on the other folds, out of
-        bag, or of the fit itself.
+        Whose predictions the correction is computed from: those of clones fitted on the other
+        folds, out-of-bag ones, or those of the fit itself ("train").
     sensitive_columns : int, str or list of these, default=None
         Column(s) of X that hold the attribute, in `fit` and `predict`.
     drop_sensitive : bool, default=False
-        Whether the learner sees X without these columns.
+        Whether to remove these columns from the X of the learner.
     sensitive_at_predict : bool, default=True
-        Whether the attribute of a new row is known. False corrects by m(X)·β, with
-        m(X) = E[F̃ | X] from `attribute_estimator`.
+        Whether the attribute of new rows is known. False gives an attribute-blind correction
+        m(X)·β, with m(X) = E[F̃ | X] from `attribute_estimator`.
     attribute_estimator : regressor, default=None
-        Learns m(X), several outputs at once, from X without `sensitive_columns`. None is histogram
-        gradient boosting, one model an output.
+        Multi-output regressor for m(X), fitted on X without `sensitive_columns`. None is histogram
+        gradient boosting with one model per output.
     n_jobs : int, default=None
-        Processes for the folds.
+        Number of processes for the folds.
 
     Attributes
     ----------
     estimator_, attribute_estimator_ : estimator
-        The fitted learners; the second with `sensitive_at_predict=False` only.
+        The fitted learners; the second only with `sensitive_at_predict=False`.
     kernel_ : FittedKernel or None
-        The kernel with the training rows' moments; None for a constant attribute.
+        The kernel with the moments of the training rows; None for a constant attribute.
     constraint_, threshold_, reference_
-        The constraint with its absolute threshold, that threshold, and what it is a share of.
+        The constraint with its absolute threshold, that threshold, and the indicator that
+        `threshold` is a fraction of (1.0 for an absolute one).
     correction_ : ndarray of shape (k,)
         β.
     targets_ : ndarray of shape (n,)
         The corrected predictions for the training rows; they satisfy the constraint.
     n_features_in_, feature_names_in_
-        Of X, dropped columns included.
+        Number and names of the columns of X, dropped ones included.
 
     See Also
     --------
@@ -83,16 +84,15 @@ class ProjectedRegressor(RegressorMixin, Projected):
     def _default_estimator(self) -> Any:
         return LinearRegression()
 
-    def _encode(self, y: Any, sample_weight: Any) -> np.ndarray:
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
         return y
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
-        learner = self._inner_estimator()
-        answer = check_answer(estimator.predict(X), _num_samples(X), learner)
-        return check_numbers(answer, f"the predictions of {type(learner).__name__}", n_columns=1)
+        name = f"the predictions of {type(self._inner_estimator()).__name__}"
+        return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return scores
@@ -102,7 +102,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
     ) -> np.ndarray:
         if not self.sensitive_at_predict:
             return attribute_blind_correction(projection, p, columns)
-        # Weight 0: nearest to the predictions, wherever the targets are.
+        # With weight 0 the targets do not matter: the result is nearest to the predictions.
         return projection.solve(p, 0.0).orthonormal_correction
 
     def score(

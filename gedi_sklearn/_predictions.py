@@ -1,0 +1,178 @@
+"""Responses of estimators: cached, of the right length, with one column per class.
+
+A scorer or a display calls `estimator.predict(X)`. Where the predictions have been made elsewhere,
+or `predict` needs the attribute as a keyword, `Responses` takes the estimator's place.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from ._validation import _num_samples
+
+__all__ = [
+    "Responses",
+    "align_columns",
+    "asks_for_attribute",
+    "checked_predict",
+    "checked_predict_proba",
+    "requests_attribute",
+    "takes_attribute",
+]
+
+_METHODS = ("predict", "predict_proba", "decision_function")
+
+
+class Responses:
+    """The responses of an estimator for fixed rows, in the place of the estimator.
+
+    With `X` they are computed on first use, and every other attribute is the estimator's. Without
+    it they are those of `known`, whatever X is passed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator; without `X` only its tags and classes count.
+    known : dict of str to ndarray, default=None
+        Responses by the name of the method.
+    X : array-like of shape (n, p), default=None
+        The rows.
+    keywords : dict, default=None
+        Further keywords of the estimator's methods on these rows.
+    classes : ndarray, default=None
+        The classes of a classifier; None takes those of `estimator`.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        known: dict[str, np.ndarray] | None = None,
+        *,
+        X: Any = None,
+        keywords: dict[str, Any] | None = None,
+        classes: np.ndarray | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.known = {} if known is None else known
+        self.X = X
+        self.keywords = keywords or {}
+        if classes is None:
+            classes = getattr(estimator, "classes_", None)
+        if classes is not None:
+            self.classes_ = classes
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
+
+    def __getattr__(self, name: str) -> Any:
+        if self.X is None and name not in self.known:
+            raise AttributeError(f"the predictions for these rows have no {name!r}.")
+        if self.X is not None:
+            found = getattr(self.estimator, name)
+            if name not in _METHODS:
+                return found
+
+        def respond(X: Any) -> np.ndarray:
+            if self.X is not None and X is not self.X:
+                raise ValueError("the scorer must predict on the X that it was given.")
+            if name not in self.known:
+                self.known[name] = np.asarray(found(X, **self.keywords))
+            return self.known[name]
+
+        respond.__name__ = name  # scorers look at it
+        return respond
+
+
+def checked_predict(estimator: Any, X: Any, *, n_columns: int = 1) -> Any:
+    """Return the predictions of a fitted estimator, untouched.
+
+    Raises
+    ------
+    ValueError
+        If they are not one value per row, or `n_columns` of them; a single column is accepted.
+    """
+    return _check_response(estimator.predict(X), X, estimator, "predict", n_columns)
+
+
+def checked_predict_proba(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the probabilities of a fitted classifier, shape (n, K), one column per class.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted, on all `classes` or on some of them.
+    X : array-like of shape (n, p)
+        Rows.
+    classes : ndarray of shape (K,)
+        The classes that the columns stand for.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+
+    Raises
+    ------
+    ValueError
+        If the estimator returns another shape than one column for each of its own classes.
+    """
+    seen = estimator.classes_
+    proba = _check_response(estimator.predict_proba(X), X, estimator, "predict_proba", len(seen))
+    return align_columns(np.asarray(proba), seen, classes)
+
+
+def _check_response(response: Any, X: Any, estimator: Any, method: str, n_columns: int) -> Any:
+    shape, n_samples = np.shape(response), _num_samples(X)
+    if shape[:1] != (n_samples,) or np.prod(shape) != n_samples * n_columns:
+        expected = (n_samples,) if n_columns == 1 else (n_samples, n_columns)
+        raise ValueError(
+            f"{type(estimator).__name__}.{method} returned an array of shape {shape} for "
+            f"{n_samples} rows; expected {expected}."
+        )
+    return response
+
+
+def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return probabilities with one column for each of `classes`, 0 for one that was not seen."""
+    if len(seen) == len(classes):
+        return proba
+    aligned = np.zeros((len(proba), len(classes)))
+    aligned[:, np.searchsorted(classes, seen)] = proba
+    return aligned
+
+
+def asks_for_attribute(estimator: Any, method: str = "predict") -> bool:
+    """Tell whether an estimator's own method needs the attribute as a keyword.
+
+    It does if it takes `sensitive_features`, has no `sensitive_columns` and cannot predict
+    without the attribute. What the estimator contains does not matter here.
+    """
+    if getattr(estimator, "sensitive_columns", None) is not None:
+        return False
+    if not getattr(estimator, "sensitive_at_predict", True):
+        return False
+    respond = getattr(estimator, method, None)
+    return respond is not None and "sensitive_features" in signature(respond).parameters
+
+
+def requests_attribute(estimator: Any, method: str) -> bool:
+    """Tell whether metadata routing brings `sensitive_features` to a method, or through it."""
+    return bool(get_routing_for_object(estimator).consumes(method, ["sensitive_features"]))
+
+
+def takes_attribute(estimator: Any, method: str = "predict") -> bool:
+    """Tell whether `sensitive_features=` can be passed to a method, and is needed there or inside.
+
+    With metadata routing the requests decide. Without it only pipelines pass keywords on.
+    """
+    if asks_for_attribute(estimator, method):
+        return True
+    if get_config()["enable_metadata_routing"]:
+        return requests_attribute(estimator, method)
+    return isinstance(estimator, Pipeline) and takes_attribute(estimator.steps[-1][1], method)
