@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-__all__ = ["shrink_deviations"]
+__all__ = ["shrink_deviations", "tied_size"]
 
 
 def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.ndarray:
@@ -64,3 +64,21 @@ def _exact(t: np.ndarray, share: np.ndarray, radius: float, near: np.ndarray) ->
     exact = np.zeros(len(t))
     exact[active] = t[active] + nu - sign * tau / n
     return exact if (exact[active] * sign >= 0).all() else near
+
+
+def tied_size(direction: np.ndarray, share: np.ndarray) -> float:
+    """Return min over t of ‖d + t n‖_∞: the support function of Σ|d| ≤ 1 with Σ n d = 0.
+
+    By exchange: at the minimum two entries are the largest, with unlike signs.
+    """
+    high, low = int(direction.argmax()), int(direction.argmin())
+    while True:
+        t = -(direction[high] + direction[low]) / (share[high] + share[low])
+        moved = direction + t * share
+        size = float(np.abs(moved).max(initial=0.0))
+        if size <= abs(moved[high]) * (1 + 1e-12):
+            return size
+        if moved.max() == size:
+            high = int(moved.argmax())
+        else:
+            low = int(moved.argmin())

@@ -10,23 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.optimize import brentq, lsq_linear, nnls
 
-from ._groups import shrink_deviations
+from ._groups import shrink_deviations, tied_size
 
-__all__ = ["AllowedSet", "Ball", "Box", "GroupBall", "L1Ball", "LinearRows", "Product"]
+__all__ = ["AllowedSet", "Ball", "Box", "GroupBall", "L1Ball", "LinearRows", "Product", "Region"]
 
 # A coordinate counts as active where it is this near to its bound, in units of the set.
 _ACTIVE = 1e-12
-_MAX_CUTS = 2000
+# Weight of an equation among others that are minimised, which it leaves their last digits.
+_EQUATION = 1e5
 
 
-@dataclass(frozen=True)
-class LinearRows:
+class LinearRows(NamedTuple):
     r"""A set in a linear model: lower ≤ v + D w ≤ upper and S w ≤ 1, with 0 ≤ w ≤ 1.
 
     Attributes
@@ -43,6 +43,21 @@ class LinearRows:
     upper: np.ndarray
     auxiliary: np.ndarray
     sums: np.ndarray
+
+
+class Region(NamedTuple):
+    """The v with |T v − c| ≤ h."""
+
+    transform: np.ndarray
+    centre: np.ndarray
+    half_widths: np.ndarray
+
+
+class Coordinates(Protocol):
+    """The linear maps v = A c (`rows`) and c = M v (`matrix`) of a set."""
+
+    rows: np.ndarray
+    matrix: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -91,24 +106,16 @@ class AllowedSet(ABC):
         """Return max over the set of direction·v; a coordinate without a bound adds nothing."""
 
     @abstractmethod
-    def nearest(
-        self,
-        point: np.ndarray,
-        rows: np.ndarray,
-        matrix: np.ndarray,
-        root: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return the v of the nearest allowed coordinates to a point outside of the set.
+    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+        """Return the v of the allowed coordinates nearest to c, which are not allowed.
 
         Parameters
         ----------
-        point : ndarray of shape (k,)
-            Coordinates c.
-        rows : ndarray of shape (r, k)
-            A: v = A c.
-        matrix : ndarray of shape (k, r)
-            M: c = M v.
-        root : ndarray of shape (k, k), default=None
+        seen : Coordinates
+            The maps between v and coordinates.
+        c : ndarray of shape (k,)
+            Coordinates.
+        root : ndarray of shape (k, k) or None
             L: the distance is ‖L⁻¹(M v − c)‖; None is the identity.
 
         Returns
@@ -119,6 +126,11 @@ class AllowedSet(ABC):
     @abstractmethod
     def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return E (r, a) and e (a,): the smallest face that holds v lies in E'v = e."""
+
+    def derivative(self, seen: Coordinates, c: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the derivative of the nearest coordinates at c, whose nearest v is given."""
+        basis = _orthonormal_span(seen.rows.T @ self.active(v)[0])
+        return np.eye(len(c)) - basis @ basis.T
 
     def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
         """Return the direction that points out of the set at v, near to one that should.
@@ -139,18 +151,16 @@ class AllowedSet(ABC):
         return direction
 
     @abstractmethod
-    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return half-spaces N v ≤ h of the set that v breaks, shapes (a, r) and (a,)."""
-
-    @abstractmethod
     def linear_rows(self) -> LinearRows:
-        """Return what a linear model needs of the set."""
+        """Return what a linear model needs of the set, or of the box around it."""
+
+    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return half-spaces N v ≤ h that v breaks, where :meth:`linear_rows` are not enough."""
+        return np.empty((0, self.size)), np.empty(0)
 
     @abstractmethod
-    def near_optimal_box(
-        self, direction: np.ndarray, tolerance: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return T, c and h: |T v − c| ≤ h holds the v with support(d) − d'v ≤ tolerance.
+    def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
+        """Return a region that holds the v with support(d) − d'v ≤ tolerance.
 
         That is all such v where d has one size on the face that it names and is 0 elsewhere.
         """
@@ -166,21 +176,6 @@ class AllowedSet(ABC):
     def slack_units(self) -> np.ndarray:
         """Return by how much a slack of 1 widens every coordinate, shape (r,)."""
         return np.zeros(self.size)
-
-    def derivative(self, rows: np.ndarray, point: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the derivative of the nearest coordinates at a point, shape (k, k).
-
-        Parameters
-        ----------
-        rows : ndarray of shape (r, k)
-            A.
-        point : ndarray of shape (k,)
-            Coordinates outside of the set.
-        v : ndarray of shape (r,)
-            Their nearest v.
-        """
-        basis = _orthonormal_span(rows.T @ self.active(v)[0])
-        return np.eye(len(point)) - basis @ basis.T
 
 
 @dataclass(frozen=True)
@@ -218,24 +213,15 @@ class Box(AllowedSet):
     def support(self, direction: np.ndarray) -> float:
         return float(np.abs(direction)[self.bounded] @ self.half_widths[self.bounded])
 
-    def nearest(
-        self,
-        point: np.ndarray,
-        rows: np.ndarray,
-        matrix: np.ndarray,
-        root: np.ndarray | None = None,
-    ) -> np.ndarray:
-        matrix, point = _in_metric(matrix, point, root)
-        v = np.zeros(self.size)
-        size = float(np.linalg.norm(point))
+    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+        matrix, c = _in_metric(seen.matrix, c, root)
+        v, size = np.zeros(self.size), float(np.linalg.norm(c))
         allowed = np.flatnonzero(self.half_widths > 0)  # lsq_linear refuses equal bounds
         if allowed.size == 0 or size == 0:
             return v
-        norms = np.linalg.norm(matrix[:, allowed], axis=0)
-        columns, target = matrix[:, allowed] / norms, point / size
+        norms, widths = np.linalg.norm(matrix[:, allowed], axis=0), self.half_widths[allowed]
         # The unknown of a column of norm 1: v · norm / size, of the order of 1 in any unit.
-        widths = self.half_widths[allowed]
-        limits = widths * norms / size
+        columns, target, limits = matrix[:, allowed] / norms, c / size, widths * norms / size
         if allowed.size == 1:
             scaled = np.clip(columns.T @ target, -limits, limits)
         else:
@@ -252,22 +238,15 @@ class Box(AllowedSet):
         at_end = np.abs(v) >= self.half_widths * (1 - _ACTIVE)
         return np.where(at_end & ((direction * v > 0) | (v == 0)), direction, 0.0)
 
-    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        broken = np.abs(v) > self.half_widths + _ACTIVE * self.unit
-        return np.diag(np.sign(v))[broken], self.half_widths[broken]
-
     def linear_rows(self) -> LinearRows:
-        empty = np.zeros((self.size, 0))
-        return LinearRows(-self.half_widths, self.half_widths, empty, empty[:0])
+        return _box_rows(self.half_widths)
 
-    def near_optimal_box(
-        self, direction: np.ndarray, tolerance: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         # At the corner that d names, each coordinate within tolerance / |d_j| of its side.
         size = np.abs(direction)
         deep = 2 * self.half_widths * size > tolerance
         half = np.where(deep, tolerance / np.where(deep, 2 * size, 1.0), self.half_widths)
-        return np.eye(self.size), np.sign(direction) * (self.half_widths - half), half
+        return Region(np.eye(self.size), np.sign(direction) * (self.half_widths - half), half)
 
     def scaled(self, share: float) -> Box:
         return replace(self, half_widths=share * self.half_widths)
@@ -277,8 +256,8 @@ class Box(AllowedSet):
 
 
 @dataclass(frozen=True)
-class L1Ball(AllowedSet):
-    """Σ|v_j| ≤ q.
+class _NormBall(AllowedSet):
+    """‖v‖ ≤ q for a norm of all coordinates.
 
     Attributes
     ----------
@@ -292,12 +271,20 @@ class L1Ball(AllowedSet):
     def bounded(self) -> np.ndarray:
         return np.full(self.size, np.isfinite(self.radius))
 
-    def take(self, rows: np.ndarray) -> L1Ball:
+    def take(self, rows: np.ndarray) -> AllowedSet:
         return replace(self, size=int(rows.sum()))
 
     @property
     def limits(self) -> np.ndarray:
         return np.array([self.radius])
+
+    def scaled(self, share: float) -> AllowedSet:
+        return replace(self, radius=share * self.radius)
+
+
+@dataclass(frozen=True)
+class L1Ball(_NormBall):
+    """Σ|v_j| ≤ q."""
 
     def sizes(self, v: Any) -> Any:
         return abs(v).sum().reshape(1)
@@ -309,30 +296,27 @@ class L1Ball(AllowedSet):
         largest = float(np.abs(direction).max(initial=0.0))
         return self.radius * largest if largest and np.isfinite(self.radius) else 0.0
 
-    def nearest(
-        self,
-        point: np.ndarray,
-        rows: np.ndarray,
-        matrix: np.ndarray,
-        root: np.ndarray | None = None,
-    ) -> np.ndarray:
+    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
         """See the base class.
 
         With u = (v⁺, v⁻) / q on the unit simplex the residual is linear, (q[M, −M] − c1ᵀ)u, and
         the point of least norm in a simplex's image is the scaled solution of one non-negative
         least-squares problem with the right-hand side (0, …, 0, 1).
         """
-        matrix, point = _in_metric(matrix, point, root)
-        k = self.size
-        size = float(np.linalg.norm(point))
+        matrix, c = _in_metric(seen.matrix, c, root)
+        k, size = self.size, float(np.linalg.norm(c))
         if self.radius == 0 or size == 0:
             return np.zeros(k)
-        spread = self.radius / size * np.hstack([matrix, -matrix]) - (point / size)[:, None]
-        stacked = np.vstack([spread, np.ones(2 * k)])
+        spread = self.radius / size * np.hstack([matrix, -matrix]) - (c / size)[:, None]
+        stacked = np.vstack([spread, self._equations(), np.ones(2 * k)])
         norms = np.linalg.norm(stacked, axis=0)
-        weights = nnls(stacked / norms, np.r_[np.zeros(len(point)), 1.0])[0] / norms
+        weights = nnls(stacked / norms, np.r_[np.zeros(len(stacked) - 1), 1.0])[0] / norms
         weights /= weights.sum()
         return self.radius * (weights[:k] - weights[k:])
+
+    def _equations(self) -> np.ndarray:
+        """Return rows that vanish for every u = (v⁺, v⁻)."""
+        return np.empty((0, 2 * self.size))
 
     def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         at_zero = np.abs(v) <= _ACTIVE * self.radius
@@ -343,40 +327,28 @@ class L1Ball(AllowedSet):
     def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
         # One size on the face that holds v, which its most reliable entry tells, and no more off.
         on_face = np.abs(v) > _ACTIVE * self.radius
-        entries = np.flatnonzero(on_face)
-        if not entries.size:  # radius 0
+        if not on_face.any():  # radius 0
             return direction
-        surest = entries[rounding[entries].argmin()]
-        size = float(direction[surest] * np.sign(v[surest]))
-        if size < 0:  # v is as small as rounding
-            return direction
+        surest = np.where(on_face, rounding, np.inf).argmin()
+        size = abs(float(direction[surest]))
         return np.where(on_face, size * np.sign(v), np.clip(direction, -size, size))
-
-    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        broken = self.violation(v) > _ACTIVE * self.unit
-        return np.sign(v)[None, :][[0] * broken], np.full(int(broken), self.radius)
 
     def linear_rows(self) -> LinearRows:
         # v = q(w⁺ − w⁻), Σ(w⁺ + w⁻) ≤ 1
-        units = self.radius * np.eye(self.size)
-        at_zero = np.zeros(self.size)
-        sums = np.ones((1, 2 * self.size))
-        return LinearRows(at_zero, at_zero, np.hstack([-units, units]), sums)
+        units, at_zero = self.radius * np.eye(self.size), np.zeros(self.size)
+        return LinearRows(at_zero, at_zero, np.hstack([-units, units]), np.ones((1, 2 * self.size)))
 
-    def near_optimal_box(
-        self, direction: np.ndarray, tolerance: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         size, sign = np.abs(direction), np.sign(direction)
         largest = float(size.max(initial=0.0))
         if not largest:
-            return np.eye(len(size)), np.zeros(len(size)), np.full(len(size), self.radius)
+            return Region(np.eye(len(size)), np.zeros(len(size)), np.full(len(size), self.radius))
         # On the face of the ball that d names, and each coordinate that is 0 there near 0.
         off_face = size < largest * (1 - 1e-9)
-        on_face = np.where(off_face, 0.0, sign)
         half_depth = min(tolerance / largest / 2, self.radius)
         near_zero = np.minimum(tolerance / (largest - size[off_face]), self.radius)
-        return (
-            np.vstack([np.eye(len(size))[off_face], on_face]),
+        return Region(
+            np.vstack([np.eye(len(size))[off_face], np.where(off_face, 0.0, sign)]),
             np.r_[np.zeros(off_face.sum()), self.radius - half_depth],
             np.r_[near_zero, half_depth],
         )
@@ -386,9 +358,6 @@ class L1Ball(AllowedSet):
             return self
         half_widths = np.full(self.size, width * self.unit / max(self.size, 1))
         return Box(self.size, self.unit, half_widths, np.zeros(self.size, dtype=bool))
-
-    def scaled(self, share: float) -> L1Ball:
-        return replace(self, radius=share * self.radius)
 
 
 @dataclass(frozen=True)
@@ -409,46 +378,24 @@ class GroupBall(L1Ball):
     def support(self, direction: np.ndarray) -> float:
         # Along the weights nothing is allowed, so that what the direction has of them is free.
         columns = direction.reshape(-1, len(self.weights))
-        return self.radius * max(_tied_size(column, self.weights) for column in columns)
+        return self.radius * max(tied_size(column, self.weights) for column in columns)
+
+    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+        if root is None and self.are_means:
+            return shrink_deviations(seen.rows @ c, self.weights, self.radius)
+        return super().nearest(seen, c, root)
+
+    def _equations(self) -> np.ndarray:
+        tie = np.r_[self.weights, -self.weights]
+        return _EQUATION / np.linalg.norm(tie) * tie[None]
 
     def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
         return direction  # its entries are known up to a multiple of the weights
 
-    def nearest(
-        self,
-        point: np.ndarray,
-        rows: np.ndarray,
-        matrix: np.ndarray,
-        root: np.ndarray | None = None,
-    ) -> np.ndarray:
-        if root is None and self.are_means:
-            return shrink_deviations(rows @ point, self.weights, self.radius)
-        moving = rows if root is None else rows @ root
-        return rows @ point + moving @ shortest_move(self, moving, rows @ point)
-
 
 @dataclass(frozen=True)
-class Ball(AllowedSet):
-    """‖v‖₂ ≤ q.
-
-    Attributes
-    ----------
-    radius : float
-        q, possibly infinite.
-    """
-
-    radius: float
-
-    @property
-    def bounded(self) -> np.ndarray:
-        return np.full(self.size, np.isfinite(self.radius))
-
-    def take(self, rows: np.ndarray) -> Ball:
-        return replace(self, size=int(rows.sum()))
-
-    @property
-    def limits(self) -> np.ndarray:
-        return np.array([self.radius])
+class Ball(_NormBall):
+    """‖v‖₂ ≤ q."""
 
     def sizes(self, v: Any) -> Any:
         return ((v @ v) ** 0.5).reshape(1)
@@ -460,23 +407,17 @@ class Ball(AllowedSet):
         size = float(np.linalg.norm(direction))
         return self.radius * size if size and np.isfinite(self.radius) else 0.0
 
-    def nearest(
-        self,
-        point: np.ndarray,
-        rows: np.ndarray,
-        matrix: np.ndarray,
-        root: np.ndarray | None = None,
-    ) -> np.ndarray:
+    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
         """See the base class: radial, and in another metric by its secular equation."""
         if root is None:
-            v = rows @ point
+            v = seen.rows @ c
             return v * (self.radius / np.linalg.norm(v))
         if self.radius == 0:
             return np.zeros(self.size)
-        matrix, point = _in_metric(matrix, point, root)
+        matrix, c = _in_metric(seen.matrix, c, root)
         left, axes, right = np.linalg.svd(matrix, full_matrices=False)
-        along = axes * (left.T @ point)
-        # v = Vdiag(axes² + λ)⁻¹ along, with λ such that its norm is the radius.
+        along = axes * (left.T @ c)
+        # v = V diag(axes² + λ)⁻¹ along, with λ such that its norm is the radius.
         highest = float(np.linalg.norm(along)) / self.radius
 
         def excess(multiplier: float) -> float:
@@ -486,59 +427,48 @@ class Ball(AllowedSet):
         v = right.T @ (along / (axes**2 + multiplier))
         return v * (self.radius / np.linalg.norm(v))
 
-    def derivative(self, rows: np.ndarray, point: np.ndarray, v: np.ndarray) -> np.ndarray:
-        size = float(np.linalg.norm(point))
-        outward = np.eye(len(point)) - np.outer(point, point) / size**2
-        return self.radius / size * outward
-
     def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # The tangent plane at v.
-        return v[:, None], np.array([self.radius**2])
+        return v[:, None], np.array([self.radius**2])  # the tangent plane
 
-    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        broken = self.violation(v) > _ACTIVE * self.unit
-        size = float(np.linalg.norm(v)) or 1.0
-        return (v / size)[None, :][[0] * broken], np.full(int(broken), self.radius)
+    def derivative(self, seen: Coordinates, c: np.ndarray, v: np.ndarray) -> np.ndarray:
+        size = float(np.linalg.norm(c))
+        return self.radius / size * (np.eye(len(c)) - np.outer(c, c) / size**2)
 
     def linear_rows(self) -> LinearRows:
-        # The smallest box around it; `cuts` say where a solution leaves the ball itself.
-        empty = np.zeros((self.size, 0))
-        width = np.full(self.size, self.radius)
-        return LinearRows(-width, width, empty, empty[:0])
+        return _box_rows(np.full(self.size, self.radius))
 
-    def near_optimal_box(
-        self, direction: np.ndarray, tolerance: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.violation(v) <= _ACTIVE * self.unit:
+            return super().cuts(v)
+        return v[None] / np.linalg.norm(v), np.array([self.radius])
+
+    def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         size = float(np.linalg.norm(direction))
         if not size:
-            return np.eye(self.size), np.zeros(self.size), np.full(self.size, self.radius)
+            return Region(np.eye(self.size), np.zeros(self.size), np.full(self.size, self.radius))
         # A cap of depth τ / ‖d‖ about the point that d names, in axes along and across d.
         axes = np.linalg.qr(np.column_stack([direction, np.eye(self.size)]))[0].T
         depth = min(tolerance / size, 2 * self.radius)
         across = np.sqrt(depth * (2 * self.radius - depth)) if depth < self.radius else self.radius
         along = np.sign(axes[0] @ direction) * (self.radius - depth / 2)
-        others = self.size - 1
-        return axes, np.r_[along, np.zeros(others)], np.r_[depth / 2, np.full(others, across)]
+        others = np.zeros(self.size - 1)
+        return Region(axes, np.r_[along, others], np.r_[depth / 2, others + across])
 
     def interior(self, width: float) -> Ball:
         return replace(self, radius=max(self.radius, width * self.unit))
 
-    def scaled(self, share: float) -> Ball:
-        return replace(self, radius=share * self.radius)
 
-
+@dataclass(frozen=True)
 class Product:
     """Several sets at once: v, shape (r,), holds the v of each one after another.
 
     Parameters
     ----------
     parts : sequence of AllowedSet
-        The sets; those without a bounded coordinate have no say.
+        The sets.
     """
 
-    def __init__(self, parts: Sequence[AllowedSet]) -> None:
-        self.parts = tuple(parts)
-        self.size = sum(part.size for part in self.parts)
+    parts: Sequence[AllowedSet]
 
     def split(self, v: np.ndarray) -> Iterator[tuple[AllowedSet, np.ndarray]]:
         """Yield every set with its own v, or its own rows of a matrix."""
@@ -562,21 +492,18 @@ class Product:
 
     def linear_rows(self) -> LinearRows:
         """Return what a linear model needs of the sets."""
-        rows = [part.linear_rows() for part in self.parts]
+        lower, upper, auxiliary, sums = zip(
+            _box_rows(np.empty(0)), *(part.linear_rows() for part in self.parts), strict=True
+        )
         return LinearRows(
-            np.concatenate([np.empty(0), *(own.lower for own in rows)]),
-            np.concatenate([np.empty(0), *(own.upper for own in rows)]),
-            block_diag(np.empty((0, 0)), *(own.auxiliary for own in rows)),
-            block_diag(np.empty((0, 0)), *(own.sums for own in rows)),
+            np.concatenate(lower), np.concatenate(upper), block_diag(*auxiliary), block_diag(*sums)
         )
 
-    def near_optimal_box(
-        self, direction: np.ndarray, tolerance: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return T, c and h of all sets; see :meth:`AllowedSet.near_optimal_box`."""
-        boxes = [part.near_optimal_box(own, tolerance) for part, own in self.split(direction)]
-        transforms, centres, half_widths = zip(*boxes, strict=True)
-        return block_diag(*transforms), np.concatenate(centres), np.concatenate(half_widths)
+    def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
+        """Return the region of all sets; see :meth:`AllowedSet.near_optimal_box`."""
+        regions = [part.near_optimal_box(own, tolerance) for part, own in self.split(direction)]
+        transforms, centres, half_widths = zip(*regions, strict=True)
+        return Region(block_diag(*transforms), np.concatenate(centres), np.concatenate(half_widths))
 
     def interior(self, width: float) -> Product:
         """Return the sets, each at least as wide as `width` units."""
@@ -591,64 +518,20 @@ class Product:
         return np.concatenate([np.empty(0), *(part.slack_units() for part in self.parts)])
 
 
-def _in_metric(
-    matrix: np.ndarray, point: np.ndarray, root: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _box_rows(half_widths: np.ndarray) -> LinearRows:
+    empty = np.zeros((len(half_widths), 0))
+    return LinearRows(-half_widths, half_widths, empty, empty[:0])
+
+
+def _in_metric(matrix: np.ndarray, c: np.ndarray, root: np.ndarray | None) -> tuple[Any, Any]:
     """Return L⁻¹M and L⁻¹c."""
     if root is None:
-        return matrix, point
-    solved: Any = np.linalg.solve(root, np.column_stack([matrix, point]))
-    return solved[:, :-1], solved[:, -1]
-
-
-def _tied_size(direction: np.ndarray, weights: np.ndarray) -> float:
-    """Return min over t of ‖d + t n‖_∞, by exchange: two entries are largest, of unlike signs."""
-    high, low = int(direction.argmax()), int(direction.argmin())
-    while True:
-        t = -(direction[high] + direction[low]) / (weights[high] + weights[low])
-        moved = direction + t * weights
-        size = float(np.abs(moved).max(initial=0.0))
-        if size <= abs(moved[high]) * (1 + 1e-12):
-            return size
-        if moved.max() == size:
-            high = int(moved.argmax())
-        else:
-            low = int(moved.argmin())
+        return matrix, c
+    return np.linalg.solve(root, matrix), np.linalg.solve(root, c)
 
 
 def _orthonormal_span(columns: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the span of some columns, each taken at norm 1."""
     norms = np.linalg.norm(columns, axis=0)
     vectors, sizes, _ = np.linalg.svd(columns / np.where(norms == 0, 1.0, norms))
-    rank = int((sizes > 1e-14 * sizes.max(initial=0.0)).sum())
-    return vectors[:, :rank]
-
-
-def shortest_move(allowed: AllowedSet, rows: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the shortest x with v + V x in a set, by the cuts that it breaks.
-
-    Each program is least distance under linear inequalities, solved by non-negative least squares
-    (Lawson and Hanson, 1974, chapter 23).
-    """
-    move = np.zeros(rows.shape[1])
-    normals, limits = np.empty((0, len(v))), np.empty(0)
-    while len(normals) < _MAX_CUTS:
-        broken, reach = allowed.cuts(v + rows @ move)
-        if all((normals == normal).all(axis=1).any() for normal in broken):
-            break  # nothing is broken, or by rounding only
-        normals, limits = np.vstack([normals, broken]), np.r_[limits, reach]
-        move = rows.T @ (normals.T @ _least_distance(normals @ rows, limits - normals @ v))
-    return move
-
-
-def _least_distance(normals: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return w ≤ 0 such that x = N'w is the shortest x with N x ≤ h.
-
-    With A = −N, b = −h in units of norm 1 and u ≥ 0 the non-negative solution of
-    [A'; b'] u ≈ (0, …, 0, 1) it is x = A'u / (1 − b'u).
-    """
-    size = np.linalg.norm(normals, axis=1)
-    unit = float(np.abs(limits / size).max())
-    system = -np.vstack([(normals / size[:, None]).T, limits / size / unit])
-    u, _ = nnls(system, np.r_[np.zeros(normals.shape[1]), 1.0])
-    return -unit * u / size / (1.0 - system[-1] @ u)
+    return vectors[:, : int((sizes > 1e-14 * sizes.max(initial=0.0)).sum())]

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from ..exceptions import SolverError
-from ..kernels import KernelDesign
 from ._sets import AllowedSet
 
 __all__ = ["CoordinateSet", "JointSpan", "joint_multipliers"]
@@ -36,6 +35,8 @@ _RESIDUAL, _ACCEPTED = 4e-16, 1e-6
 # Sweeps without progress after which what was reached has to do.
 _PATIENCE = 5
 _REFINEMENTS = 2
+# Roundings that a product may have suffered.
+_MANY = 1000
 
 
 class CoordinateSet:
@@ -87,7 +88,7 @@ class CoordinateSet:
         """
         if self.allowed.violation(self.rows @ point) == 0.0:
             return point, None
-        v = self.allowed.nearest(point, self.rows, self.matrix, root)
+        v = self.allowed.nearest(self, point, root)
         return self._on_face(point, v, root), v
 
     def _on_face(self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None) -> np.ndarray:
@@ -100,7 +101,7 @@ class CoordinateSet:
         normals, limits = self.allowed.active(v)
         columns = self.rows.T @ normals
         norms = np.linalg.norm(columns, axis=0)
-        if not norms.size or len(norms) > len(point) or (norms == 0).any():
+        if not 0 < len(norms) <= len(point) or (norms == 0).any():
             return u
         columns, limits = columns / norms, limits / norms
         moving = columns if root is None else root.T @ columns
@@ -110,7 +111,7 @@ class CoordinateSet:
         step = basis @ solve_triangular(triangle, limits - columns.T @ point, trans="T")
         on_face = point + (step if root is None else root @ step)
         rounding = np.finfo(float).eps * np.linalg.norm(self.magnitude @ np.abs(v))
-        near = np.linalg.norm(on_face - u) <= 100 * rounding + 1e-13 * np.linalg.norm(point)
+        near = np.linalg.norm(on_face - u) <= _MANY * rounding + 1e-13 * np.linalg.norm(point)
         return on_face if near else u
 
     def extended(self, v: np.ndarray) -> np.ndarray:
@@ -124,7 +125,7 @@ class CoordinateSet:
         """Return the derivative of :meth:`nearest` at a point whose nearest v is given."""
         if v is None:
             return np.eye(len(point))
-        return self.allowed.derivative(self.rows, point, v)
+        return self.allowed.derivative(self, point, v)
 
     def support(self, multipliers: np.ndarray) -> float:
         """Return max over the allowed u of −μ'u."""
@@ -153,23 +154,19 @@ class CoordinateSet:
         """
         if v is None:
             return np.zeros(len(multipliers)), 0.0, np.zeros(len(multipliers))
-        eps = float(np.finfo(float).eps)
         known = -self.matrix.T @ multipliers
-        normal = self.allowed.outward(known, v, self.magnitude.T @ np.abs(multipliers))
-        rounding = 4 * len(multipliers) * eps * (self.rows_magnitude.T @ np.abs(normal))
+        on_face = self.allowed.outward(known, v, self.magnitude.T @ np.abs(multipliers))
+
+        def loss(normal: np.ndarray) -> float:
+            """Return what the multipliers of a direction lose against the optimal ones."""
+            change = self.rows.T @ normal + multipliers
+            return self.allowed.support(normal) - float(normal @ v) + 0.5 * float(change @ change)
+
+        # Where v is as small as rounding, its face says nothing.
+        normal = min((on_face, known), key=loss)
+        terms = 4 * len(multipliers) * np.finfo(float).eps
+        rounding = terms * (self.rows_magnitude.T @ np.abs(normal))
         return -self.rows.T @ normal, self.allowed.support(normal), rounding
-
-
-class _Seen(Protocol):
-    """What the span needs of a constraint on given rows."""
-
-    @property
-    def design(self) -> KernelDesign:
-        """The kernel on the rows."""
-
-    @property
-    def coordinate_set(self) -> CoordinateSet:
-        """The allowed coordinates."""
 
 
 class JointSpan:
@@ -177,7 +174,7 @@ class JointSpan:
 
     Parameters
     ----------
-    constraints : sequence
+    constraints : sequence of ColumnConstraint
         The constraints, on the same rows of positive weight; without any, the span of nothing.
     weight : ndarray of shape (n,)
         Sample weights, all positive.
@@ -194,7 +191,7 @@ class JointSpan:
         B_b.
     """
 
-    def __init__(self, constraints: Sequence[_Seen], weight: np.ndarray) -> None:
+    def __init__(self, constraints: Sequence[Any], weight: np.ndarray) -> None:
         self.normalized_weight = weight / weight.sum()
         self.sets = [own.coordinate_set for own in constraints]
         # What has no bound takes no part.
