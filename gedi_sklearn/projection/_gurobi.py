@@ -11,63 +11,24 @@ import numpy as np
 
 from ..constraints import JointSpan
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
-from ._linear_model import LinearModel, Outcome
+from ._linear_model import LinearModel, Outcome, SolverSession
 
 __all__ = ["PARAMETERS", "GurobiSession", "licence_is_configured"]
 
-_LICENCE_KEYS = frozenset(
-    {
-        "CloudAccessID",
-        "CloudPool",
-        "CloudSecretKey",
-        "ComputeServer",
-        "LicenseID",
-        "ServerPassword",
-        "TokenServer",
-        "TSPort",
-        "WLSAccessID",
-        "WLSSecret",
-        "WLSToken",
-    }
-)
-
+_LICENCE_NAMES = """
+CloudAccessID CloudPool CloudSecretKey ComputeServer LicenseID ServerPassword TokenServer TSPort
+WLSAccessID WLSSecret WLSToken
+"""
 # Parameters of Gurobi that `solver_params` may set, in Gurobi's own spelling:
 # https://docs.gurobi.com/projects/optimizer/en/current/reference/parameters.html
-PARAMETERS = _LICENCE_KEYS | frozenset(
-    {
-        "Aggregate",
-        "BarConvTol",
-        "BarIterLimit",
-        "BestBdStop",
-        "BestObjStop",
-        "Crossover",
-        "Cuts",
-        "FeasibilityTol",
-        "Heuristics",
-        "IntFeasTol",
-        "IntegralityFocus",
-        "IterationLimit",
-        "LogFile",
-        "LogToConsole",
-        "MIPFocus",
-        "MIPGap",
-        "MIPGapAbs",
-        "Method",
-        "NodeLimit",
-        "NumericFocus",
-        "OptimalityTol",
-        "OutputFlag",
-        "Presolve",
-        "ScaleFlag",
-        "Seed",
-        "SoftMemLimit",
-        "SolutionLimit",
-        "Symmetry",
-        "Threads",
-        "TimeLimit",
-        "WorkLimit",
-    }
-)
+_OTHER_NAMES = """
+Aggregate BarConvTol BarIterLimit BestBdStop BestObjStop Crossover Cuts FeasibilityTol Heuristics
+IntFeasTol IntegralityFocus IterationLimit LogFile LogToConsole MIPFocus MIPGap MIPGapAbs Method
+NodeLimit NumericFocus OptimalityTol OutputFlag Presolve ScaleFlag Seed SoftMemLimit SolutionLimit
+Symmetry Threads TimeLimit WorkLimit
+"""
+_LICENCE_KEYS = frozenset(_LICENCE_NAMES.split())
+PARAMETERS = _LICENCE_KEYS | frozenset(_OTHER_NAMES.split())
 
 # Gurobi's status codes. Everything else is an error.
 _STATUS = {
@@ -99,7 +60,7 @@ def licence_is_configured(params: Mapping[str, Any]) -> bool:
     return any((folder / "gurobi.lic").is_file() for folder in folders)
 
 
-class GurobiSession:
+class GurobiSession(SolverSession):
     """Solves models with Gurobi in one silent environment of its own.
 
     Parameters
@@ -148,12 +109,7 @@ class GurobiSession:
         return self._env
 
     def solve_linear(
-        self,
-        model: LinearModel,
-        *,
-        gap: float,
-        start: np.ndarray | None,
-        time_limit: float | None,
+        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         gurobipy = _import_gurobipy()

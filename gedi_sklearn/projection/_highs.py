@@ -11,32 +11,19 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, OptimizeWarning, linprog, milp
 
-from ..constraints import JointSpan
 from ..exceptions import SolverError
-from ._linear_model import LinearModel, Outcome
+from ._linear_model import LinearModel, Outcome, SolverSession
 
 __all__ = ["PARAMETERS", "HighsSession", "solve_continuous"]
 
 # Options of HiGHS that `solver_params` may set. scipy lets unknown names pass, so they are
 # checked against this list: https://ergo-code.github.io/HiGHS/dev/options/definitions/
-PARAMETERS = frozenset(
-    {
-        "mip_abs_gap",
-        "mip_feasibility_tolerance",
-        "mip_heuristic_effort",
-        "mip_max_improving_sols",
-        "mip_max_leaves",
-        "mip_max_nodes",
-        "mip_max_stall_nodes",
-        "mip_rel_gap",
-        "parallel",
-        "presolve",
-        "primal_feasibility_tolerance",
-        "random_seed",
-        "threads",
-        "time_limit",
-    }
-)
+_NAMES = """
+mip_abs_gap mip_feasibility_tolerance mip_heuristic_effort mip_max_improving_sols mip_max_leaves
+mip_max_nodes mip_max_stall_nodes mip_rel_gap parallel presolve primal_feasibility_tolerance
+random_seed threads time_limit
+"""
+PARAMETERS = frozenset(_NAMES.split())
 
 # HiGHS's model status, as it stands in scipy's message. Everything else is an error.
 _STATUS = {
@@ -50,7 +37,7 @@ _STATUS = {
 }
 
 
-class HighsSession:
+class HighsSession(SolverSession):
     """Solves models with HiGHS; holds settings only, no handle.
 
     Parameters
@@ -70,16 +57,8 @@ class HighsSession:
         self.seed = seed
         self.verbose = verbose
 
-    def close(self) -> None:
-        """Nothing to release."""
-
     def solve_linear(
-        self,
-        model: LinearModel,
-        *,
-        gap: float,
-        start: np.ndarray | None,
-        time_limit: float | None,
+        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         options: dict[str, Any] = {
@@ -121,13 +100,6 @@ class HighsSession:
             status,
             -np.inf if bound is None else float(bound),
         )
-
-    def refuse(self, what: str, solved_by: str) -> None:
-        """Do nothing: HiGHS, and the exact methods beside it, solve every problem."""
-
-    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
-        """Return None: HiGHS takes no quadratic model, and there is a closed form."""
-        return None
 
 
 def read_status(message: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -104,23 +104,15 @@ class Solution:
     n_groups: int
 
 
-class SolverSession(Protocol):
+class SolverSession(ABC):
     """A solver with its settings, ready for any number of models."""
 
-    @property
-    def name(self) -> str:
-        """The solver's name, as in ProjectionResult."""
+    # As in ProjectionResult.
+    name: str
 
-    def close(self) -> None:
-        """Release what the solver holds; safe to call twice."""
-
+    @abstractmethod
     def solve_linear(
-        self,
-        model: LinearModel,
-        *,
-        gap: float,
-        start: np.ndarray | None,
-        time_limit: float | None,
+        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
     ) -> Outcome:
         """Solve a mixed-integer model.
 
@@ -140,8 +132,15 @@ class SolverSession(Protocol):
         Outcome
         """
 
-    def refuse(self, what: str, solved_by: str) -> None:
+    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
+        """Return the multipliers of the allowed point nearest to x.
+
+        None leaves it to the closed form, where no solver was asked for by name.
+        """
+        return None
+
+    def refuse(self, what: str, solved_by: str) -> None:  # noqa: B027
         """Raise ValueError where this solver was asked for by name and has no such model."""
 
-    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
-        """Return the multipliers of the allowed point nearest to x; None leaves it to the span."""
+    def close(self) -> None:  # noqa: B027
+        """Release what the solver holds; safe to call twice."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..constraints import JointSpan
 from ..exceptions import SolverLicenceError, warn_caller
 from . import _gurobi, _highs
 from ._linear_model import LinearModel, Outcome, SolverSession
@@ -52,7 +51,7 @@ def open_session(
     return gurobi if solver == "gurobi" else AutoSession(gurobi, seed, verbose)
 
 
-class AutoSession:
+class AutoSession(SolverSession):
     """Gurobi, until its licence turns out not to serve; HiGHS from there on.
 
     Parameters
@@ -69,35 +68,23 @@ class AutoSession:
         self._current = gurobi
         self._highs = _highs.HighsSession({}, seed, verbose)
 
-    @property
-    def name(self) -> str:
-        """What solves: "gurobi" or "highs"."""
-        return self._current.name
-
     def close(self) -> None:
         """Release what is held."""
         self._current.close()
 
     def solve_linear(
-        self,
-        model: LinearModel,
-        *,
-        gap: float,
-        start: np.ndarray | None,
-        time_limit: float | None,
+        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         try:
-            return self._current.solve_linear(model, gap=gap, start=start, time_limit=time_limit)
+            return self._current.solve_linear(model, gap, start, time_limit)
         except SolverLicenceError as error:
             warn_caller(f"solver='auto' goes on with HiGHS: {error}")
-            self._current.close()
+            self.close()
             self._current = self._highs
-            return self._highs.solve_linear(model, gap=gap, start=start, time_limit=time_limit)
+            return self._highs.solve_linear(model, gap, start, time_limit)
 
-    def refuse(self, what: str, solved_by: str) -> None:
-        """Do nothing: what Gurobi has no model for is solved without it."""
-
-    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
-        """Return None: no solver is needed for a closed form."""
-        return None
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What solves: "gurobi" or "highs"."""
+        return self._current.name
