@@ -311,7 +311,7 @@ def test_the_nearest_point_of_several_sets(sets, seed, spans):
         parts.append(np.linalg.qr(shared.T)[0].T)
     stacked = np.vstack(parts)
     x = 3 * rng.normal(size=stacked.shape[1])
-    mu = joint_multipliers(seen, stacked @ x, stacked @ stacked.T)
+    mu = joint_multipliers(seen, stacked @ x, stacked @ stacked.T).mu
     u = stacked @ (x + stacked.T @ mu)
     ends = np.cumsum(sizes)
     scale = 1 + np.linalg.norm(x) + np.linalg.norm(mu)

@@ -29,6 +29,7 @@ from ._arrays import (
     check_column,
     check_labels,
     check_numbers,
+    check_numbers_or_inf,
     check_same_length,
     check_sample_weight,
     is_text,
@@ -44,13 +45,16 @@ from ._attribute import (
 from ._classes import check_all_weighted, check_classes
 from ._columns import column_positions, drop_columns, select_columns
 from ._parameters import N_JOBS, named_in_errors
+from ._targets import CLASS_LOSSES, Targets, check_bounds
 
 __all__ = [
+    "CLASS_LOSSES",
     "N_JOBS",
     "HasMethods",
     "Interval",
     "Options",
     "StrOptions",
+    "Targets",
     "_BaseScorer",
     "_check_feature_names",
     "_check_method_params",
@@ -65,12 +69,14 @@ __all__ = [
     "check_all_weighted",
     "check_attribute",
     "check_attribute_columns",
+    "check_bounds",
     "check_classes",
     "check_classification_targets",
     "check_column",
     "check_group_codes",
     "check_labels",
     "check_numbers",
+    "check_numbers_or_inf",
     "check_random_state",
     "check_same_length",
     "check_sample_weight",

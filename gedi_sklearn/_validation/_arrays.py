@@ -243,3 +243,13 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
     if not (weight > 0).any():
         raise ValueError("sample_weight is zero in every row; at least one row must count.")
     return weight
+
+
+def check_numbers_or_inf(threshold: Any) -> np.ndarray:
+    """Return an array threshold as float64; unlike data it may hold inf."""
+    array = np.asarray(threshold)
+    if array.dtype.kind not in "fiu":
+        return check_numbers(threshold, "threshold", n_columns=1)
+    array = array.astype(np.float64)
+    finite = check_numbers(np.where(np.isinf(array), 0.0, array), "threshold", n_columns=1)
+    return np.where(np.isinf(array.reshape(-1)), array.reshape(-1), finite)

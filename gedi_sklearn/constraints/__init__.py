@@ -18,12 +18,12 @@ from ._arguments import (
     fit_constraint,
     split_attributes,
 )
-from ._base import Constraint, check_numbers_or_inf
+from ._base import Constraint
 from ._didi import DidiConstraint
 from ._fitted import VIOLATION_TOLERANCE, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
 from ._sets import AllowedSet, Product
-from ._span import JointSpan, joint_multipliers
+from ._span import JointSpan, Multipliers, joint_multipliers
 
 __all__ = [
     "CARRIED",
@@ -37,8 +37,8 @@ __all__ = [
     "FineConstraint",
     "FittedConstraint",
     "JointSpan",
+    "Multipliers",
     "Product",
-    "check_numbers_or_inf",
     "constraint_in_words",
     "fit_constraint",
     "joint_multipliers",

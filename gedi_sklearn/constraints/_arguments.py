@@ -17,15 +17,6 @@ from ._didi import DidiConstraint
 from ._fitted import ColumnConstraint, FittedConstraint, with_covariates
 from ._kernel import CoarseConstraint, FineConstraint
 
-__all__ = [
-    "CARRIED",
-    "CONSTRAINT_PARAMETERS",
-    "NAMED_CONSTRAINTS",
-    "constraint_in_words",
-    "fit_constraint",
-    "split_attributes",
-]
-
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
 # Parameters that a constraint object carries itself, with their defaults here.
 CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": True, "slack": 1e-3}

@@ -8,12 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import check_numbers
+from .._validation import check_numbers_or_inf
 from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
 from ._sets import AllowedSet
-
-__all__ = ["AllowedCoefficients", "Constraint", "check_numbers_or_inf"]
 
 
 class AllowedCoefficients(NamedTuple):
@@ -151,13 +149,3 @@ class Constraint(BaseEstimator):
     def in_words(self) -> str:
         """Return the constraint as people write it, e.g. "DIDI ≤ 0.2 × DIDI of y"."""
         raise NotImplementedError
-
-
-def check_numbers_or_inf(threshold: Any) -> np.ndarray:
-    """Return an array threshold as float64; unlike data it may hold inf."""
-    array = np.asarray(threshold)
-    if array.dtype.kind not in "fiu":
-        return check_numbers(threshold, "threshold", n_columns=1)
-    array = array.astype(np.float64)
-    finite = check_numbers(np.where(np.isinf(array), 0.0, array), "threshold", n_columns=1)
-    return np.where(np.isinf(array.reshape(-1)), array.reshape(-1), finite)

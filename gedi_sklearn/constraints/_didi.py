@@ -13,8 +13,6 @@ from ..metrics import is_negligible
 from ._base import AllowedCoefficients, Constraint
 from ._sets import GroupBall
 
-__all__ = ["DidiConstraint"]
-
 
 class DidiConstraint(Constraint):
     r"""Bound on the disparity of groups: :math:`\mathrm{DIDI}(z) \le q`.

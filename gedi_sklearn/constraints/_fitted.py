@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -15,8 +15,6 @@ from ..kernels import ConditionalDesign, FittedKernel, KernelDesign, warn_attrib
 from ._base import Constraint
 from ._sets import AllowedSet, Product
 from ._span import CoordinateSet, JointSpan
-
-__all__ = ["VIOLATION_TOLERANCE", "ColumnConstraint", "FittedConstraint"]
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
 VIOLATION_TOLERANCE = 1e-9
@@ -128,34 +126,59 @@ class ColumnConstraint:
         )
         self.to_v = to_v
         # What rounding leaves in v, for targets of size 1.
-        norms = np.linalg.norm(self.coordinate_set.rows, axis=1)
-        bounded = self.allowed.bounded[: len(norms)]
-        self._rounding = float(np.finfo(float).eps * norms[bounded].sum())
+        rows = self.coordinate_set.rows[self.allowed.bounded[: len(to_v)]]
+        self._rounding = float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
 
-    def v(self, columns: np.ndarray) -> np.ndarray:
-        """Return v of targets (n, c), that of every column one after another."""
-        return np.concatenate([self.to_v @ self.design.standardized(own) for own in columns.T])
+    @property
+    def bounds_anything(self) -> bool:
+        """Whether any coordinate has a bound."""
+        return bool(self.allowed.bounded.any())
 
-    def coefficients(self, columns: np.ndarray) -> np.ndarray:
-        """Return α̃ of every column, one after another."""
-        return np.concatenate([self.design.coefficients(own) for own in columns.T])
+    def indicator(self, columns: np.ndarray, design: KernelDesign) -> float:
+        """Return the bounded indicator of targets on the rows of a design."""
+        return self.constraint.indicator(design, columns, is_class=self.is_class)
 
-    def indicator(self, columns: np.ndarray) -> float:
-        """Return the bounded indicator of targets."""
-        return self.constraint.indicator(self.design, columns, is_class=self.is_class)
-
-    def violation(self, columns: np.ndarray) -> float:
-        """Return by how much targets miss the constraint, 0 within rounding."""
-        violation = self.allowed.violation(self.v(columns))
+    def judge(self, columns: np.ndarray) -> Judgement:
+        """Return what the constraint says of targets, shape (n, c)."""
+        standardized = [self.design.standardized(own) for own in columns.T]
+        v = np.concatenate([self.to_v @ own for own in standardized])
+        violation = self.allowed.violation(v)
         largest = float(np.abs(columns).max())
         tolerance = VIOLATION_TOLERANCE * self.allowed.unit + 10 * self._rounding * largest
-        return violation if violation > tolerance else 0.0
+        hidden = 0.0
+        if not self.kernel.conversion_is_harmless:
+            hidden = self._rounding * max(map(self.design.deviation, columns.T))
+        return Judgement(
+            np.concatenate([self.kernel.to_raw(own) for own in standardized]),
+            violation if violation > tolerance else 0.0,
+            self.allowed.unit,
+            float(np.abs(self.to_v[:, 0]).max()),
+            hidden / self.allowed.unit,
+        )
 
-    def rounding(self, columns: np.ndarray) -> float:
-        """Return what the conversion to raw units may leave in v, in units of the set."""
-        if self.design.fitted.conversion_is_harmless:
-            return 0.0
-        return self._rounding * max(map(self.design.deviation, columns.T)) / self.allowed.unit
+
+class Judgement(NamedTuple):
+    """What a constraint says of targets.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (k,)
+        α̃ of every column, one after another.
+    violation : float
+        By how much the constraint is missed, 0 within rounding.
+    unit : float
+        The set's own unit of the violation, mostly the threshold.
+    per_outcome : float
+        The violation that a unit of the targets makes, per deviation of a kernel column.
+    rounding : float
+        What the conversion to raw units may hide, relative to `unit`.
+    """
+
+    coefficients: np.ndarray
+    violation: float
+    unit: float
+    per_outcome: float
+    rounding: float
 
 
 class FittedConstraint:
@@ -229,7 +252,14 @@ class FittedConstraint:
     @cached_property
     def span(self) -> JointSpan:
         """All that the constraints see of real targets, or of two classes."""
-        return JointSpan(self.parts, self.weight)
+        return JointSpan([part for part in self.parts if part.bounds_anything], self.weight)
+
+    def of_all(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return multipliers of the span as those of all parts: 0 where nothing is bounded."""
+        bounded = [np.full(p.kernel.n_columns, p.bounds_anything) for p in self.parts]
+        full = np.zeros(sum(map(len, bounded)))
+        full[np.concatenate([np.empty(0, dtype=bool), *bounded])] = multipliers
+        return full
 
     def replaced(self, change: Callable[[ColumnConstraint], ColumnConstraint]) -> FittedConstraint:
         """Return the same with every part changed."""
@@ -250,27 +280,38 @@ class FittedConstraint:
             return z[:, None]
         return (z[:, None] == np.arange(self.n_classes)).astype(np.float64)
 
-    def _own(self, z: np.ndarray) -> list[tuple[ColumnConstraint, np.ndarray]]:
+    def judge(self, z: np.ndarray) -> list[Judgement]:
+        """Return what every part says of targets."""
         columns = self.columns(z)
-        return [(part, columns[:, part.columns]) for part in self.parts]
+        return [part.judge(columns[:, part.columns]) for part in self.parts]
 
     def coefficients(self, z: np.ndarray) -> np.ndarray:
         """Return α̃ of targets: of all constraints and classes, one after another."""
-        return np.concatenate([np.empty(0), *(part.coefficients(z) for part, z in self._own(z))])
+        return np.concatenate([np.empty(0), *(own.coefficients for own in self.judge(z))])
 
-    def indicator(self, z: np.ndarray) -> float:
-        """Return the bounded indicator: the sum over constraints, of the worst class each."""
-        columns = self.columns(z)
-        values = self._each_worst(lambda part: part.indicator(columns[:, part.columns]))
-        return float(sum(values)) if self.listed else float("nan")
+    def indicator(self, z: np.ndarray, designs: Sequence[KernelDesign] | None = None) -> float:
+        """Return the bounded indicator: the sum over constraints, of the worst class each.
 
-    def _each_worst(self, value: Callable[[ColumnConstraint], float]) -> list[float]:
-        return [max(map(value, parts)) for parts in self.listed]
+        Parameters
+        ----------
+        z : ndarray of shape (n,)
+            Targets.
+        designs : sequence of KernelDesign, default=None
+            The kernel of every constraint on the rows of z; None on the rows of this object.
+        """
+        if not self.listed:
+            return float("nan")
+        columns, own = self.columns(z), designs or [parts[0].design for parts in self.listed]
+        values = [
+            max(part.indicator(columns[:, part.columns], design) for part in parts)
+            for parts, design in zip(self.listed, own, strict=True)
+        ]
+        return float(sum(values))
 
-    def indicator_on(
+    def designs_on(
         self, attributes: Sequence[np.ndarray], covariates: np.ndarray | None
-    ) -> Callable[[np.ndarray], float]:
-        """Return the function that measures targets of other rows, in the units of these kernels.
+    ) -> list[KernelDesign]:
+        """Return the kernels on other rows, for :meth:`indicator` in the units of these kernels.
 
         Parameters
         ----------
@@ -279,50 +320,32 @@ class FittedConstraint:
         covariates : ndarray of shape (n', p) or None
             Their covariates.
         """
-        designs = []
-        for parts, values in zip(self.listed, attributes, strict=bool(self.listed)):
-            design = parts[0].constraint.design_on(parts[0].kernel, values)
-            designs.append(design if covariates is None else ConditionalDesign(design, covariates))
-
-        def measure(z: np.ndarray) -> float:
-            columns = self.columns(z)
-            values = [
-                max(
-                    part.constraint.indicator(
-                        design, columns[:, part.columns], is_class=part.is_class
-                    )
-                    for part in parts
-                )
-                for parts, design in zip(self.listed, designs, strict=True)
-            ]
-            return float(sum(values)) if values else float("nan")
-
-        return measure
+        firsts = [parts[0] for parts in self.listed]
+        own = zip(firsts, attributes, strict=bool(firsts))
+        designs = [part.constraint.design_on(part.kernel, values) for part, values in own]
+        if covariates is None:
+            return designs
+        return [ConditionalDesign(design, covariates) for design in designs]
 
     def violation(self, z: np.ndarray) -> float:
         """Return by how much targets miss the constraint (the worst one), 0 within rounding."""
-        return max((part.violation(own) for part, own in self._own(z)), default=0.0)
+        return max((own.violation for own in self.judge(z)), default=0.0)
 
     def relative_violation(self, z: np.ndarray) -> float:
         """Return :meth:`violation` in units of the constraint missed most, mostly its threshold."""
-        missed = [part.violation(own) / part.allowed.unit for part, own in self._own(z)]
-        return max(missed, default=0.0)
+        return max((own.violation / own.unit for own in self.judge(z)), default=0.0)
 
     def outcome_violation(self, z: np.ndarray) -> float:
         """Return :meth:`violation` in units of the targets, per deviation of a kernel column."""
-        missed = [
-            part.violation(own) / float(np.abs(part.to_v[:, 0]).max()) for part, own in self._own(z)
-        ]
-        return max(missed, default=0.0)
+        return max((own.violation / own.per_outcome for own in self.judge(z)), default=0.0)
 
-    def warn_rounding(self, z: np.ndarray) -> None:
+    def warn_rounding(self, judged: Sequence[Judgement]) -> None:
         """Warn where targets miss the constraint, or may do so by what rounding hides."""
-        violation = self.violation(z)
+        violation = max((own.violation for own in judged), default=0.0)
+        hidden = max((own.rounding for own in judged), default=0.0)
         if violation > 0:
             warn_caller(IllConditionedKernelWarning.from_violation(violation))
-            return
-        hidden = max((part.rounding(own) for part, own in self._own(z)), default=0.0)
-        if hidden > _ROUNDING_SHOWS:
+        elif hidden > _ROUNDING_SHOWS:
             warn_caller(IllConditionedKernelWarning.from_error(hidden))
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:

@@ -15,8 +15,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-__all__ = ["shrink_deviations", "tied_size"]
-
 
 def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.ndarray:
     """Return the deviations nearest to t with Σ|d| ≤ radius and Σ n d = 0.

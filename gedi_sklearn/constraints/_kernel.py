@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import Interval
+from .._validation import Interval, check_numbers_or_inf
 from ..kernels import (
     KERNEL_CONSTRAINTS,
     FittedKernel,
@@ -15,10 +15,8 @@ from ..kernels import (
     PolynomialKernel,
     describe_kernel,
 )
-from ._base import AllowedCoefficients, Constraint, check_numbers_or_inf
+from ._base import AllowedCoefficients, Constraint
 from ._sets import Box, L1Ball
-
-__all__ = ["CoarseConstraint", "FineConstraint"]
 
 _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": KERNEL_CONSTRAINTS,

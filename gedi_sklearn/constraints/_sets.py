@@ -18,8 +18,6 @@ from scipy.optimize import brentq, lsq_linear, nnls
 
 from ._groups import shrink_deviations, tied_size
 
-__all__ = ["AllowedSet", "Ball", "Box", "GroupBall", "L1Ball", "LinearRows", "Product", "Region"]
-
 # A coordinate counts as active where it is this near to its bound, in units of the set.
 _ACTIVE = 1e-12
 # Weight of an equation among others that are minimised, which it leaves their last digits.

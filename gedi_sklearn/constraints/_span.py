@@ -15,16 +15,13 @@ correlated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from ..exceptions import SolverError
 from ._sets import AllowedSet
-
-__all__ = ["CoordinateSet", "JointSpan", "joint_multipliers"]
 
 # Dependent columns of the joint span, relative to the largest.
 _RANK_TOLERANCE = 1e-10
@@ -37,6 +34,21 @@ _PATIENCE = 5
 _REFINEMENTS = 2
 # Roundings that a product may have suffered.
 _MANY = 1000
+
+
+class Multipliers(NamedTuple):
+    """Multipliers of several sets, and where they hold.
+
+    Attributes
+    ----------
+    mu : ndarray of shape (Σk_b,)
+        μ_b of every set, one after another.
+    faces : list of ndarray of shape (r_b,) or None
+        The v of every set, to which the multiplier belongs; None inside of it.
+    """
+
+    mu: np.ndarray
+    faces: list[Any]
 
 
 class CoordinateSet:
@@ -131,10 +143,8 @@ class CoordinateSet:
         """Return max over the allowed u of −μ'u."""
         return self.allowed.support(self.matrix.T @ multipliers)
 
-    def outward(
-        self, multipliers: np.ndarray, v: np.ndarray | None
-    ) -> tuple[np.ndarray, float, np.ndarray]:
-        """Return multipliers whose support is known to the last digit, near to given ones.
+    def outward(self, multipliers: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, float]:
+        """Return multipliers near to given ones, and what −μ'u is at most over the allowed u.
 
         Parameters
         ----------
@@ -148,12 +158,10 @@ class CoordinateSet:
         mu : ndarray of shape (k,)
             −A'ν, with ν exactly in the cone that points out of the set at v.
         support : float
-            max over the allowed u of −μ'u.
-        rounding : ndarray of shape (k,)
-            What rounding may have made of μ.
+            With what rounding may have taken from it.
         """
         if v is None:
-            return np.zeros(len(multipliers)), 0.0, np.zeros(len(multipliers))
+            return np.zeros(len(multipliers)), 0.0
         known = -self.matrix.T @ multipliers
         on_face = self.allowed.outward(known, v, self.magnitude.T @ np.abs(multipliers))
 
@@ -165,8 +173,8 @@ class CoordinateSet:
         # Where v is as small as rounding, its face says nothing.
         normal = min((on_face, known), key=loss)
         terms = 4 * len(multipliers) * np.finfo(float).eps
-        rounding = terms * (self.rows_magnitude.T @ np.abs(normal))
-        return -self.rows.T @ normal, self.allowed.support(normal), rounding
+        rounding = terms * np.abs(normal) @ self.rows_magnitude @ np.abs(self.matrix @ v)
+        return -self.rows.T @ normal, self.allowed.support(normal) + float(rounding)
 
 
 class JointSpan:
@@ -175,7 +183,7 @@ class JointSpan:
     Parameters
     ----------
     constraints : sequence of ColumnConstraint
-        The constraints, on the same rows of positive weight; without any, the span of nothing.
+        The constraints that bound anything, on the same rows of positive weight.
     weight : ndarray of shape (n,)
         Sample weights, all positive.
 
@@ -187,33 +195,23 @@ class JointSpan:
         The weights, summing to 1.
     sets : list of CoordinateSet
         The allowed coordinates of every constraint.
-    parts : list of ndarray of shape (k_b, K)
-        B_b.
+    stacked : ndarray of shape (Σk_b, K)
+        B, all B_b one below the other.
     """
 
     def __init__(self, constraints: Sequence[Any], weight: np.ndarray) -> None:
         self.normalized_weight = weight / weight.sum()
-        self.sets = [own.coordinate_set for own in constraints]
-        # What has no bound takes no part.
-        self._bases = [
-            own.design.orthonormal if own.coordinate_set.allowed.bounded.any() else None
-            for own in constraints
-        ]
-        self._is_harmless = all(own.design.fitted.conversion_is_harmless for own in constraints)
-        bounded = [basis for basis in self._bases if basis is not None]
-        if len(bounded) == 1:
-            self.q = bounded[0]
-            known = np.eye(self.q.shape[1])
+        self.sets: list[CoordinateSet] = [own.coordinate_set for own in constraints]
+        self._is_harmless = all(own.kernel.conversion_is_harmless for own in constraints)
+        self._bases = [own.design.orthonormal for own in constraints]
+        if len(self._bases) == 1:
+            self.q = self._bases[0]
+            self.stacked = np.eye(self.q.shape[1])
         else:
-            self.q = self._joint_basis(bounded)
-            known = None
-        weighted = self.q * self.normalized_weight[:, None]
-        self.parts = [
-            np.zeros((len(own.matrix), self.q.shape[1]))
-            if basis is None
-            else (basis.T @ weighted if known is None else known)
-            for own, basis in zip(self.sets, self._bases, strict=True)
-        ]
+            self.q = self._joint_basis(self._bases)
+            weighted = self.q * self.normalized_weight[:, None]
+            parts = [own.T @ weighted for own in self._bases]
+            self.stacked = np.vstack([np.empty((0, self.q.shape[1])), *parts])
 
     def _joint_basis(self, own_bases: Sequence[np.ndarray]) -> np.ndarray:
         root = np.sqrt(self.normalized_weight)[:, None]
@@ -224,20 +222,15 @@ class JointSpan:
         size = np.abs(np.diag(triangle))
         return np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
 
-    @cached_property
-    def stacked(self) -> np.ndarray:
-        """B, shape (Σk_b, K): all parts, one below the other."""
-        return np.vstack([np.empty((0, self.q.shape[1])), *self.parts])
-
     def split(self, stacked: np.ndarray) -> list[np.ndarray]:
-        """Return the vectors of every constraint from those of all, one after another."""
-        ends = np.cumsum([len(part) for part in self.parts])
+        """Return the vectors (or rows) of every constraint from those of all."""
+        ends = np.cumsum([len(own.matrix) for own in self.sets])
         return np.split(stacked, ends[:-1]) if len(ends) else []
 
     def v(self, x: np.ndarray) -> np.ndarray:
         """Return the v of coordinates x, those of all sets one after another."""
-        own = zip(self.sets, self.parts, strict=True)
-        return np.concatenate([np.empty(0), *(one.rows @ (part @ x) for one, part in own)])
+        own = zip(self.sets, self.split(self.stacked @ x), strict=True)
+        return np.concatenate([np.empty(0), *(one.rows @ c for one, c in own)])
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return x = Q'Wz of targets, shape (K,)."""
@@ -255,42 +248,8 @@ class JointSpan:
         found = (left * weight) @ basis
         return found + ((left - basis @ found) * weight) @ basis
 
-    def moved(self, t: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        """Return t + Q B'μ, its coordinates in the sets to the last digit.
-
-        Parameters
-        ----------
-        t : ndarray of shape (n,)
-            Targets.
-        multipliers : ndarray of shape (Σk_b,)
-            Those that lead from t to the nearest allowed coordinates.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        move = self.stacked.T @ multipliers
-        if self._is_harmless or not move.any():
-            return t + self.q @ move
-        u = self.split(self.stacked @ (self.coordinates(t) + move))
-        active, wanted = [], []
-        for own, part, basis, at, mu in zip(
-            self.sets, self.parts, self._bases, u, self.split(multipliers), strict=True
-        ):
-            v = own.nearest(at - mu)[1]
-            if v is not None and basis is not None:
-                active.append((part, basis))
-                wanted.append(own.extended(v))
-        back = np.linalg.pinv(np.vstack([part for part, _ in active]))
-        q, extended = self.q.astype(np.longdouble), move.astype(np.longdouble)
-        for _ in range(_REFINEMENTS):
-            z = t + q @ extended
-            seen = [self._extended_coordinates(basis, z) for _, basis in active]
-            extended = extended + back @ (np.concatenate(wanted) - np.concatenate(seen))
-        return (t + q @ extended).astype(np.float64)
-
-    def multipliers(self, x: np.ndarray, metric: np.ndarray | None = None) -> np.ndarray:
-        """Return all μ_b, (Σk_b,), for the point nearest to x, which is x + S B'μ.
+    def multipliers(self, x: np.ndarray, metric: np.ndarray | None = None) -> Multipliers:
+        """Return the multipliers of the point nearest to x, which is x + S B'μ.
 
         Parameters
         ----------
@@ -298,50 +257,48 @@ class JointSpan:
             Coordinates.
         metric : ndarray of shape (K, K), default=None
             S: the distance is that of S⁻¹; None is the identity.
-
-        Returns
-        -------
-        ndarray of shape (Σk_b,)
         """
         moved = self.stacked if metric is None else self.stacked @ metric
         return joint_multipliers(self.sets, self.stacked @ x, moved @ self.stacked.T)
 
     def move(self, x: np.ndarray) -> np.ndarray:
         """Return the shortest move that leads from x into every set, shape (K,)."""
-        return self.stacked.T @ self.multipliers(x)
+        return self.stacked.T @ self.multipliers(x).mu
+
+    def moved(self, t: np.ndarray, multipliers: Multipliers) -> np.ndarray:
+        """Return t + Q B'μ, its coordinates in the sets to the last digit, shape (n,)."""
+        move = self.stacked.T @ multipliers.mu
+        active = [b for b, v in enumerate(multipliers.faces) if v is not None]
+        if self._is_harmless or not active:
+            return t + self.q @ move
+        wanted = np.concatenate([self.sets[b].extended(multipliers.faces[b]) for b in active])
+        back = np.linalg.pinv(np.vstack([self.split(self.stacked)[b] for b in active]))
+        q, extended = self.q.astype(np.longdouble), move.astype(np.longdouble)
+        for _ in range(_REFINEMENTS):
+            z = t + q @ extended
+            seen = [self._extended_coordinates(self._bases[b], z) for b in active]
+            extended = extended + back @ (wanted - np.concatenate(seen))
+        return (t + q @ extended).astype(np.float64)
 
     def support(self, multipliers: np.ndarray) -> float:
         """Return Σ_b max over the allowed u of −μ_b'u."""
         own = zip(self.sets, self.split(multipliers), strict=True)
         return float(sum(one.support(mu) for one, mu in own))
 
-    def outward(
-        self, multipliers: np.ndarray, u: np.ndarray
-    ) -> tuple[np.ndarray, float, np.ndarray]:
-        """Return multipliers near to given ones whose support is known to the last digit.
+    def outward(self, multipliers: Multipliers) -> tuple[np.ndarray, float]:
+        """Return multipliers near to given ones, and Σ_b of what −μ_b'u is at most over the sets.
 
-        Parameters
-        ----------
-        multipliers, u : ndarray of shape (Σk_b,)
-            μ, and the allowed u at which −μ points out of the sets, but for rounding.
-
-        Returns
-        -------
-        mu, support, rounding
-            As for :meth:`CoordinateSet.outward`, of all sets.
+        Unlike :meth:`support` to the last digit; see :meth:`CoordinateSet.outward`.
         """
-        found = [
-            own.outward(mu, own.nearest(at - mu)[1])
-            for own, mu, at in zip(self.sets, self.split(multipliers), self.split(u), strict=True)
-        ]
+        own = zip(self.sets, self.split(multipliers.mu), multipliers.faces, strict=True)
+        found = [one.outward(mu, v) for one, mu, v in own]
         mu = np.concatenate([np.empty(0), *(one[0] for one in found)])
-        rounding = np.concatenate([np.empty(0), *(one[2] for one in found)])
-        return mu, float(sum(one[1] for one in found)), rounding
+        return mu, float(sum(one[1] for one in found))
 
 
 def joint_multipliers(
     sets: Sequence[CoordinateSet], point: np.ndarray, gram: np.ndarray
-) -> np.ndarray:
+) -> Multipliers:
     """Return μ with u = c + G μ allowed, and −μ_b pointing out of every set there.
 
     Parameters
@@ -353,50 +310,46 @@ def joint_multipliers(
     gram : ndarray of shape (Σk, Σk)
         G, positive semi-definite, its diagonal blocks definite.
 
-    Returns
-    -------
-    ndarray of shape (Σk,)
-
     Raises
     ------
     SolverError
         If the multipliers do not converge.
     """
-    ends = np.cumsum([len(own.matrix) for own in sets])
-    blocks = [
-        (own, slice(end - len(own.matrix), end), gram[:, end - len(own.matrix) : end])
-        for own, end in zip(sets, ends, strict=True)
-        if own.allowed.bounded.any()
-    ]
-    roots = [_root(columns[own_rows]) for _, own_rows, columns in blocks]
+    blocks, end = [], 0
+    for own in sets:
+        rows = slice(end, end := end + len(own.matrix))
+        blocks.append((own, rows, _root(gram[rows, rows])))
 
-    def sweep(mu: np.ndarray) -> np.ndarray:
-        mu = mu.copy()
-        for (own, rows, columns), root in zip(blocks, roots, strict=True):
-            block = columns[rows]
+    def sweep(mu: np.ndarray) -> Multipliers:
+        mu, faces = mu.copy(), []
+        for own, rows, root in blocks:
+            block = gram[rows, rows]
             without = point[rows] + gram[rows] @ mu - block @ mu[rows]
-            move = own.nearest(without, root)[0] - without
+            nearest, v = own.nearest(without, root)
+            move = nearest - without
             mu[rows] = move if root is None else np.linalg.solve(block, move)
-        return mu
+            faces.append(v)
+        return Multipliers(mu, faces)
 
-    mu = np.zeros(len(point))
+    found = sweep(np.zeros(len(point)))
     if len(blocks) <= 1:
-        return sweep(mu)
-    best, least, idle = mu, np.inf, 0
+        return found
+    best, least, idle = found, np.inf, 0
     for _ in range(_MAX_SWEEPS):
-        mu = sweep(mu)
-        residual, derivative = _residual(blocks, point, gram, mu)
+        residual, faces, derivative = _residual(blocks, point, gram, found.mu)
         step = _newton_step(residual, derivative, gram)
-        after, _ = _residual(blocks, point, gram, mu + step)
+        after, faces_after, _ = _residual(blocks, point, gram, found.mu + step)
+        found = Multipliers(found.mu, faces)
         if np.linalg.norm(after) < np.linalg.norm(residual):
-            mu, residual = mu + step, after
+            found, residual = Multipliers(found.mu + step, faces_after), after
         size = float(np.linalg.norm(residual))
         idle = 0 if size < 0.5 * least else idle + 1
         if size < least:
-            best, least = mu, size
-        scale = float(np.linalg.norm(point) + np.linalg.norm(mu))
+            best, least = found, size
+        scale = float(np.linalg.norm(point) + np.linalg.norm(found.mu))
         if least <= _RESIDUAL * scale or (idle >= _PATIENCE and least <= _ACCEPTED * scale):
             return best
+        found = sweep(found.mu)
     raise SolverError.from_status("exact", f"no convergence in {_MAX_SWEEPS} sweeps")
 
 
@@ -408,20 +361,21 @@ def _root(block: np.ndarray) -> np.ndarray | None:
 
 
 def _residual(
-    blocks: Sequence[tuple[CoordinateSet, slice, np.ndarray]],
+    blocks: Sequence[tuple[CoordinateSet, slice, Any]],
     point: np.ndarray,
     gram: np.ndarray,
     mu: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return u − Π(u − μ), 0 at the solution, and the derivative of Π."""
+) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
+    """Return u − Π(u − μ), 0 at the solution, the v of the Π, and its derivative."""
     u = point + gram @ mu
-    residual, derivative = mu.copy(), np.eye(len(u))
+    residual, faces, derivative = np.empty(len(u)), [], np.zeros_like(gram)
     for own, rows, _ in blocks:
         wanted = u[rows] - mu[rows]
         nearest, v = own.nearest(wanted)
         residual[rows] = u[rows] - nearest
         derivative[rows, rows] = own.derivative(wanted, v)
-    return residual, derivative
+        faces.append(v)
+    return residual, faces, derivative
 
 
 def _newton_step(residual: np.ndarray, derivative: np.ndarray, gram: np.ndarray) -> np.ndarray:

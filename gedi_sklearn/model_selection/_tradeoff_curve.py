@@ -26,11 +26,11 @@ from .._validation import (
     check_classes,
     check_column,
     check_numbers,
+    check_numbers_or_inf,
     check_sample_weight,
     check_sensitive,
     validate_params,
 )
-from ..constraints import check_numbers_or_inf
 from ..exceptions import warn_caller
 from ..kernels import KERNEL_CONSTRAINTS
 from ._constrained_part import ConstrainedPart, find_constrained_part

@@ -29,8 +29,6 @@ from ._learner import LearnerFit
 from ._master import Master
 from ._steps import Candidate, ProjectionSteps, Step
 
-__all__ = ["ClassSearch", "DualSteps", "RealSearch", "Residual", "response"]
-
 # Refits of forests and boosting do not reproduce predictions more closely than this.
 DEFAULT_TOL = 5e-3
 # The loss is quadratic in the error of the multipliers, so they may be less exact than the
@@ -260,7 +258,7 @@ def optimal_multipliers(
 
     With g(λ) = u − Sλ the allowed point is the one nearest to u in the metric of S⁻¹.
     """
-    return -span.stacked.T @ span.multipliers(g + response @ multipliers, metric=response)
+    return -span.stacked.T @ span.multipliers(g + response @ multipliers, metric=response).mu
 
 
 class ClassSearch:

@@ -13,8 +13,6 @@ from ._learner import Learner, LearnerFit
 from ._master import Master
 from ._steps import Candidate, Step
 
-__all__ = ["History", "ValidationData"]
-
 # The fields of an entry, in the order of `history_`, with their values if there was no projection.
 _BLANK: dict[str, Any] = {
     "iteration": 0,

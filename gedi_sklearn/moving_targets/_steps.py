@@ -11,8 +11,6 @@ import numpy as np
 from ._learner import LearnerFit
 from ._master import Master
 
-__all__ = ["Candidate", "ProjectionSteps", "Step", "Steps", "StopRule", "better_of"]
-
 
 class Candidate(NamedTuple):
     """A fit that may become the fitted estimator.

@@ -16,8 +16,6 @@ from ._groups import LinearImage, row_scale
 from ._linear_model import LinearModel, Solution
 from ._relaxation import BoundedColumns, solve_relaxation
 
-__all__ = ["AbsoluteLoss"]
-
 
 class AbsoluteLoss:
     """Projection of real targets at absolute error, under any constraints.

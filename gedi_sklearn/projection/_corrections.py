@@ -17,8 +17,6 @@ from ..kernels import KernelDesign
 from ._classes import ClassTargets
 from ._projection import Projection
 
-__all__ = ["attribute_blind_correction", "moved_targets", "relaxed_labels", "score_correction"]
-
 # Beyond this condition X cannot tell the columns of the kernel apart.
 _MAX_CONDITION = 1e8
 # How many times larger than with the attribute the correction may be: at one column, the
@@ -88,7 +86,7 @@ def attribute_blind_correction(
     # In coordinates y of mβ, those of the targets are x + Ly.
     root = np.linalg.solve(factor.T, moved.T).T
     x = span.coordinates(p)
-    mu = joint_multipliers(span.sets, x, root @ root.T)
+    mu = joint_multipliers(span.sets, x, root @ root.T).mu
     step = root.T @ mu
     if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.move(x)):
         raise _too_blind(constraint)
@@ -96,7 +94,7 @@ def attribute_blind_correction(
     # What rounding has left, taken out once more: raw coefficients multiply it.
     left = x + root @ step - span.coordinates(p + expected @ beta)
     beta = beta + np.linalg.solve(moved, left)
-    constraint.warn_rounding(p + expected @ beta)
+    constraint.warn_rounding(constraint.judge(p + expected @ beta))
     return beta
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from ..constraints import FittedConstraint, Product
 from ..kernels import row_blocks
 
-__all__ = ["Groups", "LinearImage", "class_costs", "mix_ranges", "row_scale"]
-
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
 _LOG_LOSS_MARGIN = 1e-3
 # Ranges (quantiles) of the effect on a row of v whose nearest groups take turns at the front of

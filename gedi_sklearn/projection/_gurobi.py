@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..constraints import JointSpan
+from ..constraints import JointSpan, Multipliers
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
 from ._linear_model import LinearModel, Outcome, SolverSession
-
-__all__ = ["PARAMETERS", "GurobiSession", "licence_is_configured"]
 
 _LICENCE_NAMES = """
 CloudAccessID CloudPool CloudSecretKey ComputeServer LicenseID ServerPassword TokenServer TSPort
@@ -150,7 +148,7 @@ class GurobiSession(SolverSession):
             "solver='auto' or solver='highs'."
         )
 
-    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
+    def solve_distance(self, span: JointSpan, x: np.ndarray) -> Multipliers | None:
         r"""Return the multipliers μ of the allowed point nearest to coordinates x.
 
         In residual form, with v_b in units in which every column of M_b has norm 1::
@@ -164,13 +162,13 @@ class GurobiSession(SolverSession):
         """
         size = float(np.linalg.norm(x))
         if size == 0:
-            return np.zeros(len(span.stacked))
+            return None
         gurobipy = _import_gurobipy()
         infinity = gurobipy.GRB.INFINITY
         with gurobipy.Model(env=self._environment()) as model:
             r = model.addMVar(len(x), lb=-infinity)
             links = []
-            for own, part in zip(span.sets, span.parts, strict=True):
+            for own, part in zip(span.sets, span.split(span.stacked), strict=True):
                 norms = np.linalg.norm(own.matrix, axis=0) / size
                 rows = own.allowed.linear_rows()
                 auxiliary = rows.auxiliary * norms[:, None]
@@ -196,7 +194,11 @@ class GurobiSession(SolverSession):
             status = self._optimize(model, settings)
             if status != "optimal":
                 raise SolverError.from_status(self.name, status)
-            return np.concatenate([size / 2 * np.atleast_1d(link.Pi) for link in links])
+            mu = [size / 2 * np.atleast_1d(link.Pi) for link in links]
+            u = span.split(span.stacked @ (x + span.stacked.T @ np.concatenate(mu)))
+            triples = zip(span.sets, u, mu, strict=True)
+            faces = [one.nearest(at - multiplier)[1] for one, at, multiplier in triples]
+            return Multipliers(np.concatenate(mu), faces)
 
     def _optimize(self, model: Any, settings: Mapping[str, Any]) -> str:
         """Solve, with the settings of the model unless the user gave their own; map the status."""

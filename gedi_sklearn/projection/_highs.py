@@ -14,8 +14,6 @@ from scipy.optimize import Bounds, LinearConstraint, OptimizeWarning, linprog, m
 from ..exceptions import SolverError
 from ._linear_model import LinearModel, Outcome, SolverSession
 
-__all__ = ["PARAMETERS", "HighsSession", "solve_continuous"]
-
 # Options of HiGHS that `solver_params` may set. scipy lets unknown names pass, so they are
 # checked against this list: https://ergo-code.github.io/HiGHS/dev/options/definitions/
 _NAMES = """

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..constraints import JointSpan
-
-__all__ = ["LIMITS", "LinearModel", "Outcome", "Solution", "SolverSession"]
+from ..constraints import JointSpan, Multipliers
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
@@ -132,7 +130,7 @@ class SolverSession(ABC):
         Outcome
         """
 
-    def solve_distance(self, span: JointSpan, x: np.ndarray) -> np.ndarray | None:
+    def solve_distance(self, span: JointSpan, x: np.ndarray) -> Multipliers | None:
         """Return the multipliers of the allowed point nearest to x.
 
         None leaves it to the closed form, where no solver was asked for by name.

@@ -10,8 +10,6 @@ import numpy as np
 
 from ._projection import Projection
 
-__all__ = ["ProjectionPath", "projection_path"]
-
 # Shares of the unconstrained indicator that a path without thresholds takes.
 _DEFAULT_SHARES = np.linspace(1.0, 0.0, 21)
 

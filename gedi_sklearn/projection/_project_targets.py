@@ -10,8 +10,6 @@ from .._validation import Interval, validate_params
 from ._projection import Projection
 from ._result import ProjectionResult
 
-__all__ = ["project_targets"]
-
 
 @validate_params(
     {

@@ -12,12 +12,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import (
+    CLASS_LOSSES,
     Interval,
     StrOptions,
+    Targets,
     attribute_columns,
     check_all_weighted,
     check_attribute,
     check_attribute_columns,
+    check_bounds,
     check_random_state,
     check_sample_weight,
     check_sensitive,
@@ -32,9 +35,6 @@ from ._classes import ClassTargets
 from ._result import ProjectionResult
 from ._solvers import open_session
 from ._squared import SquaredLoss
-from ._targets import CLASS_LOSSES, Targets, check_bounds
-
-__all__ = ["PROJECTION_PARAMETERS", "Projection"]
 
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_PARAMETERS: dict[str, list[Any]] = {
@@ -284,13 +284,14 @@ class Projection:
         p = None if y_pred is None else self._counted(self._targets.encode_predictions(y_pred))
         solution = self._problem.solve(p, target_weight)
         constraint = self.fitted_constraint_
-        violation = constraint.violation(solution.z)
-        constraint.warn_rounding(solution.z)
+        judged = constraint.judge(solution.z)
+        violation = max((own.violation for own in judged), default=0.0)
+        constraint.warn_rounding(judged)
         if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
             self._warn_early_stop(solution.status, solution.gap)
         return ProjectionResult(
             targets=self._targets.decode(self._with_counted(solution.z)),
-            coefficients=constraint.coefficients(solution.z),
+            coefficients=np.concatenate([np.empty(0), *(own.coefficients for own in judged)]),
             threshold=self.threshold_,
             violation=violation,
             satisfied=violation == 0.0,
@@ -384,7 +385,8 @@ class Projection:
         values = check_sensitive(sensitive_features, kind="mixed")
         covariates = _check_covariates(conditional_on, len(values))
         attributes = split_attributes(values, isinstance(self.kernel_, list))
-        return self.fitted_constraint_.indicator_on(attributes, covariates)
+        designs = self.fitted_constraint_.designs_on(attributes, covariates)
+        return lambda z: self.fitted_constraint_.indicator(z, designs)
 
     def violation(self, z: Any) -> float:
         """Return by how much targets miss the constraint (the worst one), 0 within rounding.

@@ -21,8 +21,6 @@ from ._groups import Groups
 from ._highs import solve_continuous
 from ._linear_model import LinearModel
 
-__all__ = ["Assignment", "BoundedColumns", "leverage", "solve_relaxation"]
-
 # Size of a sample over that of the one before.
 _GROWTH = 8
 # Sampling error of λ, in the share of columns whose choice it leaves open: OPEN / √(sample size).

@@ -12,8 +12,6 @@ from ..exceptions import SolverLicenceError, warn_caller
 from . import _gurobi, _highs
 from ._linear_model import LinearModel, Outcome, SolverSession
 
-__all__ = ["AutoSession", "open_session"]
-
 
 def open_session(
     solver: str, solver_params: Mapping[str, Any] | None, seed: int, verbose: bool

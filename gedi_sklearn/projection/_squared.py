@@ -23,8 +23,6 @@ from ..constraints import FittedConstraint, joint_multipliers
 from ..exceptions import SolverError
 from ._linear_model import Solution, SolverSession
 
-__all__ = ["SquaredLoss"]
-
 _MAX_STEPS = 200
 # How near the coordinates of z must come to the allowed point, in deviations of t.
 _TOLERANCE = 1e-12
@@ -66,7 +64,8 @@ class SquaredLoss:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
         total = 1.0 if p is None else 1.0 + target_weight
         t = self.y if p is None else (p + target_weight * self.y) / total
-        mu, z, value, solver = self._nearest(t)
+        own, z, value, solver = self._nearest(t)
+        mu = self.constraint.of_all(own)
         scale = 2 * total * float(self.weight.sum())
         objective = self._loss(z, p, target_weight)
         bound = min(objective, self._loss(t, p, target_weight) - scale * value)
@@ -104,16 +103,13 @@ class SquaredLoss:
             z = np.clip(t + span.q @ (span.stacked.T @ mu), low, high)
             return mu, z, value, "exact"
         x = span.coordinates(t)
-        if self.constraint.allowed.violation(span.v(x)) == 0.0:
-            return np.zeros(len(span.stacked)), t.copy(), 0.0, "exact"
         found = self.session.solve_distance(span, x)
-        mu = span.multipliers(x) if found is None else found
+        multipliers = span.multipliers(x) if found is None else found
+        mu, support = span.outward(multipliers)
         move = span.stacked.T @ mu
-        near, support, rounding = span.outward(mu, span.stacked @ (x + move))
-        step = span.stacked.T @ near
-        margin = rounding @ np.abs(span.stacked @ (x + step))
-        value = float(x @ step + 0.5 * step @ step + margin) + support
-        return mu, span.moved(t, mu), value, "exact" if found is None else self.session.name
+        value = float(x @ move + 0.5 * move @ move) + support
+        solver = "exact" if found is None else self.session.name
+        return multipliers.mu, span.moved(t, multipliers), value, solver
 
     def _smooth(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
         """Return φ(μ), for the targets z that belong to μ."""
@@ -141,13 +137,12 @@ class SquaredLoss:
             moving = seen[free] * np.sqrt(share[free])[:, None]
             # Where hardly a row is free the quadratic piece is flat; keep the step finite.
             hessian = moving.T @ moving + 1e-12 * np.eye(len(mu))
-            step = joint_multipliers(span.sets, gradient - hessian @ mu, hessian) - mu
+            found = joint_multipliers(span.sets, gradient - hessian @ mu, hessian)
+            step = found.mu - mu
             left = float(np.linalg.norm(hessian @ step))
             if left <= tolerance:
-                u = gradient + hessian @ step
-                near, support, rounding = span.outward(mu + step, u)
-                margin = float(rounding @ np.abs(u))
-                return mu + step, self._smooth(t, targets(near), near) + margin + support
+                near, support = span.outward(found)
+                return found.mu, self._smooth(t, targets(near), near) + support
             after = targets(mu + step)
             if np.linalg.norm(gradient + hessian @ step - (share * after) @ seen) <= 0.1 * left:
                 mu = mu + step

@@ -6,17 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from .._validation import (
-    check_classification_targets,
-    check_labels,
-    check_numbers,
-    check_same_length,
-    is_text,
-)
-
-__all__ = ["CLASS_LOSSES", "Targets", "check_bounds"]
+from ._arrays import check_labels, check_numbers, check_same_length, is_text
 
 CLASS_LOSSES = frozenset({"hamming", "log_loss"})
 
