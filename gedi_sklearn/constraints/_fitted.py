@@ -121,8 +121,14 @@ class ColumnConstraint:
             is_class=self.is_class,
             n_columns=len(self.columns),
         )
+        kernel = self.kernel
         self.coordinate_set = CoordinateSet(
-            self.allowed, to_v, from_v, self.kernel.R_, self.kernel.R_inverse
+            self.allowed,
+            to_v,
+            from_v,
+            kernel.R_,
+            kernel.R_inverse,
+            is_exact=kernel.conversion_is_harmless,
         )
         self.to_v = to_v
         # What rounding leaves in v, for targets of size 1.
@@ -283,7 +289,11 @@ class FittedConstraint:
     def judge(self, z: np.ndarray) -> list[Judgement]:
         """Return what every part says of targets."""
         columns = self.columns(z)
-        return [part.judge(columns[:, part.columns]) for part in self.parts]
+        every = tuple(range(columns.shape[1]))
+        return [
+            part.judge(columns if part.columns == every else columns[:, part.columns])
+            for part in self.parts
+        ]
 
     def coefficients(self, z: np.ndarray) -> np.ndarray:
         """Return α̃ of targets: of all constraints and classes, one after another."""

@@ -15,6 +15,7 @@ correlated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,8 @@ class CoordinateSet:
         v = V s and s = W v, with s the standardised coefficients.
     R, R_inverse : ndarray of shape (k, k)
         c = R s.
+    is_exact : bool, default=False
+        Whether products with these hardly cancel.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class CoordinateSet:
         from_v: np.ndarray,
         R: np.ndarray,
         R_inverse: np.ndarray,
+        is_exact: bool = False,
     ) -> None:
         self.allowed = allowed
         self.rows = to_v @ R_inverse
@@ -79,6 +83,7 @@ class CoordinateSet:
         # What rounding makes of products with these, whose terms cancel far from 0.
         self.magnitude = np.abs(R) @ np.abs(from_v)
         self.rows_magnitude = np.abs(to_v) @ np.abs(R_inverse)
+        self._is_exact = is_exact
 
     def nearest(
         self, point: np.ndarray, root: np.ndarray | None = None
@@ -101,7 +106,7 @@ class CoordinateSet:
         if self.allowed.violation(self.rows @ point) == 0.0:
             return point, None
         v = self.allowed.nearest(self, point, root)
-        return self._on_face(point, v, root), v
+        return (self.matrix @ v if self._is_exact else self._on_face(point, v, root)), v
 
     def _on_face(self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None) -> np.ndarray:
         """Return the coordinates of a nearest v, from the face that holds it.
@@ -163,6 +168,13 @@ class CoordinateSet:
         if v is None:
             return np.zeros(len(multipliers)), 0.0
         known = -self.matrix.T @ multipliers
+        normal = known if self._is_exact else self._outward(known, multipliers, v)
+        terms = 4 * len(multipliers) * np.finfo(float).eps
+        rounding = terms * np.abs(normal) @ self.rows_magnitude @ np.abs(self.matrix @ v)
+        return -self.rows.T @ normal, self.allowed.support(normal) + float(rounding)
+
+    def _outward(self, known: np.ndarray, multipliers: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the direction that points out of the set at v, from one that should."""
         on_face = self.allowed.outward(known, v, self.magnitude.T @ np.abs(multipliers))
 
         def loss(normal: np.ndarray) -> float:
@@ -171,10 +183,7 @@ class CoordinateSet:
             return self.allowed.support(normal) - float(normal @ v) + 0.5 * float(change @ change)
 
         # Where v is as small as rounding, its face says nothing.
-        normal = min((on_face, known), key=loss)
-        terms = 4 * len(multipliers) * np.finfo(float).eps
-        rounding = terms * np.abs(normal) @ self.rows_magnitude @ np.abs(self.matrix @ v)
-        return -self.rows.T @ normal, self.allowed.support(normal) + float(rounding)
+        return min((on_face, known), key=loss)
 
 
 class JointSpan:
@@ -191,8 +200,6 @@ class JointSpan:
     ----------
     q : ndarray of shape (n, K)
         Q, orthonormal under the weights.
-    normalized_weight : ndarray of shape (n,)
-        The weights, summing to 1.
     sets : list of CoordinateSet
         The allowed coordinates of every constraint.
     stacked : ndarray of shape (Σk_b, K)
@@ -200,7 +207,7 @@ class JointSpan:
     """
 
     def __init__(self, constraints: Sequence[Any], weight: np.ndarray) -> None:
-        self.normalized_weight = weight / weight.sum()
+        self.weight = weight
         self.sets: list[CoordinateSet] = [own.coordinate_set for own in constraints]
         self._is_harmless = all(own.kernel.conversion_is_harmless for own in constraints)
         self._bases = [own.design.orthonormal for own in constraints]
@@ -212,6 +219,11 @@ class JointSpan:
             weighted = self.q * self.normalized_weight[:, None]
             parts = [own.T @ weighted for own in self._bases]
             self.stacked = np.vstack([np.empty((0, self.q.shape[1])), *parts])
+
+    @cached_property
+    def normalized_weight(self) -> np.ndarray:
+        """The weights, summing to 1, shape (n,)."""
+        return self.weight / self.weight.sum()
 
     def _joint_basis(self, own_bases: Sequence[np.ndarray]) -> np.ndarray:
         root = np.sqrt(self.normalized_weight)[:, None]
@@ -235,7 +247,10 @@ class JointSpan:
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return x = Q'Wz of targets, shape (K,)."""
         if self._is_harmless:
-            return ((z - self.normalized_weight @ z) * self.normalized_weight) @ self.q
+            # One number where the weights are equal, which saves passes over many rows.
+            share = self.normalized_weight if self.weight.strides[0] else 1 / len(z)
+            centred = z - (z.mean() if np.ndim(share) == 0 else share @ z)
+            return (centred * share) @ self.q
         return self._extended_coordinates(self.q, z).astype(np.float64)
 
     def _extended_coordinates(self, basis: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from ._linear_model import Solution, SolverSession
 _MAX_STEPS = 200
 # How near the coordinates of z must come to the allowed point, in deviations of t.
 _TOLERANCE = 1e-12
-# Rounding of a mean square, relative to that of the targets.
+# Rounding of a difference of squares, relative to these.
 _ROUNDING = 1e-14
 
 
@@ -64,18 +64,15 @@ class SquaredLoss:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
         total = 1.0 if p is None else 1.0 + target_weight
         t = self.y if p is None else (p + target_weight * self.y) / total
-        own, z, value, solver = self._nearest(t)
+        own, z, excess, solver = self._nearest(t)
         mu = self.constraint.of_all(own)
         scale = 2 * total * float(self.weight.sum())
         objective = self._loss(z, p, target_weight)
-        bound = min(objective, self._loss(t, p, target_weight) - scale * value)
-        # What rounding makes of h, for targets that hardly move.
-        rounding = _ROUNDING * scale * float(self.span.normalized_weight @ t**2)
-        gap = objective - bound if objective - bound > rounding else 0.0
+        gap = max(scale * excess, 0.0)
         return Solution(
             z=z,
             objective=objective,
-            bound=bound,
+            bound=objective - gap,
             gap=gap / objective if objective else 0.0,
             multipliers=scale * self.constraint.raw_multipliers(mu),
             correction=self.constraint.raw_correction(mu),
@@ -93,7 +90,10 @@ class SquaredLoss:
         return float(self.weight @ ((z - p) ** 2 + target_weight * (z - self.y) ** 2))
 
     def _nearest(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, str]:
-        """Return μ, the allowed z nearest to t, h(μ), and what found them."""
+        """Return μ, the allowed z nearest to t, ½‖z − t‖² + h(μ), and what found them.
+
+        The third is 0 at the solution; as far as it is more, z is not proven to be the nearest.
+        """
         span = self.span
         if self.target_bounds is not None:
             # Around its mean, a target's rounding is that of its deviation.
@@ -101,15 +101,19 @@ class SquaredLoss:
             low, high = self.target_bounds
             mu, value = self._minimise_dual(t - mean, low - mean, high - mean)
             z = np.clip(t + span.q @ (span.stacked.T @ mu), low, high)
-            return mu, z, value, "exact"
+            square = 0.5 * float(span.normalized_weight @ (z - t) ** 2)
+            excess, size = square + value, float(span.normalized_weight @ (t - mean) ** 2)
+            return mu, z, excess if excess > _ROUNDING * size else 0.0, "exact"
         x = span.coordinates(t)
         found = self.session.solve_distance(span, x)
         multipliers = span.multipliers(x) if found is None else found
         mu, support = span.outward(multipliers)
-        move = span.stacked.T @ mu
-        value = float(x @ move + 0.5 * move @ move) + support
+        move, step = span.stacked.T @ multipliers.mu, span.stacked.T @ mu
+        excess = float(0.5 * move @ move + x @ step + 0.5 * step @ step) + support
+        if excess <= _ROUNDING * float(x @ x):
+            excess = 0.0
         solver = "exact" if found is None else self.session.name
-        return multipliers.mu, span.moved(t, multipliers), value, solver
+        return multipliers.mu, span.moved(t, multipliers), excess, solver
 
     def _smooth(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
         """Return φ(μ), for the targets z that belong to μ."""
