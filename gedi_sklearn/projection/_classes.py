@@ -139,16 +139,12 @@ class ClassTargets:
         if status in ("optimal", "gap"):
             status = "optimal" if gap <= 1e-9 else "gap"
         self._warn_collapse(z)
-        seen = self._orthonormal(found.multipliers * largest)
-        multipliers = self.constraint.raw_multipliers(seen)
         return Solution(
             z=z,
             objective=(objective * largest + constant) * self.mean_weight,
             bound=(bound * largest + constant) * self.mean_weight,
             gap=gap,
-            multipliers=multipliers,
-            correction=np.full(len(multipliers), np.nan),
-            orthonormal_correction=np.full(len(multipliers), np.nan),
+            multipliers=self._orthonormal(found.multipliers * largest),
             status=status,
             solver=self.session.name,
             n_variables=found.n_variables,

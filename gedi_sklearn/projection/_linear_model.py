@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from ..constraints import JointSpan, Multipliers
+from ..constraints import JointSpan, Multipliers, Product
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
@@ -56,6 +58,55 @@ class LinearModel:
         return float(reduced[used] @ self.upper_bound[used] + rows.sum())
 
 
+def set_model(
+    allowed: Product,
+    cost: np.ndarray,
+    rows: Any,
+    upper_bound: np.ndarray,
+    *,
+    fixed: np.ndarray,
+    scale: np.ndarray,
+    unit: float = 1.0,
+    others: tuple[Any, np.ndarray, np.ndarray] | None = None,
+) -> LinearModel:
+    """Return the model of variables x that add A x to a v that has to lie in sets.
+
+    Parameters
+    ----------
+    allowed : Product
+        The sets of v.
+    cost, upper_bound : ndarray of shape (p,)
+        Of the variables, all integer.
+    rows : ndarray or sparse array of shape (r, p)
+        A / scale.
+    fixed : ndarray of shape (r,)
+        What v has besides.
+    scale : ndarray of shape (r,)
+        Scale of the rows of v.
+    unit : float, default=1.0
+        Unit of x, and of what v has besides.
+    others : tuple of (B, lower, upper), default=None
+        Further rows lower ≤ B x ≤ upper.
+    """
+    sets, shift = allowed.linear_rows(), fixed / scale
+    n_sums, n_auxiliary = sets.sums.shape
+    more, lower, upper = others or (np.empty((0, len(cost))), np.empty(0), np.empty(0))
+    blocks = [
+        [rows, sets.auxiliary / unit / scale[:, None]],
+        [more, np.zeros((len(lower), n_auxiliary))],
+        [sp.csr_array((n_sums, len(cost))), sets.sums],
+    ]
+    matrix = sp.csr_array(sp.block_array(blocks))
+    return LinearModel(
+        np.r_[cost, np.zeros(n_auxiliary)],
+        matrix if sp.issparse(rows) else matrix.toarray(),
+        np.r_[sets.lower / unit / scale - shift, lower, np.full(n_sums, -np.inf)],
+        np.r_[sets.upper / unit / scale - shift, upper, np.ones(n_sums)],
+        np.r_[upper_bound, np.ones(n_auxiliary)],
+        len(cost),
+    )
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A solver's answer.
@@ -84,9 +135,9 @@ class Solution:
     z : ndarray of shape (n,)
         Targets as numbers.
     multipliers : ndarray of shape (k,)
-        Of the constraint on the raw coefficients.
-    orthonormal_correction : ndarray of shape (k,)
-        Correction of real targets in the orthonormal basis of every kernel; NaN for classes.
+        Of the constraint on the orthonormal coordinates of every column.
+    correction : ndarray of shape (k,) or None
+        Correction of real targets in the same coordinates, where there is one.
     """
 
     z: np.ndarray
@@ -94,12 +145,11 @@ class Solution:
     bound: float
     gap: float
     multipliers: np.ndarray
-    correction: np.ndarray
-    orthonormal_correction: np.ndarray
     status: str
     solver: str
     n_variables: int
     n_groups: int
+    correction: np.ndarray | None = None
 
 
 class SolverSession(ABC):

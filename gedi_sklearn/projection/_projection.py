@@ -287,6 +287,9 @@ class Projection:
         judged = constraint.judge(solution.z)
         violation = max((own.violation for own in judged), default=0.0)
         constraint.warn_rounding(judged)
+        correction = solution.correction
+        if correction is None:
+            correction = np.full(len(solution.multipliers), np.nan)
         if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
             self._warn_early_stop(solution.status, solution.gap)
         return ProjectionResult(
@@ -298,9 +301,9 @@ class Projection:
             objective=solution.objective,
             bound=solution.bound,
             gap=solution.gap,
-            multipliers=solution.multipliers,
-            correction=solution.correction,
-            orthonormal_correction=solution.orthonormal_correction,
+            multipliers=constraint.raw_multipliers(solution.multipliers),
+            correction=constraint.raw_correction(correction),
+            orthonormal_correction=correction,
             status=solution.status,
             solver=solution.solver,
             n_variables=solution.n_variables,
@@ -450,12 +453,10 @@ class Projection:
             return self._class_problem(constraint)
         if self.loss == "absolute_error":
             self._session.refuse("loss='absolute_error'", "HiGHS")
-            return AbsoluteLoss(constraint, y=y, target_bounds=self._target_bounds)
+            return AbsoluteLoss(constraint, y, self._target_bounds)
         if self._target_bounds is not None:
             self._session.refuse("target_bounds with loss='squared_error'", "an exact method")
-        return SquaredLoss(
-            constraint, y=y, target_bounds=self._target_bounds, session=self._session
-        )
+        return SquaredLoss(constraint, y, self._target_bounds, self._session)
 
     def _class_problem(self, constraint: FittedConstraint) -> ClassTargets:
         """Return the problem of classes under a constraint on the rows."""

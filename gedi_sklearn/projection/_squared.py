@@ -48,7 +48,6 @@ class SquaredLoss:
     def __init__(
         self,
         constraint: FittedConstraint,
-        *,
         y: np.ndarray,
         target_bounds: tuple[float, float] | None,
         session: SolverSession,
@@ -74,13 +73,12 @@ class SquaredLoss:
             objective=objective,
             bound=objective - gap,
             gap=gap / objective if objective else 0.0,
-            multipliers=scale * self.constraint.raw_multipliers(mu),
-            correction=self.constraint.raw_correction(mu),
-            orthonormal_correction=mu,
+            multipliers=scale * mu,
             status="optimal",
             solver=solver,
             n_variables=self.span.q.shape[1],
             n_groups=len(z),
+            correction=mu,
         )
 
     def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
