@@ -43,6 +43,7 @@ _STATUS = {
     16: "work_limit",
     17: "interrupted",  # memory limit
 }
+_TOLERANCES = {"FeasibilityTol": 1e-9, "IntFeasTol": 1e-9}
 _SIZE_LIMIT = 10010
 _DUAL_SIMPLEX = 1
 
@@ -59,29 +60,11 @@ def licence_is_configured(params: Mapping[str, Any]) -> bool:
 
 
 class GurobiSession(SolverSession):
-    """Solves models with Gurobi in one silent environment of its own.
-
-    Parameters
-    ----------
-    params : mapping
-        Parameters of Gurobi, names checked.
-    seed : int
-        Seed of the solver.
-    verbose : bool
-        Whether Gurobi prints its log.
-    """
+    """Solves models with Gurobi in one silent environment of its own."""
 
     name = "gurobi"
 
-    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
-        self.params = dict(params)
-        self.settings: dict[str, Any] = {
-            "OutputFlag": int(verbose),
-            "Seed": seed,
-            "FeasibilityTol": 1e-9,
-            "IntFeasTol": 1e-9,
-        }
-        self._env: Any = None
+    _env: Any = None
 
     def close(self) -> None:
         """Release the environment and with it the licence."""
@@ -94,7 +77,8 @@ class GurobiSession(SolverSession):
             gurobipy = _import_gurobipy()
             env = gurobipy.Env(empty=True)
             try:
-                for name, value in (self.settings | self.params).items():
+                own = {"OutputFlag": int(self.verbose), "Seed": self.seed, **_TOLERANCES}
+                for name, value in (own | self.params).items():
                     _set_parameter(env, name, value)
                 env.start()
             except gurobipy.GurobiError as error:
@@ -118,8 +102,7 @@ class GurobiSession(SolverSession):
             x = gurobi_model.addMVar(
                 len(model.cost), lb=0.0, ub=model.upper_bound, vtype=kinds, obj=model.cost
             )
-            equal = model.lower == model.upper
-            above, below = ~equal & np.isfinite(model.upper), ~equal & np.isfinite(model.lower)
+            equal, above, below = model.split_rows()
             if equal.any():
                 gurobi_model.addConstr(model.matrix[equal] @ x == model.upper[equal])
             if above.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,11 @@ class LinearModel:
     upper: np.ndarray
     upper_bound: np.ndarray
     n_integers: int
+
+    def split_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tell which rows are equations, and which have an upper or a lower end besides."""
+        equal = self.lower == self.upper
+        return equal, ~equal & np.isfinite(self.upper), ~equal & np.isfinite(self.lower)
 
     def reduced_cost(self, multipliers: np.ndarray) -> np.ndarray:
         """Return c − A'λ, shape (p,)."""
@@ -153,10 +159,25 @@ class Solution:
 
 
 class SolverSession(ABC):
-    """A solver with its settings, ready for any number of models."""
+    """A solver with its settings, ready for any number of models.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters in the solver's own names, checked.
+    seed : int
+        Seed of the solver.
+    verbose : bool
+        Whether the solver prints its log.
+    """
 
     # As in ProjectionResult.
     name: str
+
+    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
+        self.params = dict(params)
+        self.seed = seed
+        self.verbose = verbose
 
     @abstractmethod
     def solve_linear(

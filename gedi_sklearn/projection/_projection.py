@@ -182,13 +182,6 @@ class Projection:
         verbose: int = 0,
         allow_constant: bool = False,
     ) -> None:
-        carried = {
-            "kernel": kernel,
-            "degree": degree,
-            "threshold": threshold,
-            "relative": relative,
-            "slack": slack,
-        }
         self._targets = Targets(y, loss)
         self.loss = self._targets.loss
         self._target_bounds = check_bounds(target_bounds, self._targets)
@@ -199,7 +192,11 @@ class Projection:
             conditional_on,
             sample_weight,
             allow_constant=allow_constant,
-            **carried,
+            kernel=kernel,
+            degree=degree,
+            threshold=threshold,
+            relative=relative,
+            slack=slack,
         )
         if isinstance(self.kernel_, FittedKernel):
             self.kernel_.attribute_columns = self._columns

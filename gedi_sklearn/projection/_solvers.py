@@ -45,26 +45,16 @@ def open_session(
         )
     if not use_gurobi:
         return _highs.HighsSession(params, seed, verbose)
-    gurobi = _gurobi.GurobiSession(params, seed, verbose)
-    return gurobi if solver == "gurobi" else AutoSession(gurobi, seed, verbose)
+    kind = _gurobi.GurobiSession if solver == "gurobi" else AutoSession
+    return kind(params, seed, verbose)
 
 
 class AutoSession(SolverSession):
-    """Gurobi, until its licence turns out not to serve; HiGHS from there on.
+    """Gurobi, until its licence turns out not to serve; HiGHS from there on."""
 
-    Parameters
-    ----------
-    gurobi : SolverSession
-        The session to begin with.
-    seed : int
-        Seed of HiGHS.
-    verbose : bool
-        Whether HiGHS prints its log.
-    """
-
-    def __init__(self, gurobi: SolverSession, seed: int, verbose: bool) -> None:
-        self._current = gurobi
-        self._highs = _highs.HighsSession({}, seed, verbose)
+    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
+        super().__init__(params, seed, verbose)
+        self._current: SolverSession = _gurobi.GurobiSession(params, seed, verbose)
 
     def close(self) -> None:
         """Release what is held."""
@@ -79,8 +69,8 @@ class AutoSession(SolverSession):
         except SolverLicenceError as error:
             warn_caller(f"solver='auto' goes on with HiGHS: {error}")
             self.close()
-            self._current = self._highs
-            return self._highs.solve_linear(model, gap, start, time_limit)
+            self._current = _highs.HighsSession({}, self.seed, self.verbose)
+            return self._current.solve_linear(model, gap, start, time_limit)
 
     @property
     def name(self) -> str:  # type: ignore[override]
