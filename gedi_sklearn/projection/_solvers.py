@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ def open_session(
     configured = _gurobi.licence_is_configured(params) and find_spec("gurobipy") is not None
     use_gurobi = solver == "gurobi" or (solver == "auto" and configured)
     name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", _highs.PARAMETERS)
-    unknown = sorted(set(params) - known)
+    unknown = sorted(set(params) - known, key=str)
+    undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
+    if undefined:
+        raise ValueError(f"solver_params: {undefined} is NaN; pass a number, or leave it out.")
     if unknown:
         raise ValueError(
             f"solver_params holds {unknown}, unknown to solver={name!r}; it takes {sorted(known)}."
@@ -66,10 +70,12 @@ class AutoSession(SolverSession):
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         try:
             return self._current.solve_linear(model, gap, start, time_limit)
-        except SolverLicenceError as error:
+        except (SolverLicenceError, ImportError) as error:
             warn_caller(f"solver='auto' goes on with HiGHS: {error}")
             self.close()
-            self._current = _highs.HighsSession({}, self.seed, self.verbose)
+            limit = self.params.get("TimeLimit")
+            kept = {} if limit is None else {"time_limit": limit}
+            self._current = _highs.HighsSession(kept, self.seed, self.verbose)
             return self._current.solve_linear(model, gap, start, time_limit)
 
     @property
