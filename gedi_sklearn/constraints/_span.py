@@ -34,6 +34,8 @@ _RESIDUAL, _ACCEPTED = 4e-16, 1e-6
 # Sweeps without progress after which what was reached has to do.
 _PATIENCE = 5
 _REFINEMENTS = 2
+# Change of a move, relative to it, whose own error is beyond the digits of a long double.
+_SETTLED = 1e-9
 # Roundings that a product may have suffered.
 _MANY = 1000
 
@@ -306,7 +308,10 @@ class JointSpan:
         for _ in range(_REFINEMENTS):
             z = self._extended_targets(t, extended)
             seen = [self._extended_coordinates(self._bases[b], z) for b in active]
-            extended = extended + back @ (wanted - np.concatenate(seen))
+            change = back @ (wanted - np.concatenate(seen))
+            extended = extended + change
+            if np.linalg.norm(change.astype(float)) <= _SETTLED * np.linalg.norm(move):
+                break
         return self._extended_targets(t, extended).astype(np.float64)
 
     def support(self, multipliers: np.ndarray) -> float:
