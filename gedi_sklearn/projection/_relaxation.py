@@ -69,6 +69,7 @@ def _sift(
         np.divide(distance, turns_at, out=turns_at)
     free = np.zeros(n, dtype=bool)
     free[np.argpartition(turns_at, n_open - 1)[:n_open]] = True
+    del turns_at  # of a million rows every array counts
     while True:
         solved = program.solve(free, choice)
         if solved is None:
@@ -84,6 +85,7 @@ def _sift(
         if not wrong.any():
             return solved
         free |= wrong
+        del solved, now, wrong
 
 
 class BoundedColumns:
