@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from .._validation import Interval, StrOptions
+from .._validation import StrOptions
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import KERNEL_CONSTRAINTS, is_categorical
+from ..kernels import ConditionalDesign, is_categorical, warn_attribute_scale
 from ._base import Constraint
 from ._didi import DidiConstraint
-from ._fitted import ColumnConstraint, FittedConstraint, with_covariates
+from ._fitted import ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
 
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
@@ -24,11 +23,7 @@ CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": Tr
 # The declared ranges of the parameters, for all functions and estimators that take them.
 CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
     "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
-    "kernel": KERNEL_CONSTRAINTS,
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
-    "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
-    "slack": [Interval(Real, 0, 1, closed="both")],
+    **FineConstraint._parameter_constraints,
 }
 
 
@@ -79,10 +74,10 @@ def fit_constraint(
     else:
         built = [_build(constraint, **carried)]
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
-    fitted = FittedConstraint([], weight=everything, n_classes=n_classes, given_as_list=is_list)
+    fitted = FittedConstraint([], everything, n_classes, is_list)
     columns = fitted.columns(y)
     try:
-        listed = [
+        fitted.listed = [
             _fit_columns(own, attribute, columns, weight, covariates, n_classes > 0)
             for own, attribute in zip(built, attributes, strict=True)
         ]
@@ -94,8 +89,8 @@ def fit_constraint(
             f"sensitive_features is constant{beside}, so there is nothing to constrain: the model "
             "is the plain learner, fitted once on the original targets."
         )
-        return FittedConstraint([], weight=everything, n_classes=n_classes, given_as_list=False)
-    return FittedConstraint(listed, weight=everything, n_classes=n_classes, given_as_list=is_list)
+        fitted.given_as_list = False
+    return fitted
 
 
 def _fit_columns(
@@ -107,21 +102,26 @@ def _fit_columns(
     is_class: bool,
 ) -> list[ColumnConstraint]:
     """Return one constraint on the rows, or one per class, on a kernel that they share."""
-    design = with_covariates(constraint.fit_design(values, weight), covariates)
+    design = constraint.fit_design(values, weight)
+    if covariates is not None:
+        design = ConditionalDesign(design, covariates)
+    warn_attribute_scale(design)
     numbers = tuple(range(columns.shape[1]))
     several = len(numbers) > 1 and not constraint.joins_classes
-    return [
-        ColumnConstraint(
-            constraint,
-            design,
-            values,
-            columns[:, own],
-            columns=own,
-            is_class=is_class,
-            name=f"class {own[0]} of y" if several else "y",
-        )
-        for own in ([(number,) for number in numbers] if several else [numbers])
-    ]
+    fitted = []
+    for own in [(number,) for number in numbers] if several else [numbers]:
+        targets = columns[:, own]
+        disparity = constraint.reference(design, values, targets, is_class=is_class)
+        if constraint.relative and disparity == 0:
+            raise ValueError(
+                "relative=True makes threshold a share of the indicator of "
+                f"{f'class {own[0]} of y' if several else 'y'}, which is 0 (no dependence on "
+                "sensitive_features at that degree). Pass an absolute threshold: relative=False."
+            )
+        reference = disparity if constraint.relative else 1.0
+        unit = disparity * design.fitted.scale[0] or design.deviation(targets[:, 0])
+        fitted.append(ColumnConstraint(constraint, design, own, is_class, reference, unit))
+    return fitted
 
 
 def split_attributes(values: np.ndarray, is_list: bool) -> list[np.ndarray]:
@@ -168,26 +168,13 @@ def _build(constraint: Any, **carried: Any) -> Constraint:
     """
     if isinstance(constraint, str):
         built = _named(constraint, carried)
-        if constraint == DidiConstraint.name:
-            # The disparity of groups has no kernel; the slack is as idle as beside "coarse".
-            _refuse_carried(
-                constraint, carried, CARRIED.keys() - built.get_params().keys() - {"slack"}
-            )
+        # The disparity of groups has no kernel; the slack is idle beside "coarse" as well.
+        refused = CARRIED.keys() - built.get_params().keys() - {"slack"}
     else:
-        _refuse_carried(constraint, carried, CARRIED.keys())
-        built = clone(constraint)
+        built, refused = clone(constraint), CARRIED.keys()
+    _refuse_carried(constraint, carried, refused)
     built.validate()
     return built
-
-
-def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:
-    for name in sorted(names):
-        value, default = carried[name], CARRIED[name]
-        if not (isinstance(value, type(default)) and value == default):
-            raise ValueError(
-                f"{name}={value!r} was given beside constraint={constraint!r}, which carries its "
-                f"own or has no use for it. Set {name} on the constraint object only."
-            )
 
 
 def _build_listed(constraint: Sequence[Any], n_attributes: int, **carried: Any) -> list[Constraint]:
@@ -204,14 +191,21 @@ def _build_listed(constraint: Sequence[Any], n_attributes: int, **carried: Any) 
             f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
         )
     _refuse_carried("[...]", carried, CARRIED.keys())
-    built = []
     for own in constraint:
-        if isinstance(own, str) and own in NAMED_CONSTRAINTS:
-            own = NAMED_CONSTRAINTS[own]()
-        if not isinstance(own, Constraint):
+        is_named = isinstance(own, str) and own in NAMED_CONSTRAINTS
+        if not (is_named or isinstance(own, Constraint)):
             raise ValueError(
                 f"constraint holds {own!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or constraint "
                 "objects."
             )
-        built.append(_build(own, **carried))
-    return built
+    return [_build(own, **CARRIED) for own in constraint]
+
+
+def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:
+    for name in sorted(names):
+        value, default = carried[name], CARRIED[name]
+        if not (isinstance(value, type(default)) and value == default):
+            raise ValueError(
+                f"{name}={value!r} was given beside constraint={constraint!r}, which carries its "
+                f"own or has no use for it. Set {name} on the constraint object only."
+            )

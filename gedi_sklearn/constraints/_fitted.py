@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,10 +12,10 @@ import numpy as np
 from sklearn.base import clone
 
 from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ..kernels import ConditionalDesign, FittedKernel, KernelDesign, warn_attribute_scale
+from ..kernels import ConditionalDesign, FittedKernel, KernelDesign
 from ._base import Constraint
-from ._sets import AllowedSet, Product
-from ._span import CoordinateSet, JointSpan
+from ._sets import Product, pieces
+from ._span import JointSpan
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
 VIOLATION_TOLERANCE = 1e-9
@@ -22,6 +23,7 @@ VIOLATION_TOLERANCE = 1e-9
 _ROUNDING_SHOWS = 1e-5
 
 
+@dataclass(eq=False)
 class ColumnConstraint:
     """One constraint on some columns of the targets, with its kernel on the rows.
 
@@ -30,74 +32,53 @@ class ColumnConstraint:
 
     Parameters
     ----------
-    constraint : Constraint
+    given : Constraint
         As given, with a threshold that may be relative.
     design : KernelDesign
         The kernel on the rows.
-    values : ndarray of shape (n, m)
-        The attribute there.
-    targets : ndarray of shape (n, c)
-        Original targets, the columns of this constraint.
     columns : tuple of int
         Which columns of all targets these are.
     is_class : bool
         Whether they stand for classes.
-    name : str, default="y"
-        What an error calls the targets.
+    reference : float
+        What a relative threshold is a share of; 1.0 for an absolute one.
+    unit : float
+        The size of the original targets' indicator, in outcome units per deviation of the first
+        kernel column.
 
     Attributes
     ----------
-    reference : float
-        What a relative threshold is a share of; 1.0 for an absolute one.
     threshold : float or ndarray of shape (k,)
         The absolute threshold.
     constraint : Constraint
         The constraint with that threshold.
+    coordinate_set : CoordinateSet
+        What it allows, as seen from the orthonormal coordinates of one column.
     allowed : AllowedSet
         The set of v, those of all columns one after another.
-    coordinate_set : CoordinateSet
-        The same as seen from the orthonormal coordinates of one column.
     """
 
-    allowed: AllowedSet
+    given: Constraint
+    design: KernelDesign
+    columns: tuple[int, ...]
+    is_class: bool
+    reference: float
+    unit: float
 
-    def __init__(
-        self,
-        constraint: Constraint,
-        design: KernelDesign,
-        values: np.ndarray,
-        targets: np.ndarray,
-        *,
-        columns: tuple[int, ...],
-        is_class: bool,
-        name: str = "y",
-    ) -> None:
-        self.design = design
-        self.columns = columns
-        self.is_class = is_class
-        self._disparity = constraint.reference(design, values, targets, is_class=is_class)
-        if constraint.relative and self._disparity == 0:
-            raise ValueError(
-                f"relative=True makes threshold a share of the indicator of {name}, which is 0 "
-                "(no dependence on sensitive_features at that degree). Pass an absolute "
-                "threshold: relative=False."
-            )
-        self.reference = self._disparity if constraint.relative else 1.0
-        self._deviation = design.deviation(targets[:, 0])
-        self._set_threshold(constraint)
-
-    @property
-    def kernel(self) -> FittedKernel:
-        """The fitted kernel."""
-        return self.design.fitted
+    def __post_init__(self) -> None:
+        self.kernel = self.design.fitted
+        self.threshold = self.given.absolute_threshold(self.reference)
+        self.constraint = clone(self.given).set_params(threshold=self.threshold, relative=False)
+        self.coordinate_set = self.constraint.allowed(
+            self.design, unit=self.unit, is_class=self.is_class, n_columns=len(self.columns)
+        )
+        self.allowed = self.coordinate_set.allowed
 
     def at(self, threshold: Any) -> ColumnConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
-        other = copy.copy(self)
-        constraint = clone(self._given).set_params(threshold=threshold)
-        constraint.validate()
-        other._set_threshold(constraint)
-        return other
+        given = clone(self.given).set_params(threshold=threshold)
+        given.validate()
+        return replace(self, given=given)
 
     def scaled(self, share: float) -> ColumnConstraint:
         """Return the same with the set shrunk to a share of its size."""
@@ -111,30 +92,6 @@ class ColumnConstraint:
         other.design = design
         return other
 
-    def _set_threshold(self, constraint: Constraint) -> None:
-        self._given = constraint
-        self.threshold = constraint.absolute_threshold(self.reference)
-        self.constraint = clone(constraint).set_params(threshold=self.threshold, relative=False)
-        self.allowed, to_v, from_v = self.constraint.allowed(
-            self.design,
-            unit=self._disparity * self.kernel.scale[0] or self._deviation,
-            is_class=self.is_class,
-            n_columns=len(self.columns),
-        )
-        kernel = self.kernel
-        self.coordinate_set = CoordinateSet(
-            self.allowed,
-            to_v,
-            from_v,
-            kernel.R_,
-            kernel.R_inverse,
-            is_exact=kernel.conversion_is_harmless,
-        )
-        self.to_v = to_v
-        # What rounding leaves in v, for targets of size 1.
-        rows = self.coordinate_set.rows[self.allowed.bounded[: len(to_v)]]
-        self._rounding = float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
-
     @property
     def bounds_anything(self) -> bool:
         """Whether any coordinate has a bound."""
@@ -146,20 +103,19 @@ class ColumnConstraint:
 
     def judge(self, columns: np.ndarray) -> Judgement:
         """Return what the constraint says of targets, shape (n, c)."""
+        seen, unit = self.coordinate_set, self.allowed.unit
         standardized = [self.design.standardized(own) for own in columns.T]
-        v = np.concatenate([self.to_v @ own for own in standardized])
-        violation = self.allowed.violation(v)
-        largest = float(np.abs(columns).max())
-        tolerance = VIOLATION_TOLERANCE * self.allowed.unit + 10 * self._rounding * largest
+        violation = self.allowed.violation(np.concatenate([seen.to_v @ s for s in standardized]))
+        tolerance = VIOLATION_TOLERANCE * unit + 10 * seen.rounding * float(np.abs(columns).max())
         hidden = 0.0
         if not self.kernel.conversion_is_harmless:
-            hidden = self._rounding * max(map(self.design.deviation, columns.T))
+            hidden = seen.rounding * max(map(self.design.deviation, columns.T)) / unit
         return Judgement(
-            np.concatenate([self.kernel.to_raw(own) for own in standardized]),
+            np.concatenate([self.kernel.to_raw(s) for s in standardized]),
             violation if violation > tolerance else 0.0,
-            self.allowed.unit,
-            float(np.abs(self.to_v[:, 0]).max()),
-            hidden / self.allowed.unit,
+            unit,
+            float(np.abs(seen.to_v[:, 0]).max()),
+            hidden,
         )
 
 
@@ -187,6 +143,7 @@ class Judgement(NamedTuple):
     rounding: float
 
 
+@dataclass(eq=False)
 class FittedConstraint:
     """Constraints on given rows: one, several at once, or one per class.
 
@@ -205,18 +162,10 @@ class FittedConstraint:
     Without any constraint, which is what a constant attribute leaves, every target is allowed.
     """
 
-    def __init__(
-        self,
-        listed: Sequence[Sequence[ColumnConstraint]],
-        *,
-        weight: np.ndarray,
-        n_classes: int,
-        given_as_list: bool,
-    ) -> None:
-        self.listed = listed
-        self.weight = weight
-        self.n_classes = n_classes
-        self._given_as_list = given_as_list
+    listed: Sequence[Sequence[ColumnConstraint]]
+    weight: np.ndarray
+    n_classes: int
+    given_as_list: bool
 
     @property
     def parts(self) -> list[ColumnConstraint]:
@@ -226,7 +175,7 @@ class FittedConstraint:
     def _each(self, value: Callable[[Sequence[ColumnConstraint]], Any], default: Any) -> Any:
         """Return a value of the only constraint, or a list of those of all."""
         values = [value(parts) for parts in self.listed]
-        if self._given_as_list:
+        if self.given_as_list:
             return values
         return values[0] if values else default
 
@@ -238,17 +187,17 @@ class FittedConstraint:
     @property
     def constraint(self) -> Any:
         """The constraint with its absolute threshold, a list of one per class."""
-        return self._each(lambda parts: _one_or_all([own.constraint for own in parts]), None)
+        return self._each(lambda parts: _one_or(list, [own.constraint for own in parts]), None)
 
     @property
     def threshold(self) -> Any:
         """The absolute threshold, of every class where there is one per class."""
-        return self._each(lambda parts: _one_or_array([own.threshold for own in parts]), np.inf)
+        return self._each(lambda parts: _one_or(np.array, [own.threshold for own in parts]), np.inf)
 
     @property
     def reference(self) -> Any:
         """What relative thresholds are shares of."""
-        return self._each(lambda parts: _one_or_array([own.reference for own in parts]), np.nan)
+        return self._each(lambda parts: _one_or(np.array, [own.reference for own in parts]), np.nan)
 
     @cached_property
     def allowed(self) -> Product:
@@ -269,12 +218,7 @@ class FittedConstraint:
 
     def replaced(self, change: Callable[[ColumnConstraint], ColumnConstraint]) -> FittedConstraint:
         """Return the same with every part changed."""
-        return FittedConstraint(
-            [[change(part) for part in parts] for parts in self.listed],
-            weight=self.weight,
-            n_classes=self.n_classes,
-            given_as_list=self._given_as_list,
-        )
+        return replace(self, listed=[[change(part) for part in parts] for parts in self.listed])
 
     def at(self, threshold: Any) -> FittedConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
@@ -370,12 +314,8 @@ class FittedConstraint:
         self, stacked: np.ndarray, change: Callable[[FittedKernel, np.ndarray], np.ndarray]
     ) -> np.ndarray:
         kernels = [part.kernel for part in self.parts for _ in part.columns]
-        ends = np.cumsum([0, *(kernel.n_columns for kernel in kernels)])
-        own = [
-            change(kernel, stacked[start:end])
-            for kernel, start, end in zip(kernels, ends[:-1], ends[1:], strict=True)
-        ]
-        return np.concatenate([np.empty(0), *own])
+        own = zip(kernels, pieces(stacked, [k.n_columns for k in kernels]), strict=True)
+        return np.concatenate([np.empty(0), *(change(kernel, piece) for kernel, piece in own)])
 
     def describe(self) -> dict[str, Any]:
         """Return what an error says about the problem."""
@@ -389,17 +329,5 @@ class FittedConstraint:
         }
 
 
-def _one_or_all(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else values
-
-
-def _one_or_array(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else np.array(values)
-
-
-def with_covariates(design: KernelDesign, covariates: np.ndarray | None) -> KernelDesign:
-    """Return a kernel beside covariates, and warn of an attribute in a hostile unit."""
-    if covariates is not None:
-        design = ConditionalDesign(design, covariates)
-    warn_attribute_scale(design)
-    return design
+def _one_or(several: Callable[[list[Any]], Any], values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else several(values)
