@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from sklearn.base import clone
 
 from .._validation import StrOptions
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import ConditionalDesign, is_categorical, warn_attribute_scale
+from ..kernels import is_categorical, warn_attribute_scale
 from ._base import Constraint
 from ._didi import DidiConstraint
-from ._fitted import ColumnConstraint, FittedConstraint
+from ._fitted import ColumnConstraint, FittedConstraint, beside_covariates
 from ._kernel import CoarseConstraint, FineConstraint
 
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
@@ -77,7 +78,7 @@ def fit_constraint(
     fitted = FittedConstraint([], everything, n_classes, is_list)
     columns = fitted.columns(y)
     try:
-        fitted.listed = [
+        listed = [
             _fit_columns(own, attribute, columns, weight, covariates, n_classes > 0)
             for own, attribute in zip(built, attributes, strict=True)
         ]
@@ -89,8 +90,8 @@ def fit_constraint(
             f"sensitive_features is constant{beside}, so there is nothing to constrain: the model "
             "is the plain learner, fitted once on the original targets."
         )
-        fitted.given_as_list = False
-    return fitted
+        return replace(fitted, given_as_list=False)
+    return replace(fitted, listed=listed)
 
 
 def _fit_columns(
@@ -102,9 +103,7 @@ def _fit_columns(
     is_class: bool,
 ) -> list[ColumnConstraint]:
     """Return one constraint on the rows, or one per class, on a kernel that they share."""
-    design = constraint.fit_design(values, weight)
-    if covariates is not None:
-        design = ConditionalDesign(design, covariates)
+    design = beside_covariates(constraint.fit_design(values, weight), covariates)
     warn_attribute_scale(design)
     numbers = tuple(range(columns.shape[1]))
     several = len(numbers) > 1 and not constraint.joins_classes

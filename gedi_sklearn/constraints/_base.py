@@ -49,8 +49,7 @@ class Constraint(BaseEstimator):
                 "only, a constraint needs a transformer or a callable of the attribute."
             )
         self._validate_params()
-        threshold = self.absolute_threshold(1.0)
-        entries = np.atleast_1d(threshold)
+        entries = np.atleast_1d(self.absolute_threshold(1.0))
         if np.isnan(entries).any() or (entries < 0).any():
             raise ValueError(f"threshold must be at least 0, got {self.threshold!r}.")
 

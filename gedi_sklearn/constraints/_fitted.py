@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ..exceptions import IllConditionedKernelWarning, warn_caller
 from ..kernels import ConditionalDesign, FittedKernel, KernelDesign
 from ._base import Constraint
-from ._sets import Product, pieces
+from ._sets import pieces
 from ._span import JointSpan
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
@@ -73,6 +73,7 @@ class ColumnConstraint:
             self.design, unit=self.unit, is_class=self.is_class, n_columns=len(self.columns)
         )
         self.allowed = self.coordinate_set.allowed
+        self.bounds_anything = bool(self.allowed.bounded.any())
 
     def at(self, threshold: Any) -> ColumnConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
@@ -80,29 +81,23 @@ class ColumnConstraint:
         given.validate()
         return replace(self, given=given)
 
-    def scaled(self, share: float) -> ColumnConstraint:
-        """Return the same with the set shrunk to a share of its size."""
+    def altered(self, **attributes: Any) -> ColumnConstraint:
+        """Return the same with other attributes in the place of its own, as they are."""
         other = copy.copy(self)
-        other.allowed = self.allowed.scaled(share)
+        vars(other).update(attributes)
         return other
 
-    def seen_through(self, design: KernelDesign) -> ColumnConstraint:
-        """Return the same with other columns in the place of the kernel's orthonormal ones."""
-        other = copy.copy(self)
-        other.design = design
-        return other
-
-    @property
-    def bounds_anything(self) -> bool:
-        """Whether any coordinate has a bound."""
-        return bool(self.allowed.bounded.any())
+    def of(self, columns: np.ndarray) -> np.ndarray:
+        """Return the columns of this constraint, shape (n, c), which are next to each other."""
+        return columns[:, self.columns[0] : self.columns[-1] + 1]
 
     def indicator(self, columns: np.ndarray, design: KernelDesign) -> float:
-        """Return the bounded indicator of targets on the rows of a design."""
-        return self.constraint.indicator(design, columns, is_class=self.is_class)
+        """Return the bounded indicator of all columns on the rows of a design."""
+        return self.constraint.indicator(design, self.of(columns), is_class=self.is_class)
 
     def judge(self, columns: np.ndarray) -> Judgement:
-        """Return what the constraint says of targets, shape (n, c)."""
+        """Return what the constraint says of all columns."""
+        columns = self.of(columns)
         seen, unit = self.coordinate_set, self.allowed.unit
         standardized = [self.design.standardized(own) for own in columns.T]
         violation = self.allowed.violation(np.concatenate([seen.to_v @ s for s in standardized]))
@@ -110,37 +105,43 @@ class ColumnConstraint:
         hidden = 0.0
         if not self.kernel.conversion_is_harmless:
             hidden = seen.rounding * max(map(self.design.deviation, columns.T)) / unit
-        return Judgement(
-            np.concatenate([self.kernel.to_raw(s) for s in standardized]),
-            violation if violation > tolerance else 0.0,
-            unit,
-            float(np.abs(seen.to_v[:, 0]).max()),
-            hidden,
-        )
+        if violation <= tolerance:
+            violation = 0.0
+        # What a unit of the targets makes, per deviation of a kernel column.
+        per_outcome = float(np.abs(seen.to_v[:, 0]).max())
+        raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
+        return Judgement(raw, violation, violation / unit, violation / per_outcome, hidden)
 
 
 class Judgement(NamedTuple):
-    """What a constraint says of targets.
+    """What a constraint says of targets, or what several say: of each number the largest.
 
     Attributes
     ----------
     coefficients : ndarray of shape (k,)
-        α̃ of every column, one after another.
+        α̃ of every column (and every constraint), one after another.
     violation : float
         By how much the constraint is missed, 0 within rounding.
-    unit : float
-        The set's own unit of the violation, mostly the threshold.
-    per_outcome : float
-        The violation that a unit of the targets makes, per deviation of a kernel column.
+    relative_violation : float
+        The same in the set's own unit, mostly the threshold.
+    outcome_violation : float
+        The same in units of the targets, per deviation of a kernel column.
     rounding : float
-        What the conversion to raw units may hide, relative to `unit`.
+        What the conversion to raw units may hide, in the set's own unit.
     """
 
     coefficients: np.ndarray
     violation: float
-    unit: float
-    per_outcome: float
+    relative_violation: float
+    outcome_violation: float
     rounding: float
+
+    def warn_rounding(self) -> None:
+        """Warn where targets miss the constraint, or may do so by what rounding hides."""
+        if self.violation > 0:
+            warn_caller(IllConditionedKernelWarning.from_violation(self.violation))
+        elif self.rounding > _ROUNDING_SHOWS:
+            warn_caller(IllConditionedKernelWarning.from_error(self.rounding))
 
 
 @dataclass(eq=False)
@@ -167,42 +168,20 @@ class FittedConstraint:
     n_classes: int
     given_as_list: bool
 
-    @property
-    def parts(self) -> list[ColumnConstraint]:
-        """The parts of all constraints."""
-        return [part for parts in self.listed for part in parts]
+    def __post_init__(self) -> None:
+        self.parts = [part for parts in self.listed for part in parts]
+        self.kernel = self._each("kernel", lambda shared: shared[0], None)
+        self.constraint = self._each("constraint", list, None)
+        self.threshold = self._each("threshold", np.array, np.inf)
+        self.reference = self._each("reference", np.array, np.nan)
 
-    def _each(self, value: Callable[[Sequence[ColumnConstraint]], Any], default: Any) -> Any:
-        """Return a value of the only constraint, or a list of those of all."""
-        values = [value(parts) for parts in self.listed]
+    def _each(self, name: str, join: Callable[[list[Any]], Any], default: Any) -> Any:
+        """Return what the parts of the only constraint have, joined, or a list for all of them."""
+        values = [[getattr(part, name) for part in parts] for parts in self.listed]
+        joined = [own[0] if len(own) == 1 else join(own) for own in values]
         if self.given_as_list:
-            return values
-        return values[0] if values else default
-
-    @property
-    def kernel(self) -> Any:
-        """The fitted kernel, or one per constraint; None for a constant attribute."""
-        return self._each(lambda parts: parts[0].kernel, None)
-
-    @property
-    def constraint(self) -> Any:
-        """The constraint with its absolute threshold, a list of one per class."""
-        return self._each(lambda parts: _one_or(list, [own.constraint for own in parts]), None)
-
-    @property
-    def threshold(self) -> Any:
-        """The absolute threshold, of every class where there is one per class."""
-        return self._each(lambda parts: _one_or(np.array, [own.threshold for own in parts]), np.inf)
-
-    @property
-    def reference(self) -> Any:
-        """What relative thresholds are shares of."""
-        return self._each(lambda parts: _one_or(np.array, [own.reference for own in parts]), np.nan)
-
-    @cached_property
-    def allowed(self) -> Product:
-        """The sets of all parts."""
-        return Product([part.allowed for part in self.parts])
+            return joined
+        return joined[0] if joined else default
 
     @cached_property
     def span(self) -> JointSpan:
@@ -230,18 +209,12 @@ class FittedConstraint:
             return z[:, None]
         return (z[:, None] == np.arange(self.n_classes)).astype(np.float64)
 
-    def judge(self, z: np.ndarray) -> list[Judgement]:
-        """Return what every part says of targets."""
-        columns = self.columns(z)
-        every = tuple(range(columns.shape[1]))
-        return [
-            part.judge(columns if part.columns == every else columns[:, part.columns])
-            for part in self.parts
-        ]
-
-    def coefficients(self, z: np.ndarray) -> np.ndarray:
-        """Return α̃ of targets: of all constraints and classes, one after another."""
-        return np.concatenate([np.empty(0), *(own.coefficients for own in self.judge(z))])
+    def judge(self, z: np.ndarray) -> Judgement:
+        """Return what the constraints say of targets."""
+        columns, nothing = self.columns(z), Judgement(np.empty(0), 0.0, 0.0, 0.0, 0.0)
+        judged = [nothing, *(part.judge(columns) for part in self.parts)]
+        coefficients, *numbers = zip(*judged, strict=True)
+        return Judgement(np.concatenate(coefficients), *map(max, numbers))
 
     def indicator(self, z: np.ndarray, designs: Sequence[KernelDesign] | None = None) -> float:
         """Return the bounded indicator: the sum over constraints, of the worst class each.
@@ -257,7 +230,7 @@ class FittedConstraint:
             return float("nan")
         columns, own = self.columns(z), designs or [parts[0].design for parts in self.listed]
         values = [
-            max(part.indicator(columns[:, part.columns], design) for part in parts)
+            max(part.indicator(columns, design) for part in parts)
             for parts, design in zip(self.listed, own, strict=True)
         ]
         return float(sum(values))
@@ -277,30 +250,7 @@ class FittedConstraint:
         firsts = [parts[0] for parts in self.listed]
         own = zip(firsts, attributes, strict=bool(firsts))
         designs = [part.constraint.design_on(part.kernel, values) for part, values in own]
-        if covariates is None:
-            return designs
-        return [ConditionalDesign(design, covariates) for design in designs]
-
-    def violation(self, z: np.ndarray) -> float:
-        """Return by how much targets miss the constraint (the worst one), 0 within rounding."""
-        return max((own.violation for own in self.judge(z)), default=0.0)
-
-    def relative_violation(self, z: np.ndarray) -> float:
-        """Return :meth:`violation` in units of the constraint missed most, mostly its threshold."""
-        return max((own.violation / own.unit for own in self.judge(z)), default=0.0)
-
-    def outcome_violation(self, z: np.ndarray) -> float:
-        """Return :meth:`violation` in units of the targets, per deviation of a kernel column."""
-        return max((own.violation / own.per_outcome for own in self.judge(z)), default=0.0)
-
-    def warn_rounding(self, judged: Sequence[Judgement]) -> None:
-        """Warn where targets miss the constraint, or may do so by what rounding hides."""
-        violation = max((own.violation for own in judged), default=0.0)
-        hidden = max((own.rounding for own in judged), default=0.0)
-        if violation > 0:
-            warn_caller(IllConditionedKernelWarning.from_violation(violation))
-        elif hidden > _ROUNDING_SHOWS:
-            warn_caller(IllConditionedKernelWarning.from_error(hidden))
+        return [beside_covariates(design, covariates) for design in designs]
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃; both (k,) per column."""
@@ -329,5 +279,6 @@ class FittedConstraint:
         }
 
 
-def _one_or(several: Callable[[list[Any]], Any], values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else several(values)
+def beside_covariates(design: KernelDesign, covariates: np.ndarray | None) -> KernelDesign:
+    """Return a kernel as it is beside covariates, where there are any."""
+    return design if covariates is None else ConditionalDesign(design, covariates)

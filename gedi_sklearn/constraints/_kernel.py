@@ -89,9 +89,8 @@ class CoarseConstraint(Constraint):
         return CoordinateSet(ball, kernel.basis.to_raw, kernel.basis.from_raw, kernel)
 
     def in_words(self) -> str:
-        return (
-            f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}, {describe_kernel(self.kernel, self.degree)}"
-        )
+        bound = f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}"
+        return f"{bound}, {describe_kernel(self.kernel, self.degree)}"
 
 
 class FineConstraint(Constraint):

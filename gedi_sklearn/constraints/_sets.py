@@ -145,9 +145,9 @@ class AllowedSet(ABC):
         """
         return direction
 
-    @abstractmethod
     def linear_rows(self) -> LinearRows:
         """Return what a linear model needs of the set, or of the box around it."""
+        return _box_rows(np.broadcast_to(self.limits, self.size))
 
     def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return half-spaces N v ≤ h that v breaks, where :meth:`linear_rows` are not enough."""
@@ -223,9 +223,6 @@ class Box(AllowedSet):
     def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
         at_end = np.abs(v) >= self.half_widths * (1 - _ACTIVE)
         return np.where(at_end & ((direction * v > 0) | (v == 0)), direction, 0.0)
-
-    def linear_rows(self) -> LinearRows:
-        return _box_rows(self.half_widths)
 
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         # At the corner that d names, each coordinate within tolerance / |d_j| of its side.
@@ -407,9 +404,6 @@ class Ball(_NormBall):
         size = float(np.linalg.norm(c))
         return self.radius / size * (np.eye(len(c)) - np.outer(c, c) / size**2)
 
-    def linear_rows(self) -> LinearRows:
-        return _box_rows(np.full(self.size, self.radius))
-
     def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.violation(v) <= _ACTIVE * self.unit:
             return super().cuts(v)
@@ -478,10 +472,6 @@ class Product:
     def interior(self, width: float) -> Product:
         """Return the sets, each at least as wide as `width` units."""
         return Product([part.interior(width) for part in self.parts])
-
-    def scaled(self, share: float) -> Product:
-        """Return the sets, each shrunk to a share of its size."""
-        return Product([part.scaled(share) for part in self.parts])
 
     def slack_units(self) -> np.ndarray:
         """Return by how much a slack of 1 widens every coordinate, shape (r,)."""

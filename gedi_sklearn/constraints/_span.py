@@ -71,6 +71,8 @@ class CoordinateSet:
     ----------
     rows, matrix : ndarray of shape (r, k) and (k, r)
         v = A c and c = M v.
+    rounding : float
+        What rounding leaves in the bounded v, for targets of size 1.
     """
 
     allowed: AllowedSet
@@ -86,12 +88,8 @@ class CoordinateSet:
         # What rounding makes of products with these, whose terms cancel far from 0.
         self.magnitude = np.abs(R) @ np.abs(self.from_v)
         self.rows_magnitude = np.abs(self.to_v) @ np.abs(R_inverse)
-
-    @cached_property
-    def rounding(self) -> float:
-        """What rounding leaves in the bounded v of one column, for targets of size 1."""
-        rows = self.rows[self.allowed.bounded[: len(self.rows)]]
-        return float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
+        bounded = self.rows[self.allowed.bounded[: len(self.rows)]]
+        self.rounding = float(np.finfo(float).eps * np.linalg.norm(bounded, axis=1).sum())
 
     def nearest(
         self, point: np.ndarray, root: np.ndarray | None = None
@@ -225,28 +223,20 @@ class JointSpan:
         self.sets: list[CoordinateSet] = [own.coordinate_set for own in constraints]
         self._is_harmless = all(own.kernel.conversion_is_harmless for own in constraints)
         self._bases = [own.design.orthonormal for own in constraints]
-        if len(self._bases) == 1:
-            self.q = self._bases[0]
+        if len(self._bases) <= 1:
+            self.q = self._bases[0] if self._bases else np.empty((len(weight), 0))
             self.stacked = np.eye(self.q.shape[1])
         else:
-            self.q = self._joint_basis(self._bases)
-            weighted = self.q * self.normalized_weight[:, None]
-            parts = [own.T @ weighted for own in self._bases]
-            self.stacked = np.vstack([np.empty((0, self.q.shape[1])), *parts])
+            root, columns = np.sqrt(self.normalized_weight)[:, None], np.hstack(self._bases)
+            basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
+            size = np.abs(np.diag(triangle))
+            self.q = np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
+            self.stacked = columns.T @ (self.q * self.normalized_weight[:, None])
 
     @cached_property
     def normalized_weight(self) -> np.ndarray:
         """The weights, summing to 1, shape (n,)."""
         return self.weight / self.weight.sum()
-
-    def _joint_basis(self, own_bases: Sequence[np.ndarray]) -> np.ndarray:
-        root = np.sqrt(self.normalized_weight)[:, None]
-        columns = np.hstack([np.empty((len(root), 0)), *own_bases])
-        if not columns.shape[1]:
-            return columns
-        basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
-        size = np.abs(np.diag(triangle))
-        return np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
 
     def split(self, stacked: np.ndarray) -> list[np.ndarray]:
         """Return the vectors (or rows) of every constraint from those of all."""

@@ -94,12 +94,12 @@ class Master:
 
     def relative_violation(self, values: np.ndarray) -> float:
         """Return by how much targets or predictions miss the constraint, in its own units."""
-        return self.projection.fitted_constraint_.relative_violation(self._counted(values))
+        return self.projection.fitted_constraint_.judge(self._counted(values)).relative_violation
 
     def outcome_violation(self, values: np.ndarray) -> float:
         """Return by how much targets or predictions miss the constraint, in deviations of y."""
-        missed = self.projection.fitted_constraint_.outcome_violation(self._counted(values))
-        return missed / self.deviation
+        missed = self.projection.fitted_constraint_.judge(self._counted(values))
+        return missed.outcome_violation / self.deviation
 
     def moved(self, move: np.ndarray) -> np.ndarray:
         """Return y moved by coordinates x, for real targets."""
