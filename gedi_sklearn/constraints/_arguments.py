@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -70,10 +70,7 @@ def fit_constraint(
     """
     is_list = isinstance(constraint, (list, tuple))
     attributes = split_attributes(values, is_list)
-    if is_list:
-        built = _build_listed(constraint, len(attributes), **carried)
-    else:
-        built = [_build(constraint, **carried)]
+    built = _build(constraint, len(attributes), carried)
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
     fitted = FittedConstraint([], everything, n_classes, is_list)
     columns = fitted.columns(y)
@@ -156,48 +153,42 @@ def _named(name: str, carried: dict[str, Any]) -> Constraint:
     return kind(**{parameter: carried[parameter] for parameter in taken})
 
 
-def _build(constraint: Any, **carried: Any) -> Constraint:
-    """Return a constraint object from the `constraint` parameter and those beside it.
+def _build(constraint: Any, n_attributes: int, carried: dict[str, Any]) -> list[Constraint]:
+    """Return the constraint objects of the `constraint` parameter and those beside it.
 
     Raises
     ------
     ValueError
         If a constraint is given together with a parameter that it carries itself or has no use
-        for, or a parameter is out of its range.
+        for, a parameter is out of its range, or the constraints of a list are not as many as the
+        attributes.
     """
-    if isinstance(constraint, str):
-        built = _named(constraint, carried)
-        # The disparity of groups has no kernel; the slack is idle beside "coarse" as well.
-        refused = CARRIED.keys() - built.get_params().keys() - {"slack"}
-    else:
-        built, refused = clone(constraint), CARRIED.keys()
-    _refuse_carried(constraint, carried, refused)
-    built.validate()
-    return built
-
-
-def _build_listed(constraint: Sequence[Any], n_attributes: int, **carried: Any) -> list[Constraint]:
-    """Return the constraints that a list of them means, one for each attribute.
-
-    Raises
-    ------
-    ValueError
-        If their number is not that of the attributes, or a parameter is given beside the list.
-    """
+    if not isinstance(constraint, (list, tuple)):
+        return [_build_one(constraint, carried)]
     if len(constraint) != n_attributes:
         raise ValueError(
             f"constraint is a list of {len(constraint)}, but sensitive_features has "
             f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
         )
     _refuse_carried("[...]", carried, CARRIED.keys())
-    for own in constraint:
-        is_named = isinstance(own, str) and own in NAMED_CONSTRAINTS
-        if not (is_named or isinstance(own, Constraint)):
-            raise ValueError(
-                f"constraint holds {own!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or constraint "
-                "objects."
-            )
-    return [_build(own, **CARRIED) for own in constraint]
+    return [_build_one(own, CARRIED) for own in constraint]
+
+
+def _build_one(constraint: Any, carried: dict[str, Any]) -> Constraint:
+    if isinstance(constraint, str) and constraint in NAMED_CONSTRAINTS:
+        built = _named(constraint, carried)
+        # The disparity of groups has no kernel; the slack is idle beside "coarse" as well.
+        refused = CARRIED.keys() - built.get_params().keys() - {"slack"}
+    elif isinstance(constraint, Constraint):
+        built, refused = clone(constraint), CARRIED.keys()
+    else:
+        raise ValueError(
+            f"constraint holds {constraint!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or "
+            "constraint objects."
+        )
+    _refuse_carried(constraint, carried, refused)
+    built.validate()
+    return built
 
 
 def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:

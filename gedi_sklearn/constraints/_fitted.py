@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ..kernels import ConditionalDesign, FittedKernel, KernelDesign
+from ..kernels import ConditionalDesign, KernelDesign
 from ._base import Constraint
 from ._sets import pieces
 from ._span import JointSpan
@@ -247,9 +247,8 @@ class FittedConstraint:
         covariates : ndarray of shape (n', p) or None
             Their covariates.
         """
-        firsts = [parts[0] for parts in self.listed]
-        own = zip(firsts, attributes, strict=bool(firsts))
-        designs = [part.constraint.design_on(part.kernel, values) for part, values in own]
+        own = zip(self.listed, attributes, strict=bool(self.listed))
+        designs = [parts[0].constraint.design_on(parts[0].kernel, values) for parts, values in own]
         return [beside_covariates(design, covariates) for design in designs]
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
@@ -260,9 +259,7 @@ class FittedConstraint:
         """Return β with F̃β = Qc from c; both (k,) per column."""
         return self._by_kernel(correction, lambda k, c: k.to_raw(k.R_inverse @ c))
 
-    def _by_kernel(
-        self, stacked: np.ndarray, change: Callable[[FittedKernel, np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def _by_kernel(self, stacked: np.ndarray, change: Callable[..., np.ndarray]) -> np.ndarray:
         kernels = [part.kernel for part in self.parts for _ in part.columns]
         own = zip(kernels, pieces(stacked, [k.n_columns for k in kernels]), strict=True)
         return np.concatenate([np.empty(0), *(change(kernel, piece) for kernel, piece in own)])

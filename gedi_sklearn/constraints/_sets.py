@@ -456,12 +456,10 @@ class Product:
 
     def linear_rows(self) -> LinearRows:
         """Return what a linear model needs of the sets."""
-        lower, upper, auxiliary, sums = zip(
-            _box_rows(np.empty(0)), *(part.linear_rows() for part in self.parts), strict=True
-        )
-        return LinearRows(
-            np.concatenate(lower), np.concatenate(upper), block_diag(*auxiliary), block_diag(*sums)
-        )
+        rows = [_box_rows(np.empty(0)), *(part.linear_rows() for part in self.parts)]
+        lower, upper, auxiliary, sums = zip(*rows, strict=True)
+        limits = np.concatenate(lower), np.concatenate(upper)
+        return LinearRows(*limits, block_diag(*auxiliary), block_diag(*sums))
 
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         """Return the region of all sets; see :meth:`AllowedSet.near_optimal_box`."""
