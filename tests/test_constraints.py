@@ -2,6 +2,7 @@
 
 import pickle
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -206,6 +207,13 @@ SETS = st.builds(
 )
 
 
+def seen_by(rows, allowed):
+    """Return a set of v = rows @ c, for a kernel whose basis is orthonormal as it is."""
+    unit = np.eye(len(rows))
+    kernel = SimpleNamespace(R_=unit, R_inverse=unit, conversion_is_harmless=False)
+    return CoordinateSet(allowed, rows, np.linalg.inv(rows), kernel)
+
+
 def vertices(allowed, rng):
     """Return points whose convex hull is the set (for a round one: many of its boundary)."""
     r = allowed.size
@@ -255,7 +263,7 @@ def test_the_nearest_point_meets_the_variational_inequality(allowed, seed, in_a_
     rng = np.random.default_rng(seed)
     r = allowed.size
     rows = np.eye(r) if isinstance(allowed, Ball) else rng.normal(size=(r, r))
-    own = CoordinateSet(allowed, rows, np.linalg.inv(rows), np.eye(r), np.eye(r))
+    own = seen_by(rows, allowed)
     root = np.linalg.cholesky(np.cov(rng.normal(size=(r, 3 * r + 5))).reshape(r, r))
     point = 5 * rng.normal(size=r)
     u, v = own.nearest(point, root if in_a_metric else None)
@@ -278,7 +286,7 @@ def test_the_derivative_is_that_of_the_nearest_point(allowed, seed):
     rng = np.random.default_rng(seed)
     r = allowed.size
     rows = np.eye(r) if isinstance(allowed, Ball) else rng.normal(size=(r, r))
-    own = CoordinateSet(allowed, rows, np.linalg.inv(rows), np.eye(r), np.eye(r))
+    own = seen_by(rows, allowed)
     point, step = 5 * rng.normal(size=r), 1e-6 * rng.normal(size=r)
     u, v = own.nearest(point)
     after, _ = own.nearest(point + step)
@@ -302,7 +310,7 @@ def test_the_nearest_point_of_several_sets(sets, seed, spans):
     for own in sets:
         r = own.size
         rows = np.eye(r) if isinstance(own, Ball) else rng.normal(size=(r, r))
-        seen.append(CoordinateSet(own, rows, np.linalg.inv(rows), np.eye(r), np.eye(r)))
+        seen.append(seen_by(rows, own))
         dimension = {"apart": sum(sizes), "correlated": sum(sizes), "the same": max(sizes)}[spans]
         shared = rng.normal(size=(r, dimension))
         if spans == "correlated" and parts:
@@ -326,11 +334,11 @@ def test_a_coarse_set_is_the_ball_of_raw_coefficients(is_class):
     x = 30 + 10 * X
     design = fit_kernel("polynomial", x[:, None], degree=3)
     constraint = CoarseConstraint(degree=3, threshold=0.5, relative=False)
-    allowed, to_v, _ = constraint.allowed(design, unit=1.0, is_class=is_class)
+    seen = constraint.allowed(design, unit=1.0, is_class=is_class)
     a = gedi_coefficients(Y, sensitive_features=x, degree=3)
-    v = to_v @ design.standardized(Y)
+    v = seen.to_v @ design.standardized(Y)
     assert_allclose(v, a, rtol=1e-8)
-    assert allowed.violation(v) == pytest.approx(np.abs(a).sum() - 0.5)
+    assert seen.allowed.violation(v) == pytest.approx(np.abs(a).sum() - 0.5)
 
 
 def test_an_infinite_threshold_bounds_nothing():
@@ -339,10 +347,11 @@ def test_an_infinite_threshold_bounds_nothing():
         CoarseConstraint(threshold=np.inf),
         FineConstraint(threshold=[np.inf] * 3),
     ):
-        allowed, to_v, _ = constraint.allowed(design, unit=1.0, is_class=True)
+        seen = constraint.allowed(design, unit=1.0, is_class=True)
+        allowed = seen.allowed
         assert not allowed.bounded.any()
         assert allowed.take(allowed.bounded).size == 0
-        assert allowed.violation(to_v @ design.standardized(Y)) == 0
+        assert allowed.violation(seen.to_v @ design.standardized(Y)) == 0
 
 
 @pytest.mark.parametrize("move", [lambda x: x, lambda x: 100 * x + 2000, lambda x: 5 - x / 7])
@@ -352,10 +361,10 @@ def test_a_fine_set_for_integers_does_not_depend_on_unit_and_origin(move):
     design = fit_kernel("polynomial", x[:, None], degree=3)
     q = 0.2 * gedi(Y, sensitive_features=x)
     constraint = FineConstraint(degree=3, threshold=q, relative=False, slack=0.01)
-    allowed, to_v, _ = constraint.allowed(design, unit=1.0, is_class=True)
+    seen = constraint.allowed(design, unit=1.0, is_class=True)
     slope = 0.2 * gedi(Y, sensitive_features=X) * X.std()
-    assert_allclose(allowed.half_widths, [slope, 0.01 * slope, 0.01 * slope], rtol=1e-10)
-    s = np.abs(to_v @ design.standardized(Y))
+    assert_allclose(seen.allowed.half_widths, [slope, 0.01 * slope, 0.01 * slope], rtol=1e-10)
+    s = np.abs(seen.to_v @ design.standardized(Y))
     expected = gedi_coefficients(
         Y, sensitive_features=X, kernel=PolynomialKernel(3, standardize=True)
     )

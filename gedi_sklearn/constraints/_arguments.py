@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from .._validation import Interval, StrOptions
+from .._validation import StrOptions
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import KERNEL_CONSTRAINTS, is_categorical
+from ..kernels import is_categorical, warn_attribute_scale
 from ._base import Constraint
 from ._didi import DidiConstraint
-from ._fitted import ColumnConstraint, FittedConstraint, with_covariates
+from ._fitted import ColumnConstraint, FittedConstraint, beside_covariates
 from ._kernel import CoarseConstraint, FineConstraint
 
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
@@ -24,11 +24,7 @@ CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": Tr
 # The declared ranges of the parameters, for all functions and estimators that take them.
 CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
     "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
-    "kernel": KERNEL_CONSTRAINTS,
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
-    "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
-    "slack": [Interval(Real, 0, 1, closed="both")],
+    **FineConstraint._parameter_constraints,
 }
 
 
@@ -74,12 +70,9 @@ def fit_constraint(
     """
     is_list = isinstance(constraint, (list, tuple))
     attributes = split_attributes(values, is_list)
-    if is_list:
-        built = _build_listed(constraint, len(attributes), **carried)
-    else:
-        built = [_build(constraint, **carried)]
+    built = _build(constraint, len(attributes), carried)
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
-    fitted = FittedConstraint([], weight=everything, n_classes=n_classes, given_as_list=is_list)
+    fitted = FittedConstraint([], everything, n_classes, is_list)
     columns = fitted.columns(y)
     try:
         listed = [
@@ -94,8 +87,8 @@ def fit_constraint(
             f"sensitive_features is constant{beside}, so there is nothing to constrain: the model "
             "is the plain learner, fitted once on the original targets."
         )
-        return FittedConstraint([], weight=everything, n_classes=n_classes, given_as_list=False)
-    return FittedConstraint(listed, weight=everything, n_classes=n_classes, given_as_list=is_list)
+        return replace(fitted, given_as_list=False)
+    return replace(fitted, listed=listed)
 
 
 def _fit_columns(
@@ -107,21 +100,24 @@ def _fit_columns(
     is_class: bool,
 ) -> list[ColumnConstraint]:
     """Return one constraint on the rows, or one per class, on a kernel that they share."""
-    design = with_covariates(constraint.fit_design(values, weight), covariates)
+    design = beside_covariates(constraint.fit_design(values, weight), covariates)
+    warn_attribute_scale(design)
     numbers = tuple(range(columns.shape[1]))
     several = len(numbers) > 1 and not constraint.joins_classes
-    return [
-        ColumnConstraint(
-            constraint,
-            design,
-            values,
-            columns[:, own],
-            columns=own,
-            is_class=is_class,
-            name=f"class {own[0]} of y" if several else "y",
-        )
-        for own in ([(number,) for number in numbers] if several else [numbers])
-    ]
+    fitted = []
+    for own in [(number,) for number in numbers] if several else [numbers]:
+        targets = columns[:, own]
+        disparity = constraint.reference(design, values, targets, is_class=is_class)
+        if constraint.relative and disparity == 0:
+            raise ValueError(
+                "relative=True makes threshold a share of the indicator of "
+                f"{f'class {own[0]} of y' if several else 'y'}, which is 0 (no dependence on "
+                "sensitive_features at that degree). Pass an absolute threshold: relative=False."
+            )
+        reference = disparity if constraint.relative else 1.0
+        unit = disparity * design.fitted.scale[0] or design.deviation(targets[:, 0])
+        fitted.append(ColumnConstraint(constraint, design, own, is_class, reference, unit))
+    return fitted
 
 
 def split_attributes(values: np.ndarray, is_list: bool) -> list[np.ndarray]:
@@ -157,25 +153,40 @@ def _named(name: str, carried: dict[str, Any]) -> Constraint:
     return kind(**{parameter: carried[parameter] for parameter in taken})
 
 
-def _build(constraint: Any, **carried: Any) -> Constraint:
-    """Return a constraint object from the `constraint` parameter and those beside it.
+def _build(constraint: Any, n_attributes: int, carried: dict[str, Any]) -> list[Constraint]:
+    """Return the constraint objects of the `constraint` parameter and those beside it.
 
     Raises
     ------
     ValueError
         If a constraint is given together with a parameter that it carries itself or has no use
-        for, or a parameter is out of its range.
+        for, a parameter is out of its range, or the constraints of a list are not as many as the
+        attributes.
     """
-    if isinstance(constraint, str):
+    if not isinstance(constraint, (list, tuple)):
+        return [_build_one(constraint, carried)]
+    if len(constraint) != n_attributes:
+        raise ValueError(
+            f"constraint is a list of {len(constraint)}, but sensitive_features has "
+            f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
+        )
+    _refuse_carried("[...]", carried, CARRIED.keys())
+    return [_build_one(own, CARRIED) for own in constraint]
+
+
+def _build_one(constraint: Any, carried: dict[str, Any]) -> Constraint:
+    if isinstance(constraint, str) and constraint in NAMED_CONSTRAINTS:
         built = _named(constraint, carried)
-        if constraint == DidiConstraint.name:
-            # The disparity of groups has no kernel; the slack is as idle as beside "coarse".
-            _refuse_carried(
-                constraint, carried, CARRIED.keys() - built.get_params().keys() - {"slack"}
-            )
+        # The disparity of groups has no kernel; the slack is idle beside "coarse" as well.
+        refused = CARRIED.keys() - built.get_params().keys() - {"slack"}
+    elif isinstance(constraint, Constraint):
+        built, refused = clone(constraint), CARRIED.keys()
     else:
-        _refuse_carried(constraint, carried, CARRIED.keys())
-        built = clone(constraint)
+        raise ValueError(
+            f"constraint holds {constraint!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or "
+            "constraint objects."
+        )
+    _refuse_carried(constraint, carried, refused)
     built.validate()
     return built
 
@@ -188,30 +199,3 @@ def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[st
                 f"{name}={value!r} was given beside constraint={constraint!r}, which carries its "
                 f"own or has no use for it. Set {name} on the constraint object only."
             )
-
-
-def _build_listed(constraint: Sequence[Any], n_attributes: int, **carried: Any) -> list[Constraint]:
-    """Return the constraints that a list of them means, one for each attribute.
-
-    Raises
-    ------
-    ValueError
-        If their number is not that of the attributes, or a parameter is given beside the list.
-    """
-    if len(constraint) != n_attributes:
-        raise ValueError(
-            f"constraint is a list of {len(constraint)}, but sensitive_features has "
-            f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
-        )
-    _refuse_carried("[...]", carried, CARRIED.keys())
-    built = []
-    for own in constraint:
-        if isinstance(own, str) and own in NAMED_CONSTRAINTS:
-            own = NAMED_CONSTRAINTS[own]()
-        if not isinstance(own, Constraint):
-            raise ValueError(
-                f"constraint holds {own!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or constraint "
-                "objects."
-            )
-        built.append(_build(own, **carried))
-    return built

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,25 +11,7 @@ from sklearn.base import BaseEstimator
 from .._validation import check_numbers_or_inf
 from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
-from ._sets import AllowedSet
-
-
-class AllowedCoefficients(NamedTuple):
-    """A set, and how its v follow from the standardised coefficients s of a kernel.
-
-    Attributes
-    ----------
-    allowed : AllowedSet
-        The set of v.
-    to_v : ndarray of shape (r, k)
-        V: v = V s.
-    from_v : ndarray of shape (k, r)
-        W: s = W v.
-    """
-
-    allowed: AllowedSet
-    to_v: np.ndarray
-    from_v: np.ndarray
+from ._span import CoordinateSet
 
 
 class Constraint(BaseEstimator):
@@ -67,8 +49,7 @@ class Constraint(BaseEstimator):
                 "only, a constraint needs a transformer or a callable of the attribute."
             )
         self._validate_params()
-        threshold = self.absolute_threshold(1.0)
-        entries = np.atleast_1d(threshold)
+        entries = np.atleast_1d(self.absolute_threshold(1.0))
         if np.isnan(entries).any() or (entries < 0).any():
             raise ValueError(f"threshold must be at least 0, got {self.threshold!r}.")
 
@@ -126,7 +107,7 @@ class Constraint(BaseEstimator):
 
     def allowed(
         self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> AllowedCoefficients:
+    ) -> CoordinateSet:
         """Return the set for a fitted kernel; `threshold` is absolute by now.
 
         Parameters
@@ -142,7 +123,7 @@ class Constraint(BaseEstimator):
 
         Returns
         -------
-        AllowedCoefficients
+        CoordinateSet
         """
         raise NotImplementedError
 

@@ -10,8 +10,9 @@ import numpy as np
 from .._validation import Interval, check_group_codes, warn_many_groups
 from ..kernels import FittedKernel, KernelDesign, fit_groups
 from ..metrics import is_negligible
-from ._base import AllowedCoefficients, Constraint
+from ._base import Constraint
 from ._sets import GroupBall
+from ._span import CoordinateSet
 
 
 class DidiConstraint(Constraint):
@@ -86,7 +87,7 @@ class DidiConstraint(Constraint):
 
     def allowed(
         self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> AllowedCoefficients:
+    ) -> CoordinateSet:
         """Return the L1 ball in the deviations of the groups; see the base class."""
         radius = float(self.threshold) / _n_forms(n_columns, is_class)
         to_v = group_rows(design)
@@ -95,7 +96,7 @@ class DidiConstraint(Constraint):
         unit = radius if 0 < radius < np.inf else unit / design.fitted.scale[0]
         size = n_columns * len(to_v)
         ball = GroupBall(size, unit, radius, design.group_weights(), design.n_covariates == 0)
-        return AllowedCoefficients(ball, to_v, from_v)
+        return CoordinateSet(ball, to_v, from_v, design.fitted)
 
     def in_words(self) -> str:
         return f"DIDI ≤ {self.threshold:g}{' × DIDI of y' if self.relative else ''}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,10 +12,10 @@ import numpy as np
 from sklearn.base import clone
 
 from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ..kernels import ConditionalDesign, FittedKernel, KernelDesign, warn_attribute_scale
+from ..kernels import ConditionalDesign, KernelDesign
 from ._base import Constraint
-from ._sets import AllowedSet, Product
-from ._span import CoordinateSet, JointSpan
+from ._sets import pieces
+from ._span import JointSpan
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
 VIOLATION_TOLERANCE = 1e-9
@@ -22,6 +23,7 @@ VIOLATION_TOLERANCE = 1e-9
 _ROUNDING_SHOWS = 1e-5
 
 
+@dataclass(eq=False)
 class ColumnConstraint:
     """One constraint on some columns of the targets, with its kernel on the rows.
 
@@ -30,163 +32,119 @@ class ColumnConstraint:
 
     Parameters
     ----------
-    constraint : Constraint
+    given : Constraint
         As given, with a threshold that may be relative.
     design : KernelDesign
         The kernel on the rows.
-    values : ndarray of shape (n, m)
-        The attribute there.
-    targets : ndarray of shape (n, c)
-        Original targets, the columns of this constraint.
     columns : tuple of int
         Which columns of all targets these are.
     is_class : bool
         Whether they stand for classes.
-    name : str, default="y"
-        What an error calls the targets.
+    reference : float
+        What a relative threshold is a share of; 1.0 for an absolute one.
+    unit : float
+        The size of the original targets' indicator, in outcome units per deviation of the first
+        kernel column.
 
     Attributes
     ----------
-    reference : float
-        What a relative threshold is a share of; 1.0 for an absolute one.
     threshold : float or ndarray of shape (k,)
         The absolute threshold.
     constraint : Constraint
         The constraint with that threshold.
+    coordinate_set : CoordinateSet
+        What it allows, as seen from the orthonormal coordinates of one column.
     allowed : AllowedSet
         The set of v, those of all columns one after another.
-    coordinate_set : CoordinateSet
-        The same as seen from the orthonormal coordinates of one column.
     """
 
-    allowed: AllowedSet
+    given: Constraint
+    design: KernelDesign
+    columns: tuple[int, ...]
+    is_class: bool
+    reference: float
+    unit: float
 
-    def __init__(
-        self,
-        constraint: Constraint,
-        design: KernelDesign,
-        values: np.ndarray,
-        targets: np.ndarray,
-        *,
-        columns: tuple[int, ...],
-        is_class: bool,
-        name: str = "y",
-    ) -> None:
-        self.design = design
-        self.columns = columns
-        self.is_class = is_class
-        self._disparity = constraint.reference(design, values, targets, is_class=is_class)
-        if constraint.relative and self._disparity == 0:
-            raise ValueError(
-                f"relative=True makes threshold a share of the indicator of {name}, which is 0 "
-                "(no dependence on sensitive_features at that degree). Pass an absolute "
-                "threshold: relative=False."
-            )
-        self.reference = self._disparity if constraint.relative else 1.0
-        self._deviation = design.deviation(targets[:, 0])
-        self._set_threshold(constraint)
-
-    @property
-    def kernel(self) -> FittedKernel:
-        """The fitted kernel."""
-        return self.design.fitted
+    def __post_init__(self) -> None:
+        self.kernel = self.design.fitted
+        self.threshold = self.given.absolute_threshold(self.reference)
+        self.constraint = clone(self.given).set_params(threshold=self.threshold, relative=False)
+        self.coordinate_set = self.constraint.allowed(
+            self.design, unit=self.unit, is_class=self.is_class, n_columns=len(self.columns)
+        )
+        self.allowed = self.coordinate_set.allowed
+        self.bounds_anything = bool(self.allowed.bounded.any())
 
     def at(self, threshold: Any) -> ColumnConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
+        given = clone(self.given).set_params(threshold=threshold)
+        given.validate()
+        return replace(self, given=given)
+
+    def altered(self, **attributes: Any) -> ColumnConstraint:
+        """Return the same with other attributes in the place of its own, as they are."""
         other = copy.copy(self)
-        constraint = clone(self._given).set_params(threshold=threshold)
-        constraint.validate()
-        other._set_threshold(constraint)
+        vars(other).update(attributes)
         return other
 
-    def scaled(self, share: float) -> ColumnConstraint:
-        """Return the same with the set shrunk to a share of its size."""
-        other = copy.copy(self)
-        other.allowed = self.allowed.scaled(share)
-        return other
-
-    def seen_through(self, design: KernelDesign) -> ColumnConstraint:
-        """Return the same with other columns in the place of the kernel's orthonormal ones."""
-        other = copy.copy(self)
-        other.design = design
-        return other
-
-    def _set_threshold(self, constraint: Constraint) -> None:
-        self._given = constraint
-        self.threshold = constraint.absolute_threshold(self.reference)
-        self.constraint = clone(constraint).set_params(threshold=self.threshold, relative=False)
-        self.allowed, to_v, from_v = self.constraint.allowed(
-            self.design,
-            unit=self._disparity * self.kernel.scale[0] or self._deviation,
-            is_class=self.is_class,
-            n_columns=len(self.columns),
-        )
-        kernel = self.kernel
-        self.coordinate_set = CoordinateSet(
-            self.allowed,
-            to_v,
-            from_v,
-            kernel.R_,
-            kernel.R_inverse,
-            is_exact=kernel.conversion_is_harmless,
-        )
-        self.to_v = to_v
-        # What rounding leaves in v, for targets of size 1.
-        rows = self.coordinate_set.rows[self.allowed.bounded[: len(to_v)]]
-        self._rounding = float(np.finfo(float).eps * np.linalg.norm(rows, axis=1).sum())
-
-    @property
-    def bounds_anything(self) -> bool:
-        """Whether any coordinate has a bound."""
-        return bool(self.allowed.bounded.any())
+    def of(self, columns: np.ndarray) -> np.ndarray:
+        """Return the columns of this constraint, shape (n, c), which are next to each other."""
+        return columns[:, self.columns[0] : self.columns[-1] + 1]
 
     def indicator(self, columns: np.ndarray, design: KernelDesign) -> float:
-        """Return the bounded indicator of targets on the rows of a design."""
-        return self.constraint.indicator(design, columns, is_class=self.is_class)
+        """Return the bounded indicator of all columns on the rows of a design."""
+        return self.constraint.indicator(design, self.of(columns), is_class=self.is_class)
 
     def judge(self, columns: np.ndarray) -> Judgement:
-        """Return what the constraint says of targets, shape (n, c)."""
+        """Return what the constraint says of all columns."""
+        columns = self.of(columns)
+        seen, unit = self.coordinate_set, self.allowed.unit
         standardized = [self.design.standardized(own) for own in columns.T]
-        v = np.concatenate([self.to_v @ own for own in standardized])
-        violation = self.allowed.violation(v)
-        largest = float(np.abs(columns).max())
-        tolerance = VIOLATION_TOLERANCE * self.allowed.unit + 10 * self._rounding * largest
+        violation = self.allowed.violation(np.concatenate([seen.to_v @ s for s in standardized]))
+        tolerance = VIOLATION_TOLERANCE * unit + 10 * seen.rounding * float(np.abs(columns).max())
         hidden = 0.0
         if not self.kernel.conversion_is_harmless:
-            hidden = self._rounding * max(map(self.design.deviation, columns.T))
-        return Judgement(
-            np.concatenate([self.kernel.to_raw(own) for own in standardized]),
-            violation if violation > tolerance else 0.0,
-            self.allowed.unit,
-            float(np.abs(self.to_v[:, 0]).max()),
-            hidden / self.allowed.unit,
-        )
+            hidden = seen.rounding * max(map(self.design.deviation, columns.T)) / unit
+        if violation <= tolerance:
+            violation = 0.0
+        # What a unit of the targets makes, per deviation of a kernel column.
+        per_outcome = float(np.abs(seen.to_v[:, 0]).max())
+        raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
+        return Judgement(raw, violation, violation / unit, violation / per_outcome, hidden)
 
 
 class Judgement(NamedTuple):
-    """What a constraint says of targets.
+    """What a constraint says of targets, or what several say: of each number the largest.
 
     Attributes
     ----------
     coefficients : ndarray of shape (k,)
-        α̃ of every column, one after another.
+        α̃ of every column (and every constraint), one after another.
     violation : float
         By how much the constraint is missed, 0 within rounding.
-    unit : float
-        The set's own unit of the violation, mostly the threshold.
-    per_outcome : float
-        The violation that a unit of the targets makes, per deviation of a kernel column.
+    relative_violation : float
+        The same in the set's own unit, mostly the threshold.
+    outcome_violation : float
+        The same in units of the targets, per deviation of a kernel column.
     rounding : float
-        What the conversion to raw units may hide, relative to `unit`.
+        What the conversion to raw units may hide, in the set's own unit.
     """
 
     coefficients: np.ndarray
     violation: float
-    unit: float
-    per_outcome: float
+    relative_violation: float
+    outcome_violation: float
     rounding: float
 
+    def warn_rounding(self) -> None:
+        """Warn where targets miss the constraint, or may do so by what rounding hides."""
+        if self.violation > 0:
+            warn_caller(IllConditionedKernelWarning.from_violation(self.violation))
+        elif self.rounding > _ROUNDING_SHOWS:
+            warn_caller(IllConditionedKernelWarning.from_error(self.rounding))
 
+
+@dataclass(eq=False)
 class FittedConstraint:
     """Constraints on given rows: one, several at once, or one per class.
 
@@ -205,55 +163,25 @@ class FittedConstraint:
     Without any constraint, which is what a constant attribute leaves, every target is allowed.
     """
 
-    def __init__(
-        self,
-        listed: Sequence[Sequence[ColumnConstraint]],
-        *,
-        weight: np.ndarray,
-        n_classes: int,
-        given_as_list: bool,
-    ) -> None:
-        self.listed = listed
-        self.weight = weight
-        self.n_classes = n_classes
-        self._given_as_list = given_as_list
+    listed: Sequence[Sequence[ColumnConstraint]]
+    weight: np.ndarray
+    n_classes: int
+    given_as_list: bool
 
-    @property
-    def parts(self) -> list[ColumnConstraint]:
-        """The parts of all constraints."""
-        return [part for parts in self.listed for part in parts]
+    def __post_init__(self) -> None:
+        self.parts = [part for parts in self.listed for part in parts]
+        self.kernel = self._each("kernel", lambda shared: shared[0], None)
+        self.constraint = self._each("constraint", list, None)
+        self.threshold = self._each("threshold", np.array, np.inf)
+        self.reference = self._each("reference", np.array, np.nan)
 
-    def _each(self, value: Callable[[Sequence[ColumnConstraint]], Any], default: Any) -> Any:
-        """Return a value of the only constraint, or a list of those of all."""
-        values = [value(parts) for parts in self.listed]
-        if self._given_as_list:
-            return values
-        return values[0] if values else default
-
-    @property
-    def kernel(self) -> Any:
-        """The fitted kernel, or one per constraint; None for a constant attribute."""
-        return self._each(lambda parts: parts[0].kernel, None)
-
-    @property
-    def constraint(self) -> Any:
-        """The constraint with its absolute threshold, a list of one per class."""
-        return self._each(lambda parts: _one_or_all([own.constraint for own in parts]), None)
-
-    @property
-    def threshold(self) -> Any:
-        """The absolute threshold, of every class where there is one per class."""
-        return self._each(lambda parts: _one_or_array([own.threshold for own in parts]), np.inf)
-
-    @property
-    def reference(self) -> Any:
-        """What relative thresholds are shares of."""
-        return self._each(lambda parts: _one_or_array([own.reference for own in parts]), np.nan)
-
-    @cached_property
-    def allowed(self) -> Product:
-        """The sets of all parts."""
-        return Product([part.allowed for part in self.parts])
+    def _each(self, name: str, join: Callable[[list[Any]], Any], default: Any) -> Any:
+        """Return what the parts of the only constraint have, joined, or a list for all of them."""
+        values = [[getattr(part, name) for part in parts] for parts in self.listed]
+        joined = [own[0] if len(own) == 1 else join(own) for own in values]
+        if self.given_as_list:
+            return joined
+        return joined[0] if joined else default
 
     @cached_property
     def span(self) -> JointSpan:
@@ -269,12 +197,7 @@ class FittedConstraint:
 
     def replaced(self, change: Callable[[ColumnConstraint], ColumnConstraint]) -> FittedConstraint:
         """Return the same with every part changed."""
-        return FittedConstraint(
-            [[change(part) for part in parts] for parts in self.listed],
-            weight=self.weight,
-            n_classes=self.n_classes,
-            given_as_list=self._given_as_list,
-        )
+        return replace(self, listed=[[change(part) for part in parts] for parts in self.listed])
 
     def at(self, threshold: Any) -> FittedConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
@@ -286,18 +209,12 @@ class FittedConstraint:
             return z[:, None]
         return (z[:, None] == np.arange(self.n_classes)).astype(np.float64)
 
-    def judge(self, z: np.ndarray) -> list[Judgement]:
-        """Return what every part says of targets."""
-        columns = self.columns(z)
-        every = tuple(range(columns.shape[1]))
-        return [
-            part.judge(columns if part.columns == every else columns[:, part.columns])
-            for part in self.parts
-        ]
-
-    def coefficients(self, z: np.ndarray) -> np.ndarray:
-        """Return α̃ of targets: of all constraints and classes, one after another."""
-        return np.concatenate([np.empty(0), *(own.coefficients for own in self.judge(z))])
+    def judge(self, z: np.ndarray) -> Judgement:
+        """Return what the constraints say of targets."""
+        columns, nothing = self.columns(z), Judgement(np.empty(0), 0.0, 0.0, 0.0, 0.0)
+        judged = [nothing, *(part.judge(columns) for part in self.parts)]
+        coefficients, *numbers = zip(*judged, strict=True)
+        return Judgement(np.concatenate(coefficients), *map(max, numbers))
 
     def indicator(self, z: np.ndarray, designs: Sequence[KernelDesign] | None = None) -> float:
         """Return the bounded indicator: the sum over constraints, of the worst class each.
@@ -313,7 +230,7 @@ class FittedConstraint:
             return float("nan")
         columns, own = self.columns(z), designs or [parts[0].design for parts in self.listed]
         values = [
-            max(part.indicator(columns[:, part.columns], design) for part in parts)
+            max(part.indicator(columns, design) for part in parts)
             for parts, design in zip(self.listed, own, strict=True)
         ]
         return float(sum(values))
@@ -330,33 +247,9 @@ class FittedConstraint:
         covariates : ndarray of shape (n', p) or None
             Their covariates.
         """
-        firsts = [parts[0] for parts in self.listed]
-        own = zip(firsts, attributes, strict=bool(firsts))
-        designs = [part.constraint.design_on(part.kernel, values) for part, values in own]
-        if covariates is None:
-            return designs
-        return [ConditionalDesign(design, covariates) for design in designs]
-
-    def violation(self, z: np.ndarray) -> float:
-        """Return by how much targets miss the constraint (the worst one), 0 within rounding."""
-        return max((own.violation for own in self.judge(z)), default=0.0)
-
-    def relative_violation(self, z: np.ndarray) -> float:
-        """Return :meth:`violation` in units of the constraint missed most, mostly its threshold."""
-        return max((own.violation / own.unit for own in self.judge(z)), default=0.0)
-
-    def outcome_violation(self, z: np.ndarray) -> float:
-        """Return :meth:`violation` in units of the targets, per deviation of a kernel column."""
-        return max((own.violation / own.per_outcome for own in self.judge(z)), default=0.0)
-
-    def warn_rounding(self, judged: Sequence[Judgement]) -> None:
-        """Warn where targets miss the constraint, or may do so by what rounding hides."""
-        violation = max((own.violation for own in judged), default=0.0)
-        hidden = max((own.rounding for own in judged), default=0.0)
-        if violation > 0:
-            warn_caller(IllConditionedKernelWarning.from_violation(violation))
-        elif hidden > _ROUNDING_SHOWS:
-            warn_caller(IllConditionedKernelWarning.from_error(hidden))
+        own = zip(self.listed, attributes, strict=bool(self.listed))
+        designs = [parts[0].constraint.design_on(parts[0].kernel, values) for parts, values in own]
+        return [beside_covariates(design, covariates) for design in designs]
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃; both (k,) per column."""
@@ -366,16 +259,10 @@ class FittedConstraint:
         """Return β with F̃β = Qc from c; both (k,) per column."""
         return self._by_kernel(correction, lambda k, c: k.to_raw(k.R_inverse @ c))
 
-    def _by_kernel(
-        self, stacked: np.ndarray, change: Callable[[FittedKernel, np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def _by_kernel(self, stacked: np.ndarray, change: Callable[..., np.ndarray]) -> np.ndarray:
         kernels = [part.kernel for part in self.parts for _ in part.columns]
-        ends = np.cumsum([0, *(kernel.n_columns for kernel in kernels)])
-        own = [
-            change(kernel, stacked[start:end])
-            for kernel, start, end in zip(kernels, ends[:-1], ends[1:], strict=True)
-        ]
-        return np.concatenate([np.empty(0), *own])
+        own = zip(kernels, pieces(stacked, [k.n_columns for k in kernels]), strict=True)
+        return np.concatenate([np.empty(0), *(change(kernel, piece) for kernel, piece in own)])
 
     def describe(self) -> dict[str, Any]:
         """Return what an error says about the problem."""
@@ -389,17 +276,6 @@ class FittedConstraint:
         }
 
 
-def _one_or_all(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else values
-
-
-def _one_or_array(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else np.array(values)
-
-
-def with_covariates(design: KernelDesign, covariates: np.ndarray | None) -> KernelDesign:
-    """Return a kernel beside covariates, and warn of an attribute in a hostile unit."""
-    if covariates is not None:
-        design = ConditionalDesign(design, covariates)
-    warn_attribute_scale(design)
-    return design
+def beside_covariates(design: KernelDesign, covariates: np.ndarray | None) -> KernelDesign:
+    """Return a kernel as it is beside covariates, where there are any."""
+    return design if covariates is None else ConditionalDesign(design, covariates)

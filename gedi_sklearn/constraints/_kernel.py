@@ -15,12 +15,14 @@ from ..kernels import (
     PolynomialKernel,
     describe_kernel,
 )
-from ._base import AllowedCoefficients, Constraint
+from ._base import Constraint
 from ._sets import Box, L1Ball
+from ._span import CoordinateSet
 
 _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": KERNEL_CONSTRAINTS,
     "degree": [Interval(Integral, 1, None, closed="left")],
+    "threshold": [Interval(Real, 0, np.inf, closed="both")],
     "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
 }
 
@@ -61,10 +63,7 @@ class CoarseConstraint(Constraint):
     """
 
     name: ClassVar[str] = "coarse"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_SHARED_CONSTRAINTS,
-        "threshold": [Interval(Real, 0, np.inf, closed="both")],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _SHARED_CONSTRAINTS
 
     def __init__(
         self,
@@ -81,18 +80,17 @@ class CoarseConstraint(Constraint):
 
     def allowed(
         self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> AllowedCoefficients:
+    ) -> CoordinateSet:
         """Return the L1 ball in raw coefficients; see the base class."""
         radius = float(self.threshold)
         kernel = design.fitted
         unit = radius if 0 < radius < np.inf else unit / kernel.scale[0]
         ball = L1Ball(kernel.n_columns, unit, radius)
-        return AllowedCoefficients(ball, kernel.basis.to_raw, kernel.basis.from_raw)
+        return CoordinateSet(ball, kernel.basis.to_raw, kernel.basis.from_raw, kernel)
 
     def in_words(self) -> str:
-        return (
-            f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}, {describe_kernel(self.kernel, self.degree)}"
-        )
+        bound = f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}"
+        return f"{bound}, {describe_kernel(self.kernel, self.degree)}"
 
 
 class FineConstraint(Constraint):
@@ -140,7 +138,7 @@ class FineConstraint(Constraint):
     bounds_each: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_SHARED_CONSTRAINTS,
-        "threshold": [Interval(Real, 0, np.inf, closed="both"), "array-like"],
+        "threshold": [*_SHARED_CONSTRAINTS["threshold"], "array-like"],
         "slack": [Interval(Real, 0, 1, closed="both")],
     }
 
@@ -186,7 +184,7 @@ class FineConstraint(Constraint):
 
     def allowed(
         self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> AllowedCoefficients:
+    ) -> CoordinateSet:
         """Return the box, in outcome units per deviation of a kernel column; see the base class.
 
         With d the last coefficient that is not forbidden, the trailing forbidden ones are
@@ -207,7 +205,7 @@ class FineConstraint(Constraint):
         if is_class:
             half_widths[forbidden] = self.slack * unit
         box = Box(kernel.n_columns, unit, half_widths, forbidden)
-        return AllowedCoefficients(box, to_v, from_v)
+        return CoordinateSet(box, to_v, from_v, kernel)
 
     def in_words(self) -> str:
         if isinstance(self.threshold, Real):

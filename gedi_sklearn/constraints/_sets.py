@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -51,13 +52,6 @@ class Region(NamedTuple):
     half_widths: np.ndarray
 
 
-class Coordinates(Protocol):
-    """The linear maps v = A c (`rows`) and c = M v (`matrix`) of a set."""
-
-    rows: np.ndarray
-    matrix: np.ndarray
-
-
 @dataclass(frozen=True)
 class AllowedSet(ABC):
     """A convex, symmetric set of v.
@@ -74,9 +68,9 @@ class AllowedSet(ABC):
     unit: float
 
     @property
-    @abstractmethod
     def bounded(self) -> np.ndarray:
         """Which coordinates have a bound at all, shape (r,), bool."""
+        return np.broadcast_to(np.isfinite(self.limits), self.size)
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> AllowedSet:
@@ -85,36 +79,39 @@ class AllowedSet(ABC):
     @property
     @abstractmethod
     def limits(self) -> np.ndarray:
-        """Upper bounds of :meth:`sizes`, shape (c,)."""
+        """Upper bounds of :meth:`sizes`: one for each coordinate, or one for all of them."""
 
     @abstractmethod
     def sizes(self, v: Any) -> Any:
-        """Return what the set bounds of v, shape (c,); v may be a torch tensor."""
+        """Return what the set bounds of v, in the shape of the limits; v may be a torch tensor.
+
+        Of a matrix (r, m) of many v, the same for each of them: (c, m).
+        """
 
     def violation(self, v: np.ndarray) -> float:
         """Return by how much v leaves the set, 0 inside."""
         return float(np.max(self.sizes(v) - self.limits, initial=0.0))
 
-    @abstractmethod
     def contains(self, v: np.ndarray) -> np.ndarray:
         """Tell for every column of v (r, m) whether it is in the set, shape (m,)."""
+        return (self.sizes(v) <= self.limits[:, None]).all(axis=0)
 
     @abstractmethod
     def support(self, direction: np.ndarray) -> float:
         """Return max over the set of direction·v; a coordinate without a bound adds nothing."""
 
     @abstractmethod
-    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
-        """Return the v of the allowed coordinates nearest to c, which are not allowed.
+    def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
+        """Return the allowed v of least ‖M v − c‖.
 
         Parameters
         ----------
-        seen : Coordinates
-            The maps between v and coordinates.
+        matrix : ndarray of shape (k, r)
+            M.
         c : ndarray of shape (k,)
-            Coordinates.
-        root : ndarray of shape (k, k) or None
-            L: the distance is ‖L⁻¹(M v − c)‖; None is the identity.
+            Coordinates, which are not allowed.
+        own : ndarray of shape (r,) or None
+            Their v; None in another metric than that of orthonormal coordinates.
 
         Returns
         -------
@@ -125,9 +122,9 @@ class AllowedSet(ABC):
     def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return E (r, a) and e (a,): the smallest face that holds v lies in E'v = e."""
 
-    def derivative(self, seen: Coordinates, c: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def derivative(self, rows: np.ndarray, c: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the derivative of the nearest coordinates at c, whose nearest v is given."""
-        basis = _orthonormal_span(seen.rows.T @ self.active(v)[0])
+        basis = _orthonormal_span(rows.T @ self.active(v)[0])
         return np.eye(len(c)) - basis @ basis.T
 
     def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
@@ -148,9 +145,9 @@ class AllowedSet(ABC):
         """
         return direction
 
-    @abstractmethod
     def linear_rows(self) -> LinearRows:
         """Return what a linear model needs of the set, or of the box around it."""
+        return _box_rows(np.broadcast_to(self.limits, self.size))
 
     def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return half-spaces N v ≤ h that v breaks, where :meth:`linear_rows` are not enough."""
@@ -191,10 +188,6 @@ class Box(AllowedSet):
     half_widths: np.ndarray
     forbidden: np.ndarray
 
-    @property
-    def bounded(self) -> np.ndarray:
-        return np.isfinite(self.half_widths)
-
     def take(self, rows: np.ndarray) -> Box:
         return Box(int(rows.sum()), self.unit, self.half_widths[rows], self.forbidden[rows])
 
@@ -205,14 +198,10 @@ class Box(AllowedSet):
     def sizes(self, v: Any) -> Any:
         return abs(v)
 
-    def contains(self, v: np.ndarray) -> np.ndarray:
-        return (np.abs(v) <= self.half_widths[:, None]).all(axis=0)
-
     def support(self, direction: np.ndarray) -> float:
         return float(np.abs(direction)[self.bounded] @ self.half_widths[self.bounded])
 
-    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
-        matrix, c = _in_metric(seen.matrix, c, root)
+    def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         v, size = np.zeros(self.size), float(np.linalg.norm(c))
         allowed = np.flatnonzero(self.half_widths > 0)  # lsq_linear refuses equal bounds
         if allowed.size == 0 or size == 0:
@@ -229,15 +218,11 @@ class Box(AllowedSet):
 
     def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         at_end = np.abs(v) >= self.half_widths * (1 - _ACTIVE)
-        ends = np.where(at_end, np.copysign(self.half_widths, v), 0.0)
-        return np.eye(self.size)[:, at_end], ends[at_end]
+        return np.eye(self.size)[:, at_end], np.copysign(self.half_widths, v)[at_end]
 
     def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
         at_end = np.abs(v) >= self.half_widths * (1 - _ACTIVE)
         return np.where(at_end & ((direction * v > 0) | (v == 0)), direction, 0.0)
-
-    def linear_rows(self) -> LinearRows:
-        return _box_rows(self.half_widths)
 
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         # At the corner that d names, each coordinate within tolerance / |d_j| of its side.
@@ -265,10 +250,6 @@ class _NormBall(AllowedSet):
 
     radius: float
 
-    @property
-    def bounded(self) -> np.ndarray:
-        return np.full(self.size, np.isfinite(self.radius))
-
     def take(self, rows: np.ndarray) -> AllowedSet:
         return replace(self, size=int(rows.sum()))
 
@@ -285,23 +266,19 @@ class L1Ball(_NormBall):
     """Σ|v_j| ≤ q."""
 
     def sizes(self, v: Any) -> Any:
-        return abs(v).sum().reshape(1)
-
-    def contains(self, v: np.ndarray) -> np.ndarray:
-        return np.abs(v).sum(axis=0) <= self.radius
+        return abs(v).sum(0)[None]
 
     def support(self, direction: np.ndarray) -> float:
         largest = float(np.abs(direction).max(initial=0.0))
         return self.radius * largest if largest and np.isfinite(self.radius) else 0.0
 
-    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+    def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         """See the base class.
 
         With u = (v⁺, v⁻) / q on the unit simplex the residual is linear, (q[M, −M] − c1ᵀ)u, and
         the point of least norm in a simplex's image is the scaled solution of one non-negative
         least-squares problem with the right-hand side (0, …, 0, 1).
         """
-        matrix, c = _in_metric(seen.matrix, c, root)
         k, size = self.size, float(np.linalg.norm(c))
         if self.radius == 0 or size == 0:
             return np.zeros(k)
@@ -378,10 +355,10 @@ class GroupBall(L1Ball):
         columns = direction.reshape(-1, len(self.weights))
         return self.radius * max(tied_size(column, self.weights) for column in columns)
 
-    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
-        if root is None and self.are_means:
-            return shrink_deviations(seen.rows @ c, self.weights, self.radius)
-        return super().nearest(seen, c, root)
+    def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
+        if own is not None and self.are_means:
+            return shrink_deviations(own, self.weights, self.radius)
+        return super().nearest(matrix, c, own)
 
     def _equations(self) -> np.ndarray:
         tie = np.r_[self.weights, -self.weights]
@@ -396,23 +373,18 @@ class Ball(_NormBall):
     """‖v‖₂ ≤ q."""
 
     def sizes(self, v: Any) -> Any:
-        return ((v @ v) ** 0.5).reshape(1)
-
-    def contains(self, v: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(v, axis=0) <= self.radius
+        return ((v * v).sum(0) ** 0.5)[None]
 
     def support(self, direction: np.ndarray) -> float:
         size = float(np.linalg.norm(direction))
         return self.radius * size if size and np.isfinite(self.radius) else 0.0
 
-    def nearest(self, seen: Coordinates, c: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+    def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         """See the base class: radial, and in another metric by its secular equation."""
-        if root is None:
-            v = seen.rows @ c
-            return v * (self.radius / np.linalg.norm(v))
+        if own is not None:
+            return own * (self.radius / np.linalg.norm(own))
         if self.radius == 0:
             return np.zeros(self.size)
-        matrix, c = _in_metric(seen.matrix, c, root)
         left, axes, right = np.linalg.svd(matrix, full_matrices=False)
         along = axes * (left.T @ c)
         # v = V diag(axes² + λ)⁻¹ along, with λ such that its norm is the radius.
@@ -428,12 +400,9 @@ class Ball(_NormBall):
     def active(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return v[:, None], np.array([self.radius**2])  # the tangent plane
 
-    def derivative(self, seen: Coordinates, c: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def derivative(self, rows: np.ndarray, c: np.ndarray, v: np.ndarray) -> np.ndarray:
         size = float(np.linalg.norm(c))
         return self.radius / size * (np.eye(len(c)) - np.outer(c, c) / size**2)
-
-    def linear_rows(self) -> LinearRows:
-        return _box_rows(np.full(self.size, self.radius))
 
     def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.violation(v) <= _ACTIVE * self.unit:
@@ -470,10 +439,7 @@ class Product:
 
     def split(self, v: np.ndarray) -> Iterator[tuple[AllowedSet, np.ndarray]]:
         """Yield every set with its own v, or its own rows of a matrix."""
-        start = 0
-        for part in self.parts:
-            yield part, v[start : start + part.size]
-            start += part.size
+        return zip(self.parts, pieces(v, [part.size for part in self.parts]), strict=True)
 
     def violation(self, v: np.ndarray) -> float:
         """Return by how much v leaves the sets, in the worst one's unit; 0 inside."""
@@ -490,12 +456,10 @@ class Product:
 
     def linear_rows(self) -> LinearRows:
         """Return what a linear model needs of the sets."""
-        lower, upper, auxiliary, sums = zip(
-            _box_rows(np.empty(0)), *(part.linear_rows() for part in self.parts), strict=True
-        )
-        return LinearRows(
-            np.concatenate(lower), np.concatenate(upper), block_diag(*auxiliary), block_diag(*sums)
-        )
+        rows = [_box_rows(np.empty(0)), *(part.linear_rows() for part in self.parts)]
+        lower, upper, auxiliary, sums = zip(*rows, strict=True)
+        limits = np.concatenate(lower), np.concatenate(upper)
+        return LinearRows(*limits, block_diag(*auxiliary), block_diag(*sums))
 
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         """Return the region of all sets; see :meth:`AllowedSet.near_optimal_box`."""
@@ -507,25 +471,20 @@ class Product:
         """Return the sets, each at least as wide as `width` units."""
         return Product([part.interior(width) for part in self.parts])
 
-    def scaled(self, share: float) -> Product:
-        """Return the sets, each shrunk to a share of its size."""
-        return Product([part.scaled(share) for part in self.parts])
-
     def slack_units(self) -> np.ndarray:
         """Return by how much a slack of 1 widens every coordinate, shape (r,)."""
         return np.concatenate([np.empty(0), *(part.slack_units() for part in self.parts)])
 
 
+def pieces(stacked: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
+    """Return vectors of given lengths from all of them one after another, or rows of a matrix."""
+    ends = accumulate(lengths)
+    return [stacked[end - length : end] for length, end in zip(lengths, ends, strict=True)]
+
+
 def _box_rows(half_widths: np.ndarray) -> LinearRows:
     empty = np.zeros((len(half_widths), 0))
     return LinearRows(-half_widths, half_widths, empty, empty[:0])
-
-
-def _in_metric(matrix: np.ndarray, c: np.ndarray, root: np.ndarray | None) -> tuple[Any, Any]:
-    """Return L⁻¹M and L⁻¹c."""
-    if root is None:
-        return matrix, c
-    return np.linalg.solve(root, matrix), np.linalg.solve(root, c)
 
 
 def _orthonormal_span(columns: np.ndarray) -> np.ndarray:

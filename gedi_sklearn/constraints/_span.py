@@ -15,6 +15,7 @@ correlated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,8 +23,8 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from ..exceptions import SolverError
-from ..kernels import row_blocks
-from ._sets import AllowedSet
+from ..kernels import FittedKernel, row_blocks
+from ._sets import AllowedSet, pieces
 
 # Dependent columns of the joint span, relative to the largest.
 _RANK_TOLERANCE = 1e-10
@@ -55,38 +56,42 @@ class Multipliers(NamedTuple):
     faces: list[Any]
 
 
+@dataclass(eq=False)
 class CoordinateSet:
     """An allowed set as seen from the orthonormal coordinates c of one kernel.
 
     Parameters
     ----------
     allowed : AllowedSet
-        The set of v.
+        The set of v, of one column of targets or of several.
     to_v, from_v : ndarray of shape (r, k) and (k, r)
-        v = V s and s = W v, with s the standardised coefficients.
-    R, R_inverse : ndarray of shape (k, k)
-        c = R s.
-    is_exact : bool, default=False
-        Whether products with these hardly cancel.
+        v = V s and s = W v, with s the standardised coefficients of one column.
+    kernel : FittedKernel
+        Its R gives c = R s.
+
+    Attributes
+    ----------
+    rows, matrix : ndarray of shape (r, k) and (k, r)
+        v = A c and c = M v.
+    rounding : float
+        What rounding leaves in the bounded v, for targets of size 1.
     """
 
-    def __init__(
-        self,
-        allowed: AllowedSet,
-        to_v: np.ndarray,
-        from_v: np.ndarray,
-        R: np.ndarray,
-        R_inverse: np.ndarray,
-        is_exact: bool = False,
-    ) -> None:
-        self.allowed = allowed
-        self.rows = to_v @ R_inverse
-        self.matrix = R @ from_v
-        self._factors = R, R_inverse, from_v
+    allowed: AllowedSet
+    to_v: np.ndarray
+    from_v: np.ndarray
+    kernel: FittedKernel
+
+    def __post_init__(self) -> None:
+        R, R_inverse = self.kernel.R_, self.kernel.R_inverse
+        self._is_exact = self.kernel.conversion_is_harmless
+        self.rows = self.to_v @ R_inverse
+        self.matrix = R @ self.from_v
         # What rounding makes of products with these, whose terms cancel far from 0.
-        self.magnitude = np.abs(R) @ np.abs(from_v)
-        self.rows_magnitude = np.abs(to_v) @ np.abs(R_inverse)
-        self._is_exact = is_exact
+        self.magnitude = np.abs(R) @ np.abs(self.from_v)
+        self.rows_magnitude = np.abs(self.to_v) @ np.abs(R_inverse)
+        bounded = self.rows[self.allowed.bounded[: len(self.rows)]]
+        self.rounding = float(np.finfo(float).eps * np.linalg.norm(bounded, axis=1).sum())
 
     def nearest(
         self, point: np.ndarray, root: np.ndarray | None = None
@@ -106,9 +111,14 @@ class CoordinateSet:
         v : ndarray of shape (r,) or None
             None where the point is allowed as it is.
         """
-        if self.allowed.violation(self.rows @ point) == 0.0:
+        v = self.rows @ point
+        if self.allowed.violation(v) == 0.0:
             return point, None
-        v = self.allowed.nearest(self, point, root)
+        if root is None:
+            v = self.allowed.nearest(self.matrix, point, v)
+        else:
+            solved = np.linalg.solve(root, self.matrix), np.linalg.solve(root, point)
+            v = self.allowed.nearest(*solved, None)
         return (self.matrix @ v if self._is_exact else self._on_face(point, v, root)), v
 
     def _on_face(self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None) -> np.ndarray:
@@ -136,7 +146,8 @@ class CoordinateSet:
 
     def extended(self, v: np.ndarray) -> np.ndarray:
         """Return c = M v with the digits that its cancelling terms need."""
-        R, inverse, from_v = (factor.astype(np.longdouble) for factor in self._factors)
+        factors = self.kernel.R_, self.kernel.R_inverse, self.from_v
+        R, inverse, from_v = (factor.astype(np.longdouble) for factor in factors)
         # The columns of Q are products with the inverse as it was rounded.
         R = R + R @ (np.eye(len(R)) - inverse @ R)
         return R @ (from_v @ v.astype(np.longdouble))
@@ -145,7 +156,7 @@ class CoordinateSet:
         """Return the derivative of :meth:`nearest` at a point whose nearest v is given."""
         if v is None:
             return np.eye(len(point))
-        return self.allowed.derivative(self, point, v)
+        return self.allowed.derivative(self.rows, point, v)
 
     def support(self, multipliers: np.ndarray) -> float:
         """Return max over the allowed u of −μ'u."""
@@ -214,33 +225,24 @@ class JointSpan:
         self.sets: list[CoordinateSet] = [own.coordinate_set for own in constraints]
         self._is_harmless = all(own.kernel.conversion_is_harmless for own in constraints)
         self._bases = [own.design.orthonormal for own in constraints]
-        if len(self._bases) == 1:
-            self.q = self._bases[0]
+        if len(self._bases) <= 1:
+            self.q = self._bases[0] if self._bases else np.empty((len(weight), 0))
             self.stacked = np.eye(self.q.shape[1])
         else:
-            self.q = self._joint_basis(self._bases)
-            weighted = self.q * self.normalized_weight[:, None]
-            parts = [own.T @ weighted for own in self._bases]
-            self.stacked = np.vstack([np.empty((0, self.q.shape[1])), *parts])
+            root, columns = np.sqrt(self.normalized_weight)[:, None], np.hstack(self._bases)
+            basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
+            size = np.abs(np.diag(triangle))
+            self.q = np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
+            self.stacked = columns.T @ (self.q * self.normalized_weight[:, None])
 
     @cached_property
     def normalized_weight(self) -> np.ndarray:
         """The weights, summing to 1, shape (n,)."""
         return self.weight / self.weight.sum()
 
-    def _joint_basis(self, own_bases: Sequence[np.ndarray]) -> np.ndarray:
-        root = np.sqrt(self.normalized_weight)[:, None]
-        columns = np.hstack([np.empty((len(root), 0)), *own_bases])
-        if not columns.shape[1]:
-            return columns
-        basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
-        size = np.abs(np.diag(triangle))
-        return np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
-
     def split(self, stacked: np.ndarray) -> list[np.ndarray]:
         """Return the vectors (or rows) of every constraint from those of all."""
-        ends = np.cumsum([len(own.matrix) for own in self.sets])
-        return np.split(stacked, ends[:-1]) if len(ends) else []
+        return pieces(stacked, [len(own.matrix) for own in self.sets])
 
     def v(self, x: np.ndarray) -> np.ndarray:
         """Return the v of coordinates x, those of all sets one after another."""
@@ -355,6 +357,7 @@ def joint_multipliers(
         blocks.append((own, rows, _root(gram[rows, rows])))
 
     def sweep(mu: np.ndarray) -> Multipliers:
+        """Project on every set in turn."""
         mu, faces = mu.copy(), []
         for own, rows, root in blocks:
             block = gram[rows, rows]
@@ -365,18 +368,31 @@ def joint_multipliers(
             faces.append(v)
         return Multipliers(mu, faces)
 
+    def residual(mu: np.ndarray) -> tuple[Multipliers, np.ndarray, np.ndarray]:
+        """Return also u − Π(u − μ), 0 at the solution, and the derivative of the Π."""
+        u = point + gram @ mu
+        left, faces, derivative = np.empty(len(u)), [], np.zeros_like(gram)
+        for own, rows, _ in blocks:
+            wanted = u[rows] - mu[rows]
+            nearest, v = own.nearest(wanted)
+            left[rows] = u[rows] - nearest
+            derivative[rows, rows] = own.derivative(wanted, v)
+            faces.append(v)
+        return Multipliers(mu, faces), left, derivative
+
     found = sweep(np.zeros(len(point)))
     if len(blocks) <= 1:
         return found
     best, least, idle = found, np.inf, 0
     for _ in range(_MAX_SWEEPS):
-        residual, faces, derivative = _residual(blocks, point, gram, found.mu)
-        step = _newton_step(residual, derivative, gram)
-        after, faces_after, _ = _residual(blocks, point, gram, found.mu + step)
-        found = Multipliers(found.mu, faces)
-        if np.linalg.norm(after) < np.linalg.norm(residual):
-            found, residual = Multipliers(found.mu + step, faces_after), after
-        size = float(np.linalg.norm(residual))
+        found, left, derivative = residual(found.mu)
+        # Spans may overlap, so that the linearised equation may be singular.
+        system: Any = (np.eye(len(gram)) - derivative) @ gram + derivative
+        step = np.linalg.lstsq(system, -left, rcond=1e-13)[0]
+        after, left_after, _ = residual(found.mu + step)
+        if np.linalg.norm(left_after) < np.linalg.norm(left):
+            found, left = after, left_after
+        size = float(np.linalg.norm(left))
         idle = 0 if size < 0.5 * least else idle + 1
         if size < least:
             best, least = found, size
@@ -392,27 +408,3 @@ def _root(block: np.ndarray) -> np.ndarray | None:
     if np.abs(block - np.eye(len(block))).max() <= 1e-12:
         return None
     return np.linalg.cholesky(block)
-
-
-def _residual(
-    blocks: Sequence[tuple[CoordinateSet, slice, Any]],
-    point: np.ndarray,
-    gram: np.ndarray,
-    mu: np.ndarray,
-) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
-    """Return u − Π(u − μ), 0 at the solution, the v of the Π, and its derivative."""
-    u = point + gram @ mu
-    residual, faces, derivative = np.empty(len(u)), [], np.zeros_like(gram)
-    for own, rows, _ in blocks:
-        wanted = u[rows] - mu[rows]
-        nearest, v = own.nearest(wanted)
-        residual[rows] = u[rows] - nearest
-        derivative[rows, rows] = own.derivative(wanted, v)
-        faces.append(v)
-    return residual, faces, derivative
-
-
-def _newton_step(residual: np.ndarray, derivative: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """Return the step that solves the linearised equation; spans may overlap."""
-    system: Any = (np.eye(len(gram)) - derivative) @ gram + derivative
-    return np.linalg.lstsq(system, -residual, rcond=1e-13)[0]

@@ -109,7 +109,7 @@ class Rows(torch.utils.data.Dataset):
         if self.is_classification:
             measured["labels"] = (predictions > 0.5).astype(np.float64)
         found = {f"{name}_gedi": self.constraint.indicator(z) for name, z in measured.items()}
-        return found | {"violation": self.constraint.violation(predictions)}
+        return found | {"violation": self.constraint.judge(predictions).violation}
 
 
 class Batches:

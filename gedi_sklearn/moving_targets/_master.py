@@ -66,7 +66,7 @@ class Master:
 
     def violation(self, values: np.ndarray) -> float:
         """Return by how much targets or hard predictions miss the constraint."""
-        return self.constraint.violation(self._counted(values))
+        return self.constraint.judge(self._counted(values)).violation
 
     def allows(self, values: np.ndarray) -> bool:
         """Tell whether targets or hard predictions satisfy the constraint."""
@@ -109,11 +109,11 @@ class Master:
 
     def relative_violation(self, values: np.ndarray) -> float:
         """Return by how much targets or predictions miss the constraint, in its own units."""
-        return self.constraint.relative_violation(self._counted(values))
+        return self.constraint.judge(self._counted(values)).relative_violation
 
     def outcome_violation(self, values: np.ndarray) -> float:
         """Return by how much targets or predictions miss the constraint, in deviations of y."""
-        return self.constraint.outcome_violation(self._counted(values)) / self.deviation
+        return self.constraint.judge(self._counted(values)).outcome_violation / self.deviation
 
     def moved(self, move: np.ndarray) -> np.ndarray:
         """Return y moved by coordinates x, for real targets."""

@@ -74,7 +74,7 @@ def attribute_blind_correction(
     """
     p, expected = projection._counted(p), projection._counted(expected)
     constraint = projection.fitted_constraint_
-    if constraint.violation(p) == 0.0:
+    if constraint.judge(p).violation == 0.0:
         return np.zeros(expected.shape[1])
     _require_explained(constraint, expected)
     span = constraint.span
@@ -94,7 +94,7 @@ def attribute_blind_correction(
     # What rounding has left, taken out once more: raw coefficients multiply it.
     left = x + root @ step - span.coordinates(p + expected @ beta)
     beta = beta + np.linalg.solve(moved, left)
-    constraint.warn_rounding(constraint.judge(p + expected @ beta))
+    constraint.judge(p + expected @ beta).warn_rounding()
     return beta
 
 
@@ -124,14 +124,15 @@ def score_correction(
         If X says nothing of the attribute.
     """
     p, constraint = projection._counted(p), projection.fitted_constraint_
-    if constraint.violation((p > 0.5) * 1.0) == 0.0:
+    if constraint.judge((p > 0.5) * 1.0).violation == 0.0:
         return np.zeros(constraint.kernel.n_columns)
     if expected is not None:
         expected = projection._counted(expected)
         _require_explained(constraint, expected)
         seen = _ExpectedDesign(constraint.parts[0].design, expected)
-        constraint = constraint.replaced(lambda part: part.seen_through(seen))
-    problem = projection._class_problem(constraint.replaced(lambda part: part.scaled(share)))
+        constraint = constraint.replaced(lambda part: part.altered(design=seen))
+    shrunk = constraint.replaced(lambda part: part.altered(allowed=part.allowed.scaled(share)))
+    problem = projection._class_problem(shrunk)
     # A row costs 1 − 2p − Q(x)λ / Σw.
     return problem.relaxed_multipliers(p) / (2 * constraint.weight.sum())
 

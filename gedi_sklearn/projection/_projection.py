@@ -285,18 +285,17 @@ class Projection:
         solution = self._problem.solve(p, target_weight)
         constraint = self.fitted_constraint_
         judged = constraint.judge(solution.z)
-        violation = max((own.violation for own in judged), default=0.0)
-        constraint.warn_rounding(judged)
+        judged.warn_rounding()
         correction = solution.correction
         if correction is None:
             correction = np.full(len(solution.multipliers), np.nan)
         self._warn_gap(solution)
         return ProjectionResult(
             targets=self._targets.decode(self._with_counted(solution.z)),
-            coefficients=np.concatenate([np.empty(0), *(own.coefficients for own in judged)]),
+            coefficients=judged.coefficients,
             threshold=self.threshold_,
-            violation=violation,
-            satisfied=violation == 0.0,
+            violation=judged.violation,
+            satisfied=judged.violation == 0.0,
             objective=solution.objective,
             bound=solution.bound,
             gap=solution.gap,
@@ -347,7 +346,7 @@ class Projection:
         -------
         ndarray of shape (k,)
         """
-        return self.fitted_constraint_.coefficients(self._encode(z))
+        return self.fitted_constraint_.judge(self._encode(z)).coefficients
 
     def gedi(self, z: Any) -> float:
         """Return the bounded indicator: ‖α̃(z)‖₁, or the DIDI.
@@ -402,7 +401,7 @@ class Projection:
         -------
         float
         """
-        return self.fitted_constraint_.violation(self._encode(z))
+        return self.fitted_constraint_.judge(self._encode(z)).violation
 
     def satisfied(self, z: Any) -> bool:
         """Tell whether targets satisfy the constraint within rounding.
