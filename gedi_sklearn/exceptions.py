@@ -197,6 +197,16 @@ class IllConditionedKernelWarning(UserWarning):
             "Lower `degree`, or transform the attribute."
         )
 
+    @classmethod
+    def from_gap(cls, gap: float) -> IllConditionedKernelWarning:
+        """Build the warning for targets that rounding keeps from a proof of optimality."""
+        return cls(
+            f"the projected targets are proven to be within a gap of {gap:.2g} of the nearest ones "
+            "only: the attribute's mean is far from 0 in units of its standard deviation. Use "
+            "PolynomialKernel(degree, standardize=True), or subtract a reference value from the "
+            "attribute."
+        )
+
 
 class AttributeScaleWarning(UserWarning):
     """At degree 2 and above the indicator depends on the unit of the attribute."""

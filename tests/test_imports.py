@@ -100,6 +100,23 @@ def package_faults(source: str, module: str, *, is_package: bool = False) -> lis
     return faults
 
 
+def crossing_faults(source: str, module: str) -> list[str]:
+    """Name every private module, or private name, that comes from another package's inside."""
+    own = module.split(".")[1]
+    faults = []
+    for name in imported_names(source, module):
+        parts = name.split(".")
+        crosses = parts[0] == "gedi_sklearn" and parts[1:] and parts[1] != own
+        # Top-level private modules, `_validation` among them, are the package's own.
+        if (
+            crosses
+            and parts[1] != "_validation"
+            and any(part.startswith("_") for part in parts[2:])
+        ):
+            faults.append(f"{module} imports {name}, which is private to {parts[1]}")
+    return faults
+
+
 def client_faults(source: str, module: str) -> list[str]:
     """Name every private module of the package that a test or a benchmark imports."""
     return [
@@ -133,6 +150,24 @@ def test_package_follows_the_import_table():
         )
     ]
     assert faults == []
+
+
+def test_packages_import_each_other_through_their_init_only():
+    faults = [
+        fault
+        for module, path in package_modules()
+        if path.name != "__init__.py"
+        for fault in crossing_faults(path.read_text(encoding="utf-8"), module)
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    "source", ["from ..kernels._design import KernelDesign", "from ..kernels import _design"]
+)
+def test_a_private_import_across_packages_is_found(source):
+    assert crossing_faults(source, "gedi_sklearn.metrics._gedi")
+    assert not crossing_faults(source, "gedi_sklearn.kernels._fit")
 
 
 @pytest.mark.parametrize("folder", ["tests", "benchmarks"])

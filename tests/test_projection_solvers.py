@@ -1,7 +1,9 @@
 """The solver layer: every status told, nothing leaked, printed or believed blindly."""
 
 import dataclasses
+import os
 import pickle
+import subprocess
 import sys
 import warnings
 from types import SimpleNamespace
@@ -622,3 +624,56 @@ def test_random_state_decides_everything_that_is_drawn(solver):
     )
     assert_array_equal(from_object.targets, one.targets)
     assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_a_parameter_that_is_no_name_or_no_number_is_refused():
+    for params, message in (
+        ({1: 2}, r"holds \[1\], unknown"),
+        ({"time_limit": np.nan}, r"\['time_limit'\] is NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            project_targets(Y, sensitive_features=X, solver="highs", solver_params=params)
+
+
+@pytest.mark.parametrize("fails_at", ["Env", "Model"])
+def test_a_licence_that_ends_is_said_and_auto_goes_on(monkeypatch, fails_at):
+    gurobipy = pytest.importorskip("gurobipy", reason="it is Gurobi's licence")
+    monkeypatch.setattr(_classes, "rounded_ones", lambda *args: ())
+
+    def expired(*args, **kwargs):
+        raise gurobipy.GurobiError(10009, "license expired")
+
+    monkeypatch.setattr(gurobipy, fails_at, expired)
+    with pytest.raises(SolverLicenceError, match="license expired"):
+        project_targets(Y, P, solver="gurobi", **FINE)
+    monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
+    with pytest.warns(UserWarning, match="goes on with HiGHS"):
+        result = project_targets(Y, P, solver_params={"TimeLimit": 50.0}, **FINE)
+    assert result.solver == "highs"
+    assert result.satisfied
+
+
+def test_auto_goes_on_without_a_gurobi_that_cannot_be_imported(monkeypatch):
+    monkeypatch.setattr(_classes, "rounded_ones", lambda *args: ())
+    monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
+    monkeypatch.setattr("gedi_sklearn.projection._solvers.find_spec", lambda name: object())
+    monkeypatch.setitem(sys.modules, "gurobipy", None)
+    with pytest.warns(UserWarning, match="goes on with HiGHS"):
+        assert project_targets(Y, P, **FINE).solver == "highs"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "setuid") or os.getuid() != 0, reason="only root may become another user"
+)
+def test_a_user_without_a_home_can_project():
+    # C2-14: containers with an arbitrary user id.
+    code = (
+        "import os, numpy as np, gedi_sklearn\n"
+        "os.environ.pop('HOME', None); os.setuid(54321)\n"
+        "x = np.arange(9.0)\n"
+        "print(gedi_sklearn.project_targets(x, sensitive_features=x, solver='highs').satisfied)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert found.stdout == "True\n", found.stderr

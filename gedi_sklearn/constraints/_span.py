@@ -22,6 +22,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from ..exceptions import SolverError
+from ..kernels import row_blocks
 from ._sets import AllowedSet
 
 # Dependent columns of the joint span, relative to the largest.
@@ -33,6 +34,8 @@ _RESIDUAL, _ACCEPTED = 4e-16, 1e-6
 # Sweeps without progress after which what was reached has to do.
 _PATIENCE = 5
 _REFINEMENTS = 2
+# Change of a move, relative to it, whose own error is beyond the digits of a long double.
+_SETTLED = 1e-9
 # Roundings that a product may have suffered.
 _MANY = 1000
 
@@ -258,10 +261,23 @@ class JointSpan:
 
         Raw units multiply what rounding leaves, hence also the step of refinement.
         """
-        weight, basis = self.normalized_weight.astype(np.longdouble), basis.astype(np.longdouble)
-        left = z - weight @ z
-        found = (left * weight) @ basis
-        return found + ((left - basis @ found) * weight) @ basis
+        weight = self.normalized_weight
+        found, mean = np.zeros(basis.shape[1], dtype=np.longdouble), weight @ z
+        for _ in range(2):
+            change = np.zeros_like(found)
+            for rows in row_blocks(len(z)):
+                own = basis[rows].astype(np.longdouble)
+                left = z[rows] - mean - own @ found
+                change += (left * weight[rows]) @ own
+            found = found + change
+        return found
+
+    def _extended_targets(self, t: np.ndarray, move: np.ndarray) -> np.ndarray:
+        """Return t + Qx in long doubles."""
+        z = np.empty(len(t), dtype=np.longdouble)
+        for rows in row_blocks(len(t)):
+            z[rows] = t[rows] + self.q[rows].astype(np.longdouble) @ move
+        return z
 
     def multipliers(self, x: np.ndarray, metric: np.ndarray | None = None) -> Multipliers:
         """Return the multipliers of the point nearest to x, which is x + S B'μ.
@@ -288,12 +304,15 @@ class JointSpan:
             return t + self.q @ move
         wanted = np.concatenate([self.sets[b].extended(multipliers.faces[b]) for b in active])
         back = np.linalg.pinv(np.vstack([self.split(self.stacked)[b] for b in active]))
-        q, extended = self.q.astype(np.longdouble), move.astype(np.longdouble)
+        extended = move.astype(np.longdouble)
         for _ in range(_REFINEMENTS):
-            z = t + q @ extended
+            z = self._extended_targets(t, extended)
             seen = [self._extended_coordinates(self._bases[b], z) for b in active]
-            extended = extended + back @ (wanted - np.concatenate(seen))
-        return (t + q @ extended).astype(np.float64)
+            change = back @ (wanted - np.concatenate(seen))
+            extended = extended + change
+            if np.linalg.norm(change.astype(float)) <= _SETTLED * np.linalg.norm(move):
+                break
+        return self._extended_targets(t, extended).astype(np.float64)
 
     def support(self, multipliers: np.ndarray) -> float:
         """Return Σ_b max over the allowed u of −μ_b'u."""

@@ -204,7 +204,7 @@ class BaseMovingTargets(MetaEstimator):
 
         with master, History(master, y, weight, loss, held_out, self.verbose > 0) as history:
             targets = y
-            if self.init == "projection" and not master.projection.satisfied(y):
+            if self.init == "projection" and not master.allows(y):
                 targets = master.solve()
             fit = learner.fit(targets)
             latest = best = history.record(Step(targets, np.nan), fit)

@@ -285,7 +285,7 @@ class ClassSearch:
     def judge(self, fit: LearnerFit) -> Residual:
         """Return the residual of the predicted labels, and compute the next targets."""
         if self._scores is None:
-            if self.master.projection.satisfied(fit.predictions):
+            if self.master.allows(fit.predictions):
                 return Residual(0.0, 0.0)
             self._scores, self._labels = _probabilities(fit), fit.predictions
         g = self.master.coordinates(fit.predictions)

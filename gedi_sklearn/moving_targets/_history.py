@@ -116,8 +116,8 @@ class History:
                 **self.master.take_facts(),
                 "iteration": iteration,
                 "target_weight": step.target_weight,
-                "targets_gedi": self.master.projection.gedi(targets),
-                "predictions_gedi": self.master.projection.gedi(fit.predictions),
+                "targets_gedi": self.master.indicator(targets),
+                "predictions_gedi": self.master.indicator(fit.predictions),
                 "loss_predictions": _mean_loss(self.loss, self.y, judged, self.weight),
                 "loss_targets": _mean_loss(self.loss, self.y, targets, self.weight),
                 "n_changed": int((targets != self.y).sum()),
@@ -128,7 +128,7 @@ class History:
         )
         if self.verbose:
             print(_line(self.entries[-1]))
-        violation = self.master.projection.violation(fit.predictions)
+        violation = self.master.violation(fit.predictions)
         return Candidate(iteration, targets, fit, violation, self.entries[-1]["loss_predictions"])
 
     def as_arrays(self) -> dict[str, np.ndarray]:

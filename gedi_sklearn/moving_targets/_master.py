@@ -52,10 +52,25 @@ class Master:
         )
         self._seconds = perf_counter() - start
 
+        # Targets and predictions are numbers here, so that nothing is to be checked again.
+        self.constraint = self.projection.fitted_constraint_
+
     @property
     def span(self) -> JointSpan:
         """All that the constraint sees of targets."""
-        return self.projection.fitted_constraint_.span
+        return self.constraint.span
+
+    def indicator(self, values: np.ndarray) -> float:
+        """Return the indicator of targets or hard predictions; NaN for a constant attribute."""
+        return self.constraint.indicator(self._counted(values))
+
+    def violation(self, values: np.ndarray) -> float:
+        """Return by how much targets or hard predictions miss the constraint."""
+        return self.constraint.violation(self._counted(values))
+
+    def allows(self, values: np.ndarray) -> bool:
+        """Tell whether targets or hard predictions satisfy the constraint."""
+        return self.violation(values) == 0.0
 
     def __enter__(self) -> Master:
         self.projection.__enter__()
@@ -94,12 +109,11 @@ class Master:
 
     def relative_violation(self, values: np.ndarray) -> float:
         """Return by how much targets or predictions miss the constraint, in its own units."""
-        return self.projection.fitted_constraint_.relative_violation(self._counted(values))
+        return self.constraint.relative_violation(self._counted(values))
 
     def outcome_violation(self, values: np.ndarray) -> float:
         """Return by how much targets or predictions miss the constraint, in deviations of y."""
-        missed = self.projection.fitted_constraint_.outcome_violation(self._counted(values))
-        return missed / self.deviation
+        return self.constraint.outcome_violation(self._counted(values)) / self.deviation
 
     def moved(self, move: np.ndarray) -> np.ndarray:
         """Return y moved by coordinates x, for real targets."""
@@ -122,7 +136,7 @@ class Master:
     def _note_dual(self, targets: np.ndarray, solver: str) -> None:
         self.solver = solver
         self._facts = {
-            "violation": self.projection.violation(targets),
+            "violation": self.violation(targets),
             "status": "dual",
             "solver": solver,
             "n_variables": self.span.q.shape[1],

@@ -160,8 +160,7 @@ class ProjectionSteps:
     def next(self, fit: LearnerFit) -> Step | None:
         """Return the projection of the predictions, until the loop ends."""
         if self._last is None:
-            satisfied = self.master.projection.satisfied
-            is_over = satisfied(self.master.y) and satisfied(fit.predictions)
+            is_over = self.master.allows(self.master.y) and self.master.allows(fit.predictions)
         else:
             is_over = self.stop.reached(self._last)
         if is_over or self.n_steps == self.max_iter:

@@ -13,7 +13,7 @@ import numpy as np
 from ..constraints import FittedConstraint
 from ..exceptions import SolverError
 from ._groups import LinearImage, row_scale
-from ._linear_model import LinearModel, Solution
+from ._linear_model import LinearModel, Solution, set_model
 from ._relaxation import BoundedColumns, solve_relaxation
 
 
@@ -31,13 +31,8 @@ class AbsoluteLoss:
     """
 
     def __init__(
-        self,
-        constraint: FittedConstraint,
-        *,
-        y: np.ndarray,
-        target_bounds: tuple[float, float] | None,
+        self, constraint: FittedConstraint, y: np.ndarray, target_bounds: tuple[float, float] | None
     ) -> None:
-        self.constraint = constraint
         self.image = LinearImage(constraint)
         self.y = y
         self.weight = constraint.weight
@@ -47,52 +42,51 @@ class AbsoluteLoss:
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""
-        base, price, reach = self._segments(p, target_weight)
+        base, cost, reach = self._segments(p, target_weight)
         sign = np.repeat([1.0, 1.0, -1.0, -1.0], len(base))
-        matrix = np.tile(self.effects, 4) * sign
         used = reach > 0
-        # Solvers' tolerances are absolute: targets of deviation 1, weights of mean 1.
+        matrix = (np.tile(self.effects, 4) * sign)[:, used]
+        # Solvers' tolerances are absolute: rows of size 1, targets of deviation 1, weights of
+        # mean 1.
+        scale, mean_weight = row_scale(matrix), float(self.weight.mean())
         unit = self._deviation(base) or self._deviation(self.y) or 1.0
-        mean_weight = float(self.weight.mean())
-        model = self._model(
-            price[used] / mean_weight,
-            matrix[:, used],
+        model = set_model(
+            self.image.allowed,
+            cost[used] / mean_weight,
+            matrix / scale[:, None],
             reach[used] / unit,
-            self.effects @ ((base - self.share @ base) / unit),
-            unit,
+            fixed=self.effects @ ((base - self.share @ base) / unit),
+            scale=scale,
+            unit=unit,
         )
         solved = solve_relaxation(BoundedColumns(model))
         if solved is None:
             raise SolverError.from_status("highs", "infeasible, though constant targets are not")
-        moved = np.zeros(len(price))
+        moved = np.zeros(len(cost))
         moved[used] = unit * solved[0][: used.sum()]
         z = base + (moved * sign).reshape(4, -1).sum(axis=0)
         z = np.clip(z, self.low, self.high)
-        objective = self._loss(z, p, target_weight)
-        fixed = self._loss(base, p, target_weight)
+        objective, fixed = self._loss(z, p, target_weight), self._loss(base, p, target_weight)
         bound = min(objective, fixed + mean_weight * unit * self._lower_bound(model, solved[1]))
-        scale = row_scale(matrix[:, used])
-        seen = self.image.orthonormal_multipliers(mean_weight * solved[1][: len(scale)] / scale)
-        multipliers = self.constraint.raw_multipliers(seen)
         return Solution(
             z=z,
             objective=objective,
             bound=bound,
             gap=(objective - bound) / objective if objective else 0.0,
-            multipliers=multipliers,
-            correction=np.full(len(multipliers), np.nan),
-            orthonormal_correction=np.full(len(multipliers), np.nan),
+            multipliers=self.image.orthonormal_multipliers(
+                mean_weight * solved[1][: len(scale)] / scale
+            ),
             status="optimal",
             solver="highs",
             n_variables=len(model.cost),
-            n_groups=len(self.y),
+            n_groups=len(z),
         )
 
     def _deviation(self, z: np.ndarray) -> float:
         return float(np.sqrt(self.share @ (z - self.share @ z) ** 2))
 
     def _lower_bound(self, model: LinearModel, multipliers: np.ndarray) -> float:
-        """Return what the multipliers prove, once shrunk until every price covers its gain."""
+        """Return what the multipliers prove, once shrunk until every cost covers its gain."""
         endless = np.isinf(model.upper_bound)
         gain = multipliers @ model.matrix[:, endless]
         with np.errstate(divide="ignore"):
@@ -108,9 +102,9 @@ class AbsoluteLoss:
     def _segments(
         self, p: np.ndarray | None, target_weight: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return each row's cheapest target, and price and reach of the segments around it.
+        """Return each row's cheapest target, and cost and reach of the segments around it.
 
-        Four segments a row: up to the other kink, up beyond it, down to it, down beyond it.
+        Four segments per row: up to the other kink, up beyond it, down to it, down beyond it.
         """
         heavy, light = (1.0, 0.0) if p is None else (1.0, target_weight)
         near, other = (self.y, self.y) if p is None else (p, self.y)
@@ -124,34 +118,6 @@ class AbsoluteLoss:
         inner = np.full(len(base), heavy - light)
         up, down = np.maximum(kink - base, 0.0), np.maximum(base - kink, 0.0)
         beyond = np.maximum(base, kink), np.minimum(base, kink)
-        price = np.concatenate([inner, outer, inner, outer]) * np.tile(self.weight, 4)
+        cost = np.concatenate([inner, outer, inner, outer]) * np.tile(self.weight, 4)
         reach = np.concatenate([up, self.high - beyond[0], down, beyond[1] - self.low])
-        return base, price, reach
-
-    def _model(
-        self,
-        price: np.ndarray,
-        matrix: np.ndarray,
-        reach: np.ndarray,
-        shift: np.ndarray,
-        unit: float,
-    ) -> LinearModel:
-        """Return the program for targets in a unit."""
-        n = matrix.shape[1]
-        scale = row_scale(matrix)
-        rows, shift = matrix / scale[:, None], shift / scale
-        sets = self.image.allowed.linear_rows()
-        n_sums, n_auxiliary = sets.sums.shape
-        return LinearModel(
-            np.r_[price, np.zeros(n_auxiliary)],
-            np.block(
-                [
-                    [rows, sets.auxiliary / unit / scale[:, None]],
-                    [np.zeros((n_sums, n)), sets.sums],
-                ]
-            ),
-            np.r_[sets.lower / unit / scale - shift, np.full(n_sums, -np.inf)],
-            np.r_[sets.upper / unit / scale - shift, np.ones(n_sums)],
-            np.r_[reach, np.ones(n_auxiliary)],
-            n,
-        )
+        return base, cost, reach

@@ -128,10 +128,12 @@ class ClassTargets:
         total = float(self._range(cost).sum())
         ties, most = self._tie_costs(cost, total)
         groups = self._group(cost if ties is None else cost + ties, self._confidence(p))
+        if ties is None:
+            del cost  # of a million rows every array counts
         found = self._solve_groups(groups, max(self.gap * total - most, 0.0))
         z = groups.spread(found.counts)
         self._last = z
-        objective = self._total(cost, z)
+        objective = groups.objective(found.counts) if ties is None else self._total(cost, z)
         # The preference among ties is no part of the loss: take the most it adds out again.
         bound = min(found.bound - most, objective)
         gap = (objective - bound) / total if total else 0.0
@@ -139,16 +141,12 @@ class ClassTargets:
         if status in ("optimal", "gap"):
             status = "optimal" if gap <= 1e-9 else "gap"
         self._warn_collapse(z)
-        seen = self._orthonormal(found.multipliers * largest)
-        multipliers = self.constraint.raw_multipliers(seen)
         return Solution(
             z=z,
             objective=(objective * largest + constant) * self.mean_weight,
             bound=(bound * largest + constant) * self.mean_weight,
             gap=gap,
-            multipliers=multipliers,
-            correction=np.full(len(multipliers), np.nan),
-            orthonormal_correction=np.full(len(multipliers), np.nan),
+            multipliers=self._orthonormal(found.multipliers * largest),
             status=status,
             solver=self.session.name,
             n_variables=found.n_variables,

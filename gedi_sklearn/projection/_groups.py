@@ -260,11 +260,13 @@ class Groups:
 
     def spread(self, counts: np.ndarray) -> np.ndarray:
         """Return z (n,), 0…K − 1: the first rows of a group to its last class, and so on."""
-        if self.n_columns == 1:
-            counts = np.column_stack([self.size - counts[:, 0], counts[:, 0]])
-        z = np.empty(len(self.order))
-        classes = np.tile(np.arange(counts.shape[1])[::-1], len(counts))
-        z[self.order] = np.repeat(classes, counts[:, ::-1].ravel().astype(int))
+        index = self.start.dtype
+        rank = np.arange(len(self.order), dtype=index) - np.repeat(self.start, self.size)
+        # How many rows of a group are in the last class, in the last two, …; not in all.
+        last = np.cumsum(counts[:, ::-1], axis=1)[:, : max(self.n_columns - 1, 1)]
+        z = np.zeros(len(self.order))
+        for rows in last.T:
+            z[self.order] += rank < np.repeat(rows, self.size)
         return z
 
     def counts(self, z: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ _STATUS = {
     16: "work_limit",
     17: "interrupted",  # memory limit
 }
+_TOLERANCES = {"FeasibilityTol": 1e-9, "IntFeasTol": 1e-9}
 _SIZE_LIMIT = 10010
 _DUAL_SIMPLEX = 1
 
@@ -53,35 +55,20 @@ def licence_is_configured(params: Mapping[str, Any]) -> bool:
     """Tell whether the user has a licence of their own, without importing Gurobi."""
     if _LICENCE_KEYS & set(params) or os.environ.get("GRB_LICENSE_FILE"):
         return True
-    folders = [Path.home(), *Path("/opt").glob("gurobi*"), *Path("/Library").glob("gurobi*")]
+    folders = [*Path("/opt").glob("gurobi*"), *Path("/Library").glob("gurobi*")]
     folders += [Path(folder) for folder in ("c:/gurobi",) if os.name == "nt"]
-    return any((folder / "gurobi.lic").is_file() for folder in folders)
+    # Containers run with user ids that have no home, or none that they may read.
+    with suppress(RuntimeError):
+        folders.append(Path.home())
+    return any(os.path.isfile(folder / "gurobi.lic") for folder in folders)
 
 
 class GurobiSession(SolverSession):
-    """Solves models with Gurobi in one silent environment of its own.
-
-    Parameters
-    ----------
-    params : mapping
-        Parameters of Gurobi, names checked.
-    seed : int
-        Seed of the solver.
-    verbose : bool
-        Whether Gurobi prints its log.
-    """
+    """Solves models with Gurobi in one silent environment of its own."""
 
     name = "gurobi"
 
-    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
-        self.params = dict(params)
-        self.settings: dict[str, Any] = {
-            "OutputFlag": int(verbose),
-            "Seed": seed,
-            "FeasibilityTol": 1e-9,
-            "IntFeasTol": 1e-9,
-        }
-        self._env: Any = None
+    _env: Any = None
 
     def close(self) -> None:
         """Release the environment and with it the licence."""
@@ -92,19 +79,21 @@ class GurobiSession(SolverSession):
     def _environment(self) -> Any:
         if self._env is None:
             gurobipy = _import_gurobipy()
-            env = gurobipy.Env(empty=True)
+            env = _licensed(lambda: gurobipy.Env(empty=True))
             try:
-                for name, value in (self.settings | self.params).items():
+                own = {"OutputFlag": int(self.verbose), "Seed": self.seed, **_TOLERANCES}
+                for name, value in (own | self.params).items():
                     _set_parameter(env, name, value)
-                env.start()
-            except gurobipy.GurobiError as error:
-                env.dispose()
-                raise SolverLicenceError.from_licence(str(error)) from error
-            except ValueError:
+                _licensed(env.start)
+            except (ValueError, SolverLicenceError):
                 env.dispose()
                 raise
             self._env = env
         return self._env
+
+    def _new_model(self) -> Any:
+        env = self._environment()
+        return _licensed(lambda: _import_gurobipy().Model(env=env))
 
     def solve_linear(
         self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
@@ -112,14 +101,13 @@ class GurobiSession(SolverSession):
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         gurobipy = _import_gurobipy()
         grb = gurobipy.GRB
-        with gurobipy.Model(env=self._environment()) as gurobi_model:
+        with self._new_model() as gurobi_model:
             kinds = np.full(len(model.cost), grb.CONTINUOUS)
             kinds[: model.n_integers] = grb.INTEGER
             x = gurobi_model.addMVar(
                 len(model.cost), lb=0.0, ub=model.upper_bound, vtype=kinds, obj=model.cost
             )
-            equal = model.lower == model.upper
-            above, below = ~equal & np.isfinite(model.upper), ~equal & np.isfinite(model.lower)
+            equal, above, below = model.split_rows()
             if equal.any():
                 gurobi_model.addConstr(model.matrix[equal] @ x == model.upper[equal])
             if above.any():
@@ -165,7 +153,7 @@ class GurobiSession(SolverSession):
             return None
         gurobipy = _import_gurobipy()
         infinity = gurobipy.GRB.INFINITY
-        with gurobipy.Model(env=self._environment()) as model:
+        with self._new_model() as model:
             r = model.addMVar(len(x), lb=-infinity)
             links = []
             for own, part in zip(span.sets, span.split(span.stacked), strict=True):
@@ -232,10 +220,18 @@ def _set_parameter(env: Any, name: str, value: Any) -> None:
         ) from error
 
 
+def _licensed(call: Callable[[], Any]) -> Any:
+    """Call what needs a licence; Gurobi's errors become ours."""
+    try:
+        return call()
+    except _import_gurobipy().GurobiError as error:
+        raise SolverLicenceError.from_licence(str(error)) from error
+
+
 def _import_gurobipy() -> Any:
     try:
         import gurobipy
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         raise ImportError(
             "solver='gurobi' needs the package gurobipy, which could not be imported. Install it "
             "with `pip install gurobipy`, or use solver='highs'."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,24 +35,9 @@ _STATUS = {
 
 
 class HighsSession(SolverSession):
-    """Solves models with HiGHS; holds settings only, no handle.
-
-    Parameters
-    ----------
-    params : mapping
-        Options of HiGHS, names checked.
-    seed : int
-        Seed of the solver.
-    verbose : bool
-        Whether HiGHS prints its log.
-    """
+    """Solves models with HiGHS; holds settings only, no handle."""
 
     name = "highs"
-
-    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
-        self.params = dict(params)
-        self.seed = seed
-        self.verbose = verbose
 
     def solve_linear(
         self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
@@ -123,8 +107,7 @@ def solve_continuous(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None
     SolverError
         If HiGHS ends in any other status.
     """
-    equal = model.lower == model.upper
-    above, below = ~equal & np.isfinite(model.upper), ~equal & np.isfinite(model.lower)
+    equal, above, below = model.split_rows()
     stack = sp.vstack if sp.issparse(model.matrix) else np.vstack
     with warnings.catch_warnings():
         warnings.simplefilter("error", OptimizeWarning)

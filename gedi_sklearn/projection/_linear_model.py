@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from ..constraints import JointSpan, Multipliers
+from ..constraints import JointSpan, Multipliers, Product
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
@@ -38,6 +41,11 @@ class LinearModel:
     upper_bound: np.ndarray
     n_integers: int
 
+    def split_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tell which rows are equations, and which have an upper or a lower end besides."""
+        equal = self.lower == self.upper
+        return equal, ~equal & np.isfinite(self.upper), ~equal & np.isfinite(self.lower)
+
     def reduced_cost(self, multipliers: np.ndarray) -> np.ndarray:
         """Return c − A'λ, shape (p,)."""
         dual_value = multipliers @ self.matrix
@@ -54,6 +62,55 @@ class LinearModel:
         rows = np.where(multipliers == 0, 0.0, multipliers * np.where(multipliers == 0, 0, ends))
         used = reduced < 0
         return float(reduced[used] @ self.upper_bound[used] + rows.sum())
+
+
+def set_model(
+    allowed: Product,
+    cost: np.ndarray,
+    rows: Any,
+    upper_bound: np.ndarray,
+    *,
+    fixed: np.ndarray,
+    scale: np.ndarray,
+    unit: float = 1.0,
+    others: tuple[Any, np.ndarray, np.ndarray] | None = None,
+) -> LinearModel:
+    """Return the model of variables x that add A x to a v that has to lie in sets.
+
+    Parameters
+    ----------
+    allowed : Product
+        The sets of v.
+    cost, upper_bound : ndarray of shape (p,)
+        Of the variables, all integer.
+    rows : ndarray or sparse array of shape (r, p)
+        A / scale.
+    fixed : ndarray of shape (r,)
+        What v has besides.
+    scale : ndarray of shape (r,)
+        Scale of the rows of v.
+    unit : float, default=1.0
+        Unit of x, and of what v has besides.
+    others : tuple of (B, lower, upper), default=None
+        Further rows lower ≤ B x ≤ upper.
+    """
+    sets, shift = allowed.linear_rows(), fixed / scale
+    n_sums, n_auxiliary = sets.sums.shape
+    more, lower, upper = others or (np.empty((0, len(cost))), np.empty(0), np.empty(0))
+    blocks = [
+        [rows, sets.auxiliary / unit / scale[:, None]],
+        [more, np.zeros((len(lower), n_auxiliary))],
+        [sp.csr_array((n_sums, len(cost))), sets.sums],
+    ]
+    matrix = sp.csr_array(sp.block_array(blocks))
+    return LinearModel(
+        np.r_[cost, np.zeros(n_auxiliary)],
+        matrix if sp.issparse(rows) else matrix.toarray(),
+        np.r_[sets.lower / unit / scale - shift, lower, np.full(n_sums, -np.inf)],
+        np.r_[sets.upper / unit / scale - shift, upper, np.ones(n_sums)],
+        np.r_[upper_bound, np.ones(n_auxiliary)],
+        len(cost),
+    )
 
 
 @dataclass(frozen=True)
@@ -84,9 +141,9 @@ class Solution:
     z : ndarray of shape (n,)
         Targets as numbers.
     multipliers : ndarray of shape (k,)
-        Of the constraint on the raw coefficients.
-    orthonormal_correction : ndarray of shape (k,)
-        Correction of real targets in the orthonormal basis of every kernel; NaN for classes.
+        Of the constraint on the orthonormal coordinates of every column.
+    correction : ndarray of shape (k,) or None
+        Correction of real targets in the same coordinates, where there is one.
     """
 
     z: np.ndarray
@@ -94,19 +151,33 @@ class Solution:
     bound: float
     gap: float
     multipliers: np.ndarray
-    correction: np.ndarray
-    orthonormal_correction: np.ndarray
     status: str
     solver: str
     n_variables: int
     n_groups: int
+    correction: np.ndarray | None = None
 
 
 class SolverSession(ABC):
-    """A solver with its settings, ready for any number of models."""
+    """A solver with its settings, ready for any number of models.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters in the solver's own names, checked.
+    seed : int
+        Seed of the solver.
+    verbose : bool
+        Whether the solver prints its log.
+    """
 
     # As in ProjectionResult.
     name: str
+
+    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
+        self.params = dict(params)
+        self.seed = seed
+        self.verbose = verbose
 
     @abstractmethod
     def solve_linear(

@@ -28,10 +28,11 @@ from .._validation import (
     validate_params,
 )
 from ..constraints import CONSTRAINT_PARAMETERS, FittedConstraint, fit_constraint, split_attributes
-from ..exceptions import warn_caller
+from ..exceptions import IllConditionedKernelWarning, warn_caller
 from ..kernels import AttributeEncoder, FittedKernel
 from ._absolute import AbsoluteLoss
 from ._classes import ClassTargets
+from ._linear_model import Solution
 from ._result import ProjectionResult
 from ._solvers import open_session
 from ._squared import SquaredLoss
@@ -51,6 +52,8 @@ PROJECTION_PARAMETERS: dict[str, list[Any]] = {
 # Where no seed is given, ties and solvers still use a fixed one: a fit with a deterministic
 # learner is deterministic.
 _FIXED_SEED = 0
+# Gap from which real targets are not proven to be the nearest.
+_PROVEN = 1e-6
 
 
 class Projection:
@@ -182,13 +185,6 @@ class Projection:
         verbose: int = 0,
         allow_constant: bool = False,
     ) -> None:
-        carried = {
-            "kernel": kernel,
-            "degree": degree,
-            "threshold": threshold,
-            "relative": relative,
-            "slack": slack,
-        }
         self._targets = Targets(y, loss)
         self.loss = self._targets.loss
         self._target_bounds = check_bounds(target_bounds, self._targets)
@@ -199,7 +195,11 @@ class Projection:
             conditional_on,
             sample_weight,
             allow_constant=allow_constant,
-            **carried,
+            kernel=kernel,
+            degree=degree,
+            threshold=threshold,
+            relative=relative,
+            slack=slack,
         )
         if isinstance(self.kernel_, FittedKernel):
             self.kernel_.attribute_columns = self._columns
@@ -287,8 +287,10 @@ class Projection:
         judged = constraint.judge(solution.z)
         violation = max((own.violation for own in judged), default=0.0)
         constraint.warn_rounding(judged)
-        if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
-            self._warn_early_stop(solution.status, solution.gap)
+        correction = solution.correction
+        if correction is None:
+            correction = np.full(len(solution.multipliers), np.nan)
+        self._warn_gap(solution)
         return ProjectionResult(
             targets=self._targets.decode(self._with_counted(solution.z)),
             coefficients=np.concatenate([np.empty(0), *(own.coefficients for own in judged)]),
@@ -298,9 +300,9 @@ class Projection:
             objective=solution.objective,
             bound=solution.bound,
             gap=solution.gap,
-            multipliers=solution.multipliers,
-            correction=solution.correction,
-            orthonormal_correction=solution.orthonormal_correction,
+            multipliers=constraint.raw_multipliers(solution.multipliers),
+            correction=constraint.raw_correction(correction),
+            orthonormal_correction=correction,
             status=solution.status,
             solver=solution.solver,
             n_variables=solution.n_variables,
@@ -450,12 +452,10 @@ class Projection:
             return self._class_problem(constraint)
         if self.loss == "absolute_error":
             self._session.refuse("loss='absolute_error'", "HiGHS")
-            return AbsoluteLoss(constraint, y=y, target_bounds=self._target_bounds)
+            return AbsoluteLoss(constraint, y, self._target_bounds)
         if self._target_bounds is not None:
             self._session.refuse("target_bounds with loss='squared_error'", "an exact method")
-        return SquaredLoss(
-            constraint, y=y, target_bounds=self._target_bounds, session=self._session
-        )
+        return SquaredLoss(constraint, y, self._target_bounds, self._session)
 
     def _class_problem(self, constraint: FittedConstraint) -> ClassTargets:
         """Return the problem of classes under a constraint on the rows."""
@@ -483,13 +483,18 @@ class Projection:
         targets[self._rows] = z
         return targets
 
-    def _warn_early_stop(self, status: str, gap: float) -> None:
-        warn_caller(
-            f"the projection stopped with status {status!r} at a gap of {gap:.2g} (asked: "
-            f"{self.gap:.2g}). Its targets satisfy the constraint. Raise `time_limit`, or the "
-            "limits in `solver_params`, for nearer ones.",
-            ConvergenceWarning,
-        )
+    def _warn_gap(self, solution: Solution) -> None:
+        """Warn where the targets are not proven to be as near as was asked."""
+        if not self.is_classification:
+            if solution.gap > _PROVEN:
+                warn_caller(IllConditionedKernelWarning.from_gap(solution.gap))
+        elif solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
+            warn_caller(
+                f"the projection stopped with status {solution.status!r} at a gap of "
+                f"{solution.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "
+                "Raise `time_limit`, or the limits in `solver_params`, for nearer ones.",
+                ConvergenceWarning,
+            )
 
 
 def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:

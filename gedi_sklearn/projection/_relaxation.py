@@ -11,15 +11,13 @@ the square root of its size.
 
 from __future__ import annotations
 
-from typing import Protocol, Self
-
 import numpy as np
 import scipy.sparse as sp
 
 from ..kernels import row_blocks
 from ._groups import Groups
 from ._highs import solve_continuous
-from ._linear_model import LinearModel
+from ._linear_model import LinearModel, set_model
 
 # Size of a sample over that of the one before.
 _GROWTH = 8
@@ -27,42 +25,14 @@ _GROWTH = 8
 _OPEN = 8.0
 
 
-class Relaxable(Protocol):
-    """A linear program of many choices, each of which has few alternatives."""
-
-    # What one linear program takes without sifting, and the smallest sample.
-    direct: int
-
-    @property
-    def n(self) -> int:
-        """Number of choices."""
-
-    @property
-    def n_multipliers(self) -> int:
-        """Number of multipliers."""
-
-    def sample(self, chosen: np.ndarray) -> Self:
-        """Return the program of some choices, in numbers that stand for all of them."""
-
-    def choose(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what every choice is at given multipliers, and by how much; both shape (n,)."""
-
-    def effects(self) -> np.ndarray:
-        """Return the columns of the choices, shape (rows, n)."""
-
-    def solve(
-        self, free: np.ndarray | slice, choice: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Solve the program with all but the free choices fixed; None if infeasible."""
-
-
-def solve_relaxation(program: Relaxable) -> tuple[np.ndarray, np.ndarray] | None:
+def solve_relaxation(program: BoundedColumns | Assignment) -> tuple[np.ndarray, np.ndarray] | None:
     """Solve a program of many choices.
 
     Parameters
     ----------
-    program : Relaxable
-        The program.
+    program : BoundedColumns or Assignment
+        The program: it samples its choices, makes them at given multipliers, and solves itself with
+        all but some of them fixed.
 
     Returns
     -------
@@ -86,7 +56,7 @@ def solve_relaxation(program: Relaxable) -> tuple[np.ndarray, np.ndarray] | None
 
 
 def _sift(
-    program: Relaxable, multipliers: np.ndarray, sample_size: int | None
+    program: BoundedColumns | Assignment, multipliers: np.ndarray, sample_size: int | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Solve a program from the multipliers of a sample of the given size."""
     n = program.n
@@ -99,6 +69,7 @@ def _sift(
         np.divide(distance, turns_at, out=turns_at)
     free = np.zeros(n, dtype=bool)
     free[np.argpartition(turns_at, n_open - 1)[:n_open]] = True
+    del turns_at  # of a million rows every array counts
     while True:
         solved = program.solve(free, choice)
         if solved is None:
@@ -114,6 +85,7 @@ def _sift(
         if not wrong.any():
             return solved
         free |= wrong
+        del solved, now, wrong
 
 
 class BoundedColumns:
@@ -125,6 +97,7 @@ class BoundedColumns:
         The first `n_integers` columns are the many; the others take part in every program.
     """
 
+    # What one linear program takes without sifting, and the smallest sample.
     direct = 2000
 
     def __init__(self, model: LinearModel) -> None:
@@ -256,36 +229,27 @@ class Assignment:
         """
         g, k = groups.cost.shape
         image = groups.image
-        scale = groups.scale[image.row]
-        sets = image.allowed.linear_rows()
-        n_sums, n_auxiliary = sets.sums.shape
         # Row i of v: the effects of row a_i of E, on the columns of class b_i, every k-th one.
         effects = groups.scaled_effects[image.row]
         columns = (np.arange(g) * k)[None, :] + image.column[:, None]
-        pointers = np.arange(len(effects) + 1) * g
-        v_rows = sp.csr_array(
-            (effects.ravel(), columns.ravel(), pointers), shape=(len(effects), g * k)
+        rows = sp.csr_array(
+            (effects.ravel(), columns.ravel(), np.arange(len(effects) + 1) * g),
+            shape=(len(effects), g * k),
         )
-        counts = sp.csr_array(np.tile(np.eye(k), g))
-        one_class = sp.csr_array(
-            (np.ones(g * k), np.arange(g * k), np.arange(g + 1) * k), shape=(g, g * k)
-        )
-        matrix = sp.block_array(
-            [
-                [v_rows, sets.auxiliary / scale[:, None]],
-                [counts, np.zeros((k, n_auxiliary))],
-                [sp.csr_array((n_sums, g * k)), sets.sums],
-                [one_class, sp.csr_array((g, n_auxiliary))],
-            ]
-        )
-        shift = fixed / scale
-        return LinearModel(
-            np.r_[groups.cost.ravel(), np.zeros(n_auxiliary)],
-            sp.csr_array(matrix),
-            np.r_[sets.lower / scale - shift, least, np.full(n_sums, -np.inf), groups.size],
-            np.r_[sets.upper / scale - shift, np.full(k, np.inf), np.ones(n_sums), groups.size],
-            np.r_[np.repeat(groups.size, k).astype(float), np.ones(n_auxiliary)],
-            g * k,
+        classes, groups_of = sp.csr_array(np.tile(np.eye(k), g)), np.repeat(np.arange(g), k)
+        one_class = sp.csr_array((np.ones(g * k), (groups_of, np.arange(g * k))))
+        return set_model(
+            image.allowed,
+            groups.cost.ravel(),
+            rows,
+            np.repeat(groups.size, k).astype(float),
+            fixed=fixed,
+            scale=groups.scale[image.row],
+            others=(
+                sp.vstack([classes, one_class]),
+                np.r_[least, groups.size],
+                np.r_[np.full(k, np.inf), groups.size],
+            ),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -38,33 +39,26 @@ def open_session(
     configured = _gurobi.licence_is_configured(params) and find_spec("gurobipy") is not None
     use_gurobi = solver == "gurobi" or (solver == "auto" and configured)
     name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", _highs.PARAMETERS)
-    unknown = sorted(set(params) - known)
+    unknown = sorted(set(params) - known, key=str)
+    undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
+    if undefined:
+        raise ValueError(f"solver_params: {undefined} is NaN; pass a number, or leave it out.")
     if unknown:
         raise ValueError(
             f"solver_params holds {unknown}, unknown to solver={name!r}; it takes {sorted(known)}."
         )
     if not use_gurobi:
         return _highs.HighsSession(params, seed, verbose)
-    gurobi = _gurobi.GurobiSession(params, seed, verbose)
-    return gurobi if solver == "gurobi" else AutoSession(gurobi, seed, verbose)
+    kind = _gurobi.GurobiSession if solver == "gurobi" else AutoSession
+    return kind(params, seed, verbose)
 
 
 class AutoSession(SolverSession):
-    """Gurobi, until its licence turns out not to serve; HiGHS from there on.
+    """Gurobi, until its licence turns out not to serve; HiGHS from there on."""
 
-    Parameters
-    ----------
-    gurobi : SolverSession
-        The session to begin with.
-    seed : int
-        Seed of HiGHS.
-    verbose : bool
-        Whether HiGHS prints its log.
-    """
-
-    def __init__(self, gurobi: SolverSession, seed: int, verbose: bool) -> None:
-        self._current = gurobi
-        self._highs = _highs.HighsSession({}, seed, verbose)
+    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
+        super().__init__(params, seed, verbose)
+        self._current: SolverSession = _gurobi.GurobiSession(params, seed, verbose)
 
     def close(self) -> None:
         """Release what is held."""
@@ -76,11 +70,13 @@ class AutoSession(SolverSession):
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         try:
             return self._current.solve_linear(model, gap, start, time_limit)
-        except SolverLicenceError as error:
+        except (SolverLicenceError, ImportError) as error:
             warn_caller(f"solver='auto' goes on with HiGHS: {error}")
             self.close()
-            self._current = self._highs
-            return self._highs.solve_linear(model, gap, start, time_limit)
+            limit = self.params.get("TimeLimit")
+            kept = {} if limit is None else {"time_limit": limit}
+            self._current = _highs.HighsSession(kept, self.seed, self.verbose)
+            return self._current.solve_linear(model, gap, start, time_limit)
 
     @property
     def name(self) -> str:  # type: ignore[override]

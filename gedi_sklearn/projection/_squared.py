@@ -21,6 +21,7 @@ import numpy as np
 
 from ..constraints import FittedConstraint, joint_multipliers
 from ..exceptions import SolverError
+from ..kernels import row_blocks
 from ._linear_model import Solution, SolverSession
 
 _MAX_STEPS = 200
@@ -48,7 +49,6 @@ class SquaredLoss:
     def __init__(
         self,
         constraint: FittedConstraint,
-        *,
         y: np.ndarray,
         target_bounds: tuple[float, float] | None,
         session: SolverSession,
@@ -74,20 +74,23 @@ class SquaredLoss:
             objective=objective,
             bound=objective - gap,
             gap=gap / objective if objective else 0.0,
-            multipliers=scale * self.constraint.raw_multipliers(mu),
-            correction=self.constraint.raw_correction(mu),
-            orthonormal_correction=mu,
+            multipliers=scale * mu,
             status="optimal",
             solver=solver,
             n_variables=self.span.q.shape[1],
             n_groups=len(z),
+            correction=mu,
         )
 
     def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
         """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""
-        if p is None:
-            return float(self.weight @ (z - self.y) ** 2)
-        return float(self.weight @ ((z - p) ** 2 + target_weight * (z - self.y) ** 2))
+        loss = 0.0
+        for rows in row_blocks(len(z)):
+            distance = (z[rows] - self.y[rows]) ** 2
+            if p is not None:
+                distance = (z[rows] - p[rows]) ** 2 + target_weight * distance
+            loss += float(self.weight[rows] @ distance)
+        return loss
 
     def _nearest(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, str]:
         """Return μ, the allowed z nearest to t, ½‖z − t‖² + h(μ), and what found them.
@@ -123,7 +126,7 @@ class SquaredLoss:
     def _minimise_dual(self, t: np.ndarray, low: float, high: float) -> tuple[np.ndarray, float]:
         """Return the minimiser μ and h(μ)."""
         span, share = self.span, self.span.normalized_weight
-        seen = span.q @ span.stacked.T
+        seen = span.q if len(span.sets) == 1 else span.q @ span.stacked.T
 
         def targets(mu: np.ndarray) -> np.ndarray:
             return np.clip(t + seen @ mu, low, high)
