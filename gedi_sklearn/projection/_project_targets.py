@@ -79,7 +79,7 @@ def project_targets(
     slack : float, default=1e-3
         What a forbidden direction may keep, for two classes and fine constraints.
     gap : float, default=5e-5
-        (objective − bound) / Σ w_i|c_i| to be content with, for two classes; 0 asks for the
+        (objective − bound) / Σ w_i|c_i| that is asked for, for classes; 0 asks for the
         optimum.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
