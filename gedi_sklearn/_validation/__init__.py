@@ -45,11 +45,12 @@ from ._attribute import (
 from ._classes import check_all_weighted, check_classes
 from ._columns import column_positions, drop_columns, select_columns
 from ._parameters import N_JOBS, named_in_errors
-from ._targets import CLASS_LOSSES, Targets, check_bounds
+from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds
 
 __all__ = [
     "CLASS_LOSSES",
     "N_JOBS",
+    "REAL_LOSSES",
     "HasMethods",
     "Interval",
     "Options",

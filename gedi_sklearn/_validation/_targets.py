@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from ._arrays import check_labels, check_numbers, check_same_length, is_text
 
+REAL_LOSSES = frozenset({"squared_error", "absolute_error"})
 CLASS_LOSSES = frozenset({"hamming", "log_loss"})
 
 
@@ -104,7 +105,7 @@ class Targets:
         return p
 
     def _encode_columns(self, y_pred: Any) -> np.ndarray:
-        """Return labels, or a matrix of probabilities, as one column a class."""
+        """Return labels, or a matrix of probabilities, as one column per class."""
         if getattr(y_pred, "ndim", 1) == 1:
             if self.loss == "log_loss":
                 raise ValueError(

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 
 from .._predictions import checked_predict_proba
-from .._validation import StrOptions, check_classes, check_column, check_labels
+from .._validation import CLASS_LOSSES, StrOptions, check_classes, check_column, check_labels
 from ._base import BaseMovingTargets
 from ._dual import ClassSearch, Search
 from ._learner import ClassifierLearner, Learner
@@ -212,7 +212,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseMovingTargets._parameter_constraints,
-        "loss": [StrOptions({"auto", "hamming", "log_loss"})],
+        "loss": [StrOptions({"auto"} | CLASS_LOSSES)],
         "response_method": [StrOptions({"auto", "predict", "predict_proba"})],
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
 
-from .._validation import StrOptions, check_column, check_numbers
+from .._validation import REAL_LOSSES, StrOptions, check_column, check_numbers
 from ._base import BaseMovingTargets
 from ._dual import RealSearch, Search
 from ._master import Master
@@ -192,7 +192,7 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseMovingTargets._parameter_constraints,
-        "loss": [StrOptions({"auto", "squared_error", "absolute_error"})],
+        "loss": [StrOptions({"auto"} | REAL_LOSSES)],
         "response_method": [StrOptions({"auto", "predict"})],
     }
 

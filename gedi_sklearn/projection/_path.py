@@ -117,12 +117,12 @@ def projection_path(
         y, sensitive_features=sensitive_features, threshold=0.0, **projection
     ) as problem:
         if thresholds is None:
-            everything = np.full(problem.kernel_.n_columns, np.inf)
-            is_coarse = projection.get("constraint", "coarse") == "coarse"
-            free = problem.at(np.inf if is_coarse else everything).solve(y_pred, target_weight)
+            bounds_each = getattr(problem.constraint_, "bounds_each", False)
+            everything = np.full(problem.kernel_.n_columns, np.inf) if bounds_each else np.inf
+            free = problem.at(everything).solve(y_pred, target_weight)
             # Whole rows hardly ever cancel exactly: a path of two classes stops short of 0.
             shares = _DEFAULT_SHARES[:-2] if problem.is_classification else _DEFAULT_SHARES
-            thresholds = np.abs(free.coefficients).sum() / problem.reference_ * shares
+            thresholds = problem.gedi(free.targets) / problem.reference_ * shares
         steps = list(thresholds)
         if not steps:
             raise ValueError("thresholds is empty; pass at least one, or None.")
@@ -133,7 +133,7 @@ def projection_path(
         bound=np.array([result.bound for result in results]),
         gap=np.array([result.gap for result in results]),
         coefficients=np.array([result.coefficients for result in results]),
-        gedi=np.array([np.abs(result.coefficients).sum() for result in results]),
+        gedi=np.array([problem.gedi(result.targets) for result in results]),
         satisfied=np.array([result.satisfied for result in results]),
         status=np.array([result.status for result in results]),
         targets=np.array([result.targets for result in results]) if return_targets else None,

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import (
     CLASS_LOSSES,
+    REAL_LOSSES,
     Interval,
     StrOptions,
     Targets,
@@ -40,7 +41,7 @@ from ._squared import SquaredLoss
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_PARAMETERS: dict[str, list[Any]] = {
     **CONSTRAINT_PARAMETERS,
-    "loss": [StrOptions({"auto", "squared_error", "absolute_error", "hamming", "log_loss"})],
+    "loss": [StrOptions({"auto"} | REAL_LOSSES | CLASS_LOSSES)],
     "gap": [Interval(Real, 0, 1, closed="left")],
     "target_bounds": [tuple, list, None],
     "solver": [StrOptions({"auto", "gurobi", "highs"})],
