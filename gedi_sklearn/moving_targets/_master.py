@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..constraints import JointSpan
 from ..exceptions import warn_caller
-from ..projection import Projection, moved_targets, relaxed_labels
+from ..projection import Projection
 
 # What the history keeps of a projection.
 _FACTS = ("objective", "bound", "gap", "violation", "status", "solver", "n_variables")
@@ -43,6 +43,8 @@ class Master:
     def __init__(self, y: np.ndarray, sensitive_features: np.ndarray, **options: Any) -> None:
         self.y = y
         self.weight = options.get("sample_weight")
+        low, high = options.get("target_bounds") or (None, None)
+        self.bounds = (-np.inf if low is None else low, np.inf if high is None else high)
         self.solver = ""
         self._facts: dict[str, Any] = {}
         self._stopped: list[str] = []
@@ -117,7 +119,9 @@ class Master:
 
     def moved(self, move: np.ndarray) -> np.ndarray:
         """Return y moved by coordinates x, for real targets."""
-        targets = moved_targets(self.projection, move)
+        targets = self.y.astype(np.float64)
+        counted = slice(None) if self.weight is None else self.weight > 0
+        targets[counted] = np.clip(targets[counted] + self.span.q @ move, *self.bounds)
         self._note_dual(targets, "exact")
         return targets
 
@@ -126,7 +130,7 @@ class Master:
 
         Up to the rounding of the relaxation.
         """
-        labels = relaxed_labels(self.projection, scores, offset)
+        labels = self.projection.relaxed_labels(scores, offset)
         if labels is None:
             return None
         labels = labels.astype(self.y.dtype)

@@ -12,8 +12,9 @@ from sklearn.metrics import accuracy_score
 from .._predictions import checked_predict_proba
 from .._validation import check_classes, check_numbers
 from ..exceptions import warn_caller
-from ..projection import Projection, score_correction
+from ..projection import Projection
 from ._base import Projected
+from ._corrections import score_correction
 
 # A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
 # of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.

@@ -11,8 +11,9 @@ from sklearn.metrics import r2_score
 
 from .._predictions import checked_predict
 from .._validation import check_column, check_numbers
-from ..projection import Projection, attribute_blind_correction
+from ..projection import Projection
 from ._base import Projected
+from ._corrections import attribute_blind_correction
 
 
 class ProjectedRegressor(RegressorMixin, Projected):

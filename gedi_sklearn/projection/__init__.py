@@ -1,16 +1,10 @@
-"""Projection of targets on constraints, and what estimators make of it.
+"""Projection of targets on constraints: nearest point, exact or with a proven gap.
 
 A problem is a fitted constraint and a loss: :mod:`._squared`, :mod:`._absolute` and
 :mod:`._classes`. Each asks the sets of the constraint for their geometry, and a solver for its
 linear or quadratic models.
 """
 
-from ._corrections import (
-    attribute_blind_correction,
-    moved_targets,
-    relaxed_labels,
-    score_correction,
-)
 from ._path import ProjectionPath, projection_path
 from ._project_targets import project_targets
 from ._projection import PROJECTION_PARAMETERS, Projection
@@ -21,10 +15,6 @@ __all__ = [
     "Projection",
     "ProjectionPath",
     "ProjectionResult",
-    "attribute_blind_correction",
-    "moved_targets",
     "project_targets",
     "projection_path",
-    "relaxed_labels",
-    "score_correction",
 ]

@@ -8,6 +8,8 @@ solved by the sifting of :mod:`._relaxation`. There is nothing to round.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..constraints import FittedConstraint
@@ -17,6 +19,7 @@ from ._linear_model import LinearModel, Solution, set_model
 from ._relaxation import BoundedColumns, solve_relaxation
 
 
+@dataclass(eq=False)
 class AbsoluteLoss:
     """Projection of real targets at absolute error, under any constraints.
 
@@ -30,15 +33,16 @@ class AbsoluteLoss:
         Lowest and highest target.
     """
 
-    def __init__(
-        self, constraint: FittedConstraint, y: np.ndarray, target_bounds: tuple[float, float] | None
-    ) -> None:
-        self.image = LinearImage(constraint)
-        self.y = y
-        self.weight = constraint.weight
+    constraint: FittedConstraint
+    y: np.ndarray
+    target_bounds: tuple[float, float] | None
+
+    def __post_init__(self) -> None:
+        self.image = LinearImage(self.constraint)
+        self.weight = self.constraint.weight
         self.share = self.weight / self.weight.sum()
-        self.low, self.high = target_bounds or (-np.inf, np.inf)
-        self.effects = self.image.effects(np.arange(len(y)), self.share)
+        self.low, self.high = self.target_bounds or (-np.inf, np.inf)
+        self.effects = self.image.effects(np.arange(len(self.y)), self.share)
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""

@@ -14,7 +14,7 @@ class at C − E'λ beats the second one. Rounding the relaxation is tried first
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from ._linear_model import LinearModel, Solution, SolverSession
 from ._relaxation import Assignment, BoundedColumns, solve_relaxation
 from ._rounding import rounded_classes, rounded_ones
 
-__all__ = ["ClassTargets"]
-
 # Groups in the integer model: a small one is answered soonest, a larger one holds better solutions.
 # The licence that comes with gurobipy allows 2,000 variables.
 _CORE_SIZES = (250, 600, 1500)
@@ -37,6 +35,7 @@ _CORE_VARIABLES = (600, 1800)
 _NEAREST = 50_000
 
 
+@dataclass(eq=False)
 class ClassTargets:
     """Projection of classes 0…K − 1: what is fixed for given constraints and original targets.
 
@@ -58,34 +57,24 @@ class ClassTargets:
         Seconds for one projection.
     """
 
-    def __init__(
-        self,
-        constraint: FittedConstraint,
-        *,
-        y: np.ndarray,
-        loss: str,
-        gap: float,
-        tie_order: np.ndarray,
-        session: SolverSession,
-        time_limit: float | None,
-    ) -> None:
-        self.constraint = constraint
-        self.image = LinearImage(constraint)
+    constraint: FittedConstraint
+    y: np.ndarray
+    loss: str
+    gap: float
+    tie_order: np.ndarray
+    session: SolverSession
+    time_limit: float | None
+
+    def __post_init__(self) -> None:
+        self.image = LinearImage(self.constraint)
         # Integers need room to move.
         self.image.allowed = self.image.allowed.interior(0.5 * VIOLATION_TOLERANCE)
-        self.y = y
-        self.n_classes = constraint.n_classes
-        weight = constraint.weight
+        self.n_classes, weight = self.constraint.n_classes, self.constraint.weight
         # Solvers' tolerances are absolute: weights of mean 1, costs of at most 1.
         self.mean_weight = float(weight.mean())
         # Equal ones take no memory.
         equal = weight.min() == weight.max()
-        self.weight = np.broadcast_to(1.0, len(y)) if equal else weight / self.mean_weight
-        self.loss = loss
-        self.gap = gap
-        self.tie_order = tie_order
-        self.session = session
-        self.time_limit = time_limit
+        self.weight = np.broadcast_to(1.0, len(weight)) if equal else weight / self.mean_weight
         code, _ = check_group_codes(np.column_stack([*self.image.keys, weight]))
         self.code = code.astype(np.int32)
         first = np.unique(self.code, return_index=True)[1]

@@ -23,8 +23,6 @@ from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitErro
 from ._groups import Groups
 from ._linear_model import LIMITS, LinearModel, SolverSession
 
-__all__ = ["INTEGRALITY", "Cores", "Counts", "Relaxed", "smallest_slack"]
-
 # A count further than this from an integer is not one.
 INTEGRALITY = 1e-3
 # Seconds to look for the least slack with a solution.
@@ -77,6 +75,7 @@ class Counts:
         return self.objective - self.bound <= tolerance
 
 
+@dataclass
 class Cores:
     """One problem over groups: candidates for its solution, and what they prove.
 
@@ -101,27 +100,18 @@ class Cores:
         What an error says about the problem.
     """
 
-    def __init__(
-        self,
-        groups: Groups,
-        relaxed: Relaxed,
-        *,
-        tolerance: float,
-        session: SolverSession,
-        time_limit: float | None,
-        core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
-        infeasible: Callable[[], InfeasibleProjectionError],
-        description: dict[str, Any],
-    ) -> None:
-        self.groups = groups
-        self.relaxed = relaxed
-        self.tolerance = tolerance
-        self.session = session
-        self.deadline = None if time_limit is None else time.monotonic() + time_limit
-        self.core_model = core_model
-        self.infeasible = infeasible
-        self.description = description
-        self.best: Counts | None = None
+    groups: Groups
+    relaxed: Relaxed
+    tolerance: float
+    session: SolverSession
+    time_limit: float | None
+    core_model: Callable[[np.ndarray, np.ndarray], LinearModel]
+    infeasible: Callable[[], InfeasibleProjectionError]
+    description: dict[str, Any]
+    best: Counts | None = None
+
+    def __post_init__(self) -> None:
+        self.deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
 
     def round(self, candidates: Iterable[np.ndarray]) -> None:
         """Take whole counts one after another until the gap is met."""
@@ -186,13 +176,10 @@ class Cores:
         fixed_cost = groups.objective(counts)
         model = self.core_model(core, counts)
         known = start if self.best is None else self.best.counts
-        left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.01)
-        outcome = self.session.solve_linear(
-            model,
-            gap=self.tolerance,
-            start=None if known is None else known[core].ravel(),
-            time_limit=left,
-        )
+        start = None if known is None else known[core].ravel()
+        left = max(self.deadline - time.monotonic(), 0.01)
+        limit = None if self.time_limit is None else left
+        outcome = self.session.solve_linear(model, self.tolerance, start, limit)
         if outcome.x is not None:
             inside = _as_integers(outcome.x[: model.n_integers], self.session.name)
             counts[core] = inside.reshape(counts[core].shape)

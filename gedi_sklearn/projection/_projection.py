@@ -188,9 +188,10 @@ class Projection:
     ) -> None:
         self._targets = Targets(y, loss)
         self.loss = self._targets.loss
+        self.is_classification = self.loss in CLASS_LOSSES
         self._target_bounds = check_bounds(target_bounds, self._targets)
         self._columns = attribute_columns(sensitive_features)
-        self.fitted_constraint_ = self._fit_constraint(
+        fitted = self._fit_constraint(
             constraint,
             sensitive_features,
             conditional_on,
@@ -202,16 +203,16 @@ class Projection:
             relative=relative,
             slack=slack,
         )
-        if isinstance(self.kernel_, FittedKernel):
-            self.kernel_.attribute_columns = self._columns
+        if isinstance(fitted.kernel, FittedKernel):
+            fitted.kernel.attribute_columns = self._columns
         self.gap = gap
         self._time_limit = time_limit
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        self._tie_order = rng.permutation(len(self.fitted_constraint_.weight)).astype(np.int32)
+        self._tie_order = rng.permutation(len(fitted.weight)).astype(np.int32)
         self._session = open_session(solver, solver_params, seed, verbose > 1)
-        self._problem = self._make_problem()
+        self._set_constraint(fitted)
 
     def __enter__(self) -> Projection:
         return self
@@ -242,9 +243,15 @@ class Projection:
                 "a list of constraints has no single threshold to change; build another Projection."
             )
         other = copy.copy(self)
-        other.fitted_constraint_ = self.fitted_constraint_.at(threshold)
-        other._problem = other._make_problem()
+        other._set_constraint(self.fitted_constraint_.at(threshold))
         return other
+
+    def _set_constraint(self, fitted: FittedConstraint) -> None:
+        """Set what follows from the constraint on the rows."""
+        self.fitted_constraint_ = fitted
+        self.kernel_, self.constraint_ = fitted.kernel, fitted.constraint
+        self.threshold_, self.reference_ = fitted.threshold, fitted.reference
+        self._problem = self._make_problem()
 
     def solve(self, y_pred: Any = None, target_weight: float = 1.0) -> ProjectionResult:
         r"""Return the nearest targets that satisfy the constraint.
@@ -282,7 +289,7 @@ class Projection:
         if not np.isfinite(target_weight) or target_weight < 0:
             raise ValueError(f"target_weight must be finite and at least 0, got {target_weight}.")
         started = time.perf_counter()
-        p = None if y_pred is None else self._counted(self._targets.encode_predictions(y_pred))
+        p = None if y_pred is None else self.counted(self._targets.encode_predictions(y_pred))
         solution = self._problem.solve(p, target_weight)
         constraint = self.fitted_constraint_
         judged = constraint.judge(solution.z)
@@ -309,31 +316,6 @@ class Projection:
             n_groups=solution.n_groups,
             seconds=time.perf_counter() - started,
         )
-
-    @property
-    def is_classification(self) -> bool:
-        """Whether the targets are classes."""
-        return self.loss in CLASS_LOSSES
-
-    @property
-    def kernel_(self) -> Any:
-        """The kernel, without any row."""
-        return self.fitted_constraint_.kernel
-
-    @property
-    def constraint_(self) -> Any:
-        """The constraint with its absolute threshold."""
-        return self.fitted_constraint_.constraint
-
-    @property
-    def threshold_(self) -> Any:
-        """The absolute threshold."""
-        return self.fitted_constraint_.threshold
-
-    @property
-    def reference_(self) -> Any:
-        """The indicator of `y` that a relative threshold is a share of."""
-        return self.fitted_constraint_.reference
 
     def coefficients(self, z: Any) -> np.ndarray:
         """Return α̃ of targets, shape (k,): of all constraints or classes, one after another.
@@ -418,6 +400,46 @@ class Projection:
         """
         return self.violation(z) == 0.0
 
+    def counted(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of the rows of positive weight."""
+        return values[self._rows]
+
+    def relaxed_multipliers(self, p: np.ndarray, constraint: FittedConstraint) -> np.ndarray:
+        """Return the multipliers of orthonormal coordinates in the relaxation of two classes.
+
+        Parameters
+        ----------
+        p : ndarray of shape (rows of positive weight,)
+            Probabilities, the only thing that the relaxation is near to.
+        constraint : FittedConstraint
+            On these rows, in the place of the projection's own.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        return self._class_problem(constraint).relaxed_multipliers(p)
+
+    def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
+        """Return the labels that the relaxation gives to scores, for two classes.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n,)
+            Probabilities.
+        offset : ndarray of shape (K,)
+            What is added to the coordinates of labels before they have to be allowed.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            0 or 1; the original target of rows of zero weight. None where there are none.
+        """
+        v = self.fitted_constraint_.span.v(offset)
+        assert isinstance(self._problem, ClassTargets)  # asked for two classes only
+        labels = self._problem.relaxed_labels(self.counted(p), v)
+        return None if labels is None else self._with_counted(labels)
+
     def _fit_constraint(
         self,
         constraint: Any,
@@ -432,22 +454,22 @@ class Projection:
         covariates = _check_covariates(conditional_on, n)
         weight = check_sample_weight(sample_weight, n)
         self._rows = slice(None) if weight is None else weight > 0
-        y = self._counted(targets.y)
+        y = self.counted(targets.y)
         if targets.classes is not None:
             check_all_weighted(targets.classes, y)
         return fit_constraint(
             constraint,
-            self._counted(values),
+            self.counted(values),
             y,
-            weight=None if weight is None else self._counted(weight),
-            covariates=None if covariates is None else self._counted(covariates),
+            weight=None if weight is None else self.counted(weight),
+            covariates=None if covariates is None else self.counted(covariates),
             n_classes=targets.n_classes,
             **options,
         )
 
     def _make_problem(self) -> SquaredLoss | AbsoluteLoss | ClassTargets:
         """Return the problem that the loss and the targets make, solved by every `solve`."""
-        constraint, y = self.fitted_constraint_, self._counted(self._targets.y)
+        constraint, y = self.fitted_constraint_, self.counted(self._targets.y)
         if self.is_classification:
             return self._class_problem(constraint)
         if self.loss == "absolute_error":
@@ -461,7 +483,7 @@ class Projection:
         """Return the problem of classes under a constraint on the rows."""
         return ClassTargets(
             constraint,
-            y=self._counted(self._targets.y),
+            y=self.counted(self._targets.y),
             loss=self.loss,
             gap=self.gap,
             tie_order=self._tie_order,
@@ -471,11 +493,7 @@ class Projection:
 
     def _encode(self, z: Any) -> np.ndarray:
         """Return targets of the rows that count as numbers."""
-        return self._counted(self._targets.encode(z))
-
-    def _counted(self, values: np.ndarray) -> np.ndarray:
-        """Return the values of the rows of positive weight."""
-        return values[self._rows]
+        return self.counted(self._targets.encode(z))
 
     def _with_counted(self, z: np.ndarray) -> np.ndarray:
         """Return targets of all rows; those of zero weight keep their original one."""

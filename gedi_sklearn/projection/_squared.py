@@ -17,6 +17,8 @@ rows that are free to move. Any μ proves −h(μ) as a lower bound on half the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..constraints import FittedConstraint, joint_multipliers
@@ -31,6 +33,7 @@ _TOLERANCE = 1e-12
 _ROUNDING = 1e-14
 
 
+@dataclass(eq=False)
 class SquaredLoss:
     """Projection of real targets at squared loss, under any constraints.
 
@@ -46,19 +49,13 @@ class SquaredLoss:
         Solves the problem without bounds on the targets.
     """
 
-    def __init__(
-        self,
-        constraint: FittedConstraint,
-        y: np.ndarray,
-        target_bounds: tuple[float, float] | None,
-        session: SolverSession,
-    ) -> None:
-        self.constraint = constraint
-        self.span = constraint.span
-        self.y = y
-        self.weight = constraint.weight
-        self.target_bounds = target_bounds
-        self.session = session
+    constraint: FittedConstraint
+    y: np.ndarray
+    target_bounds: tuple[float, float] | None
+    session: SolverSession
+
+    def __post_init__(self) -> None:
+        self.span, self.weight = self.constraint.span, self.constraint.weight
 
     def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
         """Return the nearest allowed targets to p and y; to y alone where p is None."""

@@ -1,4 +1,4 @@
-r"""Corrections that estimators make of a projection: shifts of scores, labels, moved targets.
+r"""The correction of predictions, with the attribute or without it.
 
 Where predictions see the attribute, the correction of a score is Q(x)c, with Q the orthonormal
 basis of the kernel. An attribute-blind one is a function of m(X) = E[Q(x) | X] in its place. That
@@ -14,8 +14,7 @@ import numpy as np
 from ..constraints import FittedConstraint, joint_multipliers
 from ..exceptions import InfeasibleProjectionError
 from ..kernels import KernelDesign
-from ._classes import ClassTargets
-from ._projection import Projection
+from ..projection import Projection
 
 # Beyond this condition X cannot tell the columns of the kernel apart.
 _MAX_CONDITION = 1e8
@@ -72,7 +71,7 @@ def attribute_blind_correction(
     InfeasibleProjectionError
         If X says too little of the attribute to correct for it.
     """
-    p, expected = projection._counted(p), projection._counted(expected)
+    p, expected = projection.counted(p), projection.counted(expected)
     constraint = projection.fitted_constraint_
     if constraint.judge(p).violation == 0.0:
         return np.zeros(expected.shape[1])
@@ -123,62 +122,17 @@ def score_correction(
     InfeasibleProjectionError
         If X says nothing of the attribute.
     """
-    p, constraint = projection._counted(p), projection.fitted_constraint_
+    p, constraint = projection.counted(p), projection.fitted_constraint_
     if constraint.judge((p > 0.5) * 1.0).violation == 0.0:
         return np.zeros(constraint.kernel.n_columns)
     if expected is not None:
-        expected = projection._counted(expected)
+        expected = projection.counted(expected)
         _require_explained(constraint, expected)
         seen = _ExpectedDesign(constraint.parts[0].design, expected)
         constraint = constraint.replaced(lambda part: part.altered(design=seen))
     shrunk = constraint.replaced(lambda part: part.altered(allowed=part.allowed.scaled(share)))
-    problem = projection._class_problem(shrunk)
     # A row costs 1 − 2p − Q(x)λ / Σw.
-    return problem.relaxed_multipliers(p) / (2 * constraint.weight.sum())
-
-
-def relaxed_labels(projection: Projection, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
-    """Return the labels that the relaxation gives to scores, for two classes.
-
-    Parameters
-    ----------
-    projection : Projection
-        Of two classes.
-    p : ndarray of shape (n,)
-        Probabilities.
-    offset : ndarray of shape (K,)
-        What is added to the coordinates of labels before they have to be allowed.
-
-    Returns
-    -------
-    ndarray of shape (n,) or None
-        0 or 1; the original target of rows of zero weight. None where there are none.
-    """
-    problem = projection._problem
-    assert isinstance(problem, ClassTargets)  # asked for two classes only
-    span = projection.fitted_constraint_.span
-    counted = problem.relaxed_labels(projection._counted(p), span.v(offset))
-    return None if counted is None else projection._with_counted(counted)
-
-
-def moved_targets(projection: Projection, move: np.ndarray) -> np.ndarray:
-    """Return the original real targets plus Qx, within their bounds.
-
-    Parameters
-    ----------
-    projection : Projection
-        Of real targets.
-    move : ndarray of shape (K,)
-        x, coordinates in the joint span of the constraints.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
-    change = projection.fitted_constraint_.span.q @ move
-    low, high = projection._target_bounds or (-np.inf, np.inf)
-    counted = np.clip(projection._counted(projection._targets.y) + change, low, high)
-    return projection._with_counted(counted)
+    return projection.relaxed_multipliers(p, shrunk) / (2 * constraint.weight.sum())
 
 
 def _require_explained(constraint: FittedConstraint, expected: np.ndarray) -> None:
