@@ -179,7 +179,9 @@ class Cores:
         start = None if known is None else known[core].ravel()
         left = max(self.deadline - time.monotonic(), 0.01)
         limit = None if self.time_limit is None else left
-        outcome = self.session.solve_linear(model, self.tolerance, start, limit)
+        outcome = self.session.solve_linear(
+            model, gap=self.tolerance, start=start, time_limit=limit
+        )
         if outcome.x is not None:
             inside = _as_integers(outcome.x[: model.n_integers], self.session.name)
             counts[core] = inside.reshape(counts[core].shape)
