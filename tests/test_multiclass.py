@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
@@ -16,6 +17,7 @@ from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, 
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.projection import _classes
+from gedi_sklearn.projection._cores import Cores
 
 QUADRATIC = PolynomialKernel(2, standardize=True)
 
@@ -155,6 +157,40 @@ def test_many_groups_are_solved_through_samples_and_a_core(monkeypatch):
     assert result.gap <= 1e-3
     assert result.n_groups > 5000
     assert result.n_variables < 2000
+
+
+@pytest.mark.parametrize("degree", [3, 5])
+@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+def test_rounding_meets_the_gap_of_many_rows_without_an_integer_model(
+    constraint, degree, monkeypatch
+):
+    monkeypatch.setattr(Cores, "_solve_core", lambda *args: pytest.fail("an integer model"))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=8000)
+    score = np.outer(x, [-1, 0, 1]) + rng.normal(size=(8000, 3))
+    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    y = (score + rng.normal(size=score.shape)).argmax(axis=1)
+    result = project_targets(
+        y,
+        p,
+        sensitive_features=x,
+        constraint=constraint,
+        kernel=PolynomialKernel(degree, standardize=True),
+        loss="hamming",
+        gap=2e-4,
+    )
+    assert result.satisfied
+    assert result.gap <= 2e-4
+
+
+def test_rounding_ends_with_the_time():
+    x, y, p, _ = problem(9, 4000)
+    x = x + np.random.default_rng(9).normal(scale=0.01, size=4000)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        result = project_targets(
+            y, p, sensitive_features=x, loss="hamming", gap=1e-12, time_limit=0.5
+        )
+    assert result.satisfied
 
 
 @pytest.mark.parametrize("mip_rel_gap", [0.0, 0.02, 0.1])

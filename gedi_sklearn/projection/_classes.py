@@ -352,10 +352,8 @@ class ClassTargets:
             infeasible=lambda: self._infeasible(groups),
             description=self.constraint.describe(),
         )
-        if self.n_classes == 2:
-            cores.round(rounded_ones(relaxed, groups, nearest, tolerance, core_model))
-        else:
-            cores.round(rounded_classes(relaxed, groups, tolerance))
+        rounded = rounded_ones if self.n_classes == 2 else rounded_classes
+        cores.round(rounded(relaxed, groups, nearest, tolerance, core_model))
         start = None if self._last is None else groups.counts(self._last)
         return cores.solve(nearest, _core_sizes(groups.n, self.n_classes), start)
 

@@ -113,12 +113,15 @@ class Cores:
     def __post_init__(self) -> None:
         self.deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
 
-    def round(self, candidates: Iterable[np.ndarray]) -> None:
-        """Take whole counts one after another until the gap is met."""
+    def round(self, candidates: Iterable[np.ndarray | None]) -> None:
+        """Take whole counts, None for none, until the gap is met or the time is over."""
         for counts in candidates:
-            found = self._accept(counts, self.relaxed.bound, "gap", self.groups.cost.size)
-            self.best = found.better_of(self.best)
-            if self.best.is_within(self.tolerance):
+            if counts is not None:
+                found = self._accept(counts, self.relaxed.bound, "gap", self.groups.cost.size)
+                self.best = found.better_of(self.best)
+                if self.best.is_within(self.tolerance):
+                    break
+            if self.deadline is not None and time.monotonic() > self.deadline:
                 break
 
     def solve(self, nearest: np.ndarray, sizes: Sequence[int], start: np.ndarray | None) -> Counts:

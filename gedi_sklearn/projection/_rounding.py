@@ -21,13 +21,15 @@ from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import lsq_linear
 from scipy.spatial import cKDTree
 
 from ..constraints import Product
 from ._cores import Relaxed
-from ._groups import Groups
+from ._groups import Groups, mix_ranges
 from ._highs import solve_continuous
 from ._linear_model import LinearModel
+from ._relaxation import leverage
 
 __all__ = ["StepSearch", "rounded_classes", "rounded_ones"]
 
@@ -40,8 +42,21 @@ _POOL = 300
 # leads nowhere, so many tolerances may be lost.
 _SHARES = (1.0, 0.85, 0.7)
 _WIDENING = 30
-# Likewise with more classes, each of which takes its part of the tolerance.
-_CLASS_WIDENINGS = (1, 3, 10, 30)
+# With more classes: how many times the tolerance the boxes may lose, one try after another; then
+# the same in other orders of the classes, the logarithms of the boxes' volumes shuffled so much.
+_CLASS_WIDENINGS = (1, 3, 9)
+_SHUFFLE = 2.0
+# Starts of each: groups among which a share, those of small effects, is solved anew.
+_CLASS_STARTS = ((1000, 0.85), (3000, 0.9), (0, 0.0))
+# Moves of a class.
+_CLASS_MOVES = 1500
+# How far from the relaxation a box may reach, in root mean squares of a row's effect.
+_REACH = 8.0
+# Single moves lead towards a goal until it is so near, in about the effects of one move; a detour
+# of a class's part of what may be lost counts so much.
+_NEAR = 0.7
+_DETOUR_WEIGHT = 0.3
+_MOST_SINGLE_MOVES = 12
 
 # Sets of steps of which any two are combined: all sets of so many of the first moves. About 10⁸
 # sets of up to six steps, in a tenth of a second.
@@ -261,8 +276,14 @@ def _moved(counts: np.ndarray, moves: Moves, chosen: np.ndarray) -> np.ndarray:
     return counts
 
 
-def rounded_classes(relaxed: Relaxed, groups: Groups, tolerance: float) -> Iterator[np.ndarray]:
-    """Yield allowed counts of more than two classes near the relaxation.
+def rounded_classes(
+    relaxed: Relaxed,
+    groups: Groups,
+    nearest: np.ndarray,
+    tolerance: float,
+    core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
+) -> Iterator[np.ndarray | None]:
+    """Yield allowed counts of more than two classes near the relaxation, None where a try fails.
 
     Parameters
     ----------
@@ -270,22 +291,44 @@ def rounded_classes(relaxed: Relaxed, groups: Groups, tolerance: float) -> Itera
         The relaxation.
     groups : Groups
         The groups.
+    nearest : ndarray of int
+        Groups by their reduced cost, the smallest first.
     tolerance : float
         How much above the relaxation's bound the cost may be.
+    core_model : callable
+        From some groups, and the counts of all others, to their model.
 
     Yields
     ------
-    ndarray of shape (g, K)
+    ndarray of shape (g, K) or None
         Counts that leave each class a row.
     """
     by_class = groups.image.by_class()
     if by_class is None or not tolerance or groups.n < _SEARCHED_GROUPS:
         return  # left to the integer models
-    start = _whole(relaxed.counts, groups.size)
-    for widening in _CLASS_WIDENINGS:
-        counts = _class_by_class(start, relaxed, groups, by_class, widening * tolerance)
-        if counts is not None and groups.rows_of_classes(counts).min() >= 1:
-            yield counts
+    if not all(len(rows) for rows, _ in by_class):
+        return
+    reach = leverage(groups.scaled_effects)[nearest]
+    tries = [(widening, start) for widening in _CLASS_WIDENINGS for start in _CLASS_STARTS]
+    starts = {}
+    rng = np.random.default_rng(0)
+    for number in range(max(len(tries), 2 * groups.n_columns)):
+        widening, (size, share) = tries[number % len(tries)]
+        shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
+        if size not in starts:
+            start = _whole(relaxed.counts, groups.size)
+            by_reach = np.argsort(reach[:size], kind="stable")
+            pool = nearest[by_reach[: int(share * len(by_reach))]]
+            start[pool] = 0
+            solved = solve_continuous(core_model(pool, start)) if len(pool) else None
+            start[pool] = relaxed.counts[pool]
+            if solved is not None:
+                start[pool] = solved[0][: groups.cost[pool].size].reshape(len(pool), -1)
+            starts[size] = _whole(start, groups.size)
+        boxes = _ClassBoxes(relaxed, groups, by_class, widening * tolerance)
+        found = boxes.round(starts[size], tolerance, shuffle)
+        kept = found is not None and groups.rows_of_classes(found).min() >= 1
+        yield found if kept else None
 
 
 def _whole(counts: np.ndarray, size: np.ndarray) -> np.ndarray:
@@ -296,63 +339,174 @@ def _whole(counts: np.ndarray, size: np.ndarray) -> np.ndarray:
     return whole + (rank < missing[:, None])
 
 
-def _class_by_class(
-    start: np.ndarray,
-    relaxed: Relaxed,
-    groups: Groups,
-    by_class: list[tuple[np.ndarray, Product]],
-    tolerance: float,
-) -> np.ndarray | None:
-    """Return counts whose v is allowed class after class, None where a search fails."""
-    counts, reduced = start, groups.reduced(relaxed.multipliers)
-    share = tolerance / (2 * groups.n_columns)
-    relaxed_v = groups.v(relaxed.counts)
-    # The class that takes what the others leave is the one whose set matters least.
-    pull = [float(np.abs(relaxed.multipliers[rows]).sum()) for rows, _ in by_class]
-    *order, last = np.argsort(pull, kind="stable")[::-1]
-    last_rows, last_set = by_class[last]
-    for position, c in enumerate(order):
-        rows, own = by_class[c]
-        both = Product([*own.parts, *last_set.parts])
-        pulled = -np.r_[relaxed.multipliers[rows], relaxed.multipliers[last_rows]]
-        moves = _moves_of_class(
-            groups, counts, reduced, c, np.array([*order[position + 1 :], last])
-        )
-        # What the last class gets, if those in between come out as relaxed.
-        v = groups.v(counts)
-        left = sum(relaxed_v[by_class[b][0]] - v[by_class[b][0]] for b in order[: position + 1])
-        search = StepSearch(
-            np.r_[v[rows], relaxed_v[last_rows] + left],
-            moves._replace(effect=np.vstack([moves.effect[rows], -moves.effect[rows]])),
-            moves.detour,
-            both.contains,
-        )
-        chosen = search.near_optimum(both.near_optimal_box(pulled, share), tolerance, share)
-        if chosen is None:
-            return None
-        counts = _moved(counts, moves, chosen)
-    return counts
+class _ClassBoxes:
+    """For every class a box of near-optimal v, in the rows of E / scale.
 
+    Parameters
+    ----------
+    relaxed : Relaxed
+        The relaxation.
+    groups : Groups
+        The groups.
+    by_class : list of (rows, sets)
+        The rows of v and the sets of every class.
+    lost : float
+        How much all the boxes may lose against the bound.
+    """
 
-def _moves_of_class(
-    groups: Groups, counts: np.ndarray, reduced: np.ndarray, c: int, later: np.ndarray
-) -> Moves:
-    """Return the moves of least detour between a class and those that are still to come."""
-    every = np.arange(groups.n)
-    # Into the class, from the later one that loses least; out of it, to the one that gains most.
-    held = np.where(counts[:, later] > 0, reduced[:, later], -np.inf)
-    source, target = later[held.argmax(axis=1)], later[reduced[:, later].argmin(axis=1)]
-    into = np.where((counts[:, later] > 0).any(axis=1), reduced[:, c] - held.max(axis=1), np.inf)
-    out = np.where(counts[:, c] > 0, reduced[every, target] - reduced[:, c], np.inf)
-    detour = np.r_[into, out]
-    nearest = np.argsort(detour, kind="stable")[: 2 * _POOL]
-    nearest = nearest[np.isfinite(detour[nearest])]
-    group, is_out = nearest % groups.n, nearest >= groups.n
-    position = np.arange(len(group))
-    change = np.zeros((groups.n_columns, len(group)))
-    change[np.where(is_out, c, source[group]), position] -= 1
-    change[np.where(is_out, target[group], c), position] += 1
-    return Moves(group, change, groups.effects(group, change), np.abs(detour[nearest]))
+    def __init__(
+        self,
+        relaxed: Relaxed,
+        groups: Groups,
+        by_class: list[tuple[np.ndarray, Product]],
+        lost: float,
+    ) -> None:
+        self.groups, self.lost = groups, lost
+        self.effects = groups.scaled_effects
+        self.reduced = groups.reduced(relaxed.multipliers)
+        self.least = float(groups.size @ self.reduced.min(axis=1))
+        k, r = groups.n_columns, groups.image.n_rows
+        self.sets = [own for _, own in by_class]
+        self.rows = [groups.image.row[own] for own, _ in by_class]
+        # |rows v - centre| <= half_widths; the rows are a basis.
+        self.basis, self.multipliers = np.zeros((k, r, r)), np.zeros((k, r))
+        self.centre, self.half_widths = np.zeros((k, r)), np.full((k, r), np.inf)
+        for c, (own, allowed) in enumerate(by_class):
+            multipliers, row = relaxed.multipliers[own], self.rows[c]
+            scale = groups.scale[row]
+            box = allowed.near_optimal_box(-multipliers, lost / k)
+            n = len(box[1])
+            self.multipliers[c, row] = multipliers * scale
+            self.basis[c, :n, row] = (box[0] * scale).T
+            self.centre[c, :n], self.half_widths[c, :n] = box[1:]
+            self.basis[c, n:] = np.linalg.qr(self.basis[c, :n].T, mode="complete")[0][:, n:].T
+        # No wider than some rows reach from the relaxation, so that every class has its share in
+        # what the others leave, on the side where it has room.
+        spread = np.sqrt(((self.basis @ self.effects) ** 2).mean(axis=2))
+        reach = np.where(np.isinf(self.half_widths), 10, 1) * _REACH * spread
+        relaxed_at = np.einsum("cij,jc->ci", self.basis, self.effects @ relaxed.counts)
+        lower = np.maximum(self.centre - self.half_widths, relaxed_at - reach)
+        upper = np.minimum(self.centre + self.half_widths, relaxed_at + reach)
+        self.centre = (lower + upper) / 2
+        self.half_widths = np.maximum((upper - lower) / 2, 1e-6 * reach)
+        inverse = np.linalg.inv(self.basis)
+        self.axes = inverse * self.half_widths[:, None]
+        self.middle = np.einsum("cij,cj->ci", inverse, self.centre)
+        self.covariance = self.axes @ self.axes.transpose(0, 2, 1)
+
+    def round(self, start: np.ndarray, tolerance: float, shuffle: np.ndarray) -> np.ndarray | None:
+        """Return counts whose v is allowed class after class, None where a search fails."""
+        counts, groups = start, self.groups
+        # The smallest box first, so that the widest ones take what the others leave.
+        order = np.argsort(np.linalg.slogdet(self.covariance)[1] + shuffle, kind="stable")
+        done, lost = np.zeros(groups.image.n_rows), 0.0
+        for position, c in enumerate(order[:-1]):
+            later = order[position + 1 :]
+            goal = self._shares(order[position:], -done)[0]
+            left = self.covariance[later].sum(axis=0)
+            counts = self._nearer(counts, c, later, goal, left)
+            moves = self._moves(counts, c, later)
+            v = self.effects @ counts[:, c]
+            pull, loss = self.multipliers[c], self._loss(c, v)
+            if len(later) == 1:
+                pull = pull - self.multipliers[later[0]]
+                loss += self._loss(later[0], -done - v)
+            # What the others leave keeps away from the ends of its range, unless one is to take it.
+            axes = np.linalg.eigh(left)[1].T
+            widths = np.linalg.norm(axes @ self.axes[later], axis=2)
+            reach, part = widths.sum(axis=0), np.linalg.norm(widths, axis=0) / widths.sum(axis=0)
+            off = axes @ (goal + done + self.middle[later].sum(axis=0))
+            lower, upper = part * np.minimum(-reach - off, 0), part * np.maximum(reach - off, 0)
+            box = (
+                np.vstack([self.basis[c], axes]),
+                np.r_[self.centre[c], axes @ goal + (lower + upper) / 2],
+                np.r_[self.half_widths[c], (upper - lower) / 2],
+            )
+            spent = float((self.reduced * counts).sum()) - self.least + lost
+            share = (tolerance - spent) / (len(order) - 1 - position)
+            price = moves.detour + pull @ moves.effect
+            inside = partial(self._contains, c, later, done)
+            search = StepSearch(v, moves, price, inside)
+            chosen = search.near_optimum(box, self.lost, share - loss)
+            if chosen is None:
+                return None
+            counts = _moved(counts, moves, chosen)
+            v = self.effects @ counts[:, c]
+            done, lost = done + v, lost + self._loss(c, v)
+        return counts
+
+    def _contains(self, c: int, later: np.ndarray, done: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Tell which v of a class are allowed, with what they leave if only one class is left."""
+        checked = [(c, v)] if len(later) > 1 else [(c, v), (later[0], -done[:, None] - v)]
+        return np.logical_and.reduce(
+            [
+                self.sets[b].contains(own[self.rows[b]] * self.groups.scale[self.rows[b], None])
+                for b, own in checked
+            ]
+        )
+
+    def _loss(self, c: int, v: np.ndarray) -> float:
+        """Return how much less than the bound allows the v of a class gains."""
+        rows = self.rows[c]
+        multipliers = self.multipliers[c, rows] / self.groups.scale[rows]
+        return self.sets[c].support(multipliers) + float(self.multipliers[c] @ v)
+
+    def _shares(self, classes: np.ndarray, total: np.ndarray) -> np.ndarray:
+        """Return a point of every class's box near its middle that sum to a total."""
+        axes = np.concatenate(self.axes[classes], axis=1)
+        n = axes.shape[1]
+        weight = 1e3 / np.abs(axes).max(axis=1)
+        missing = total - self.middle[classes].sum(axis=0)
+        y = lsq_linear(
+            np.vstack([np.eye(n), axes * weight[:, None]]),
+            np.r_[np.zeros(n), missing * weight],
+            (-1, 1),
+        ).x.reshape(len(classes), -1)
+        return self.middle[classes] + np.einsum("cij,cj->ci", self.axes[classes], y)
+
+    def _nearer(
+        self, counts: np.ndarray, c: int, later: np.ndarray, goal: np.ndarray, left: np.ndarray
+    ) -> np.ndarray:
+        """Return counts after single moves that bring the v of a class near to its goal.
+
+        Distance is measured against how far single moves lead and how wide the boxes are.
+        """
+        both = np.linalg.inv(np.linalg.inv(self.covariance[c]) + np.linalg.inv(left))
+        for _ in range(_MOST_SINGLE_MOVES):
+            moves = self._moves(counts, c, later)
+            mean_square = moves.effect @ moves.effect.T / len(moves.group)
+            unit = np.linalg.cholesky(mean_square + both)
+            away = (self.effects @ counts[:, c] - goal)[:, None]
+            after = np.linalg.norm(np.linalg.solve(unit, away + moves.effect), axis=0)
+            before = np.linalg.norm(np.linalg.solve(unit, away))
+            after += _DETOUR_WEIGHT * moves.detour * len(self.sets) / self.lost
+            if before <= _NEAR or after.min() >= before:
+                break
+            counts = _moved(counts, moves, np.array([after.argmin()]))
+        return counts
+
+    def _moves(self, counts: np.ndarray, c: int, later: np.ndarray) -> Moves:
+        """Return the moves of least detour between a class and those that are still to come."""
+        groups, reduced = self.groups, self.reduced
+        every = np.arange(groups.n)
+        # Into the class, from the later one that loses least; out of it, to the one that gains
+        # most.
+        held = np.where(counts[:, later] > 0, reduced[:, later], -np.inf)
+        source, target = later[held.argmax(axis=1)], later[reduced[:, later].argmin(axis=1)]
+        into = reduced[:, c] - held.max(axis=1)
+        out = np.where(counts[:, c] > 0, reduced[every, target] - reduced[:, c], np.inf)
+        detour = np.r_[into, out]
+        nearest = np.argsort(detour, kind="stable")[:_CLASS_MOVES]
+        nearest = nearest[np.isfinite(detour[nearest])]
+        sign = np.where(nearest < groups.n, 1.0, -1.0)
+        # Likewise small effects of one direction only could not be made up for.
+        turn = mix_ranges(np.arange(len(nearest)), self.effects[:, nearest % groups.n] * sign)
+        nearest, sign = nearest[turn], sign[turn]
+        group, position = nearest % groups.n, np.arange(len(nearest))
+        change = np.zeros((groups.n_columns, len(group)))
+        change[c] = sign
+        change[np.where(sign < 0, target[group], source[group]), position] = -sign
+        return Moves(group, change, self.effects[:, group] * sign, detour[nearest])
 
 
 @lru_cache(maxsize=8)
