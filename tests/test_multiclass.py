@@ -159,8 +159,7 @@ def test_many_groups_are_solved_through_samples_and_a_core(monkeypatch):
     assert result.n_variables < 2000
 
 
-@pytest.mark.parametrize("degree", [3, 5])
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize(("constraint", "degree"), [("coarse", 3), ("coarse", 5), ("fine", 3)])
 def test_rounding_meets_the_gap_of_many_rows_without_an_integer_model(
     constraint, degree, monkeypatch
 ):

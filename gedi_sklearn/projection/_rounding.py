@@ -9,8 +9,9 @@ sets: a tree of all their effects answers which of them completes another one. W
 only the directions in which leaving the relaxed v costs something.
 
 With more than two classes the v of one class after another is brought into its set by moves to and
-from classes that are still to come. The last class gets what the others leave, so every step also
-keeps the sum of what was left within the set of the last one.
+from classes that are still to come. Every class has a box of near-optimal v, and as the v of all
+sum to 0, every step also keeps what it leaves within the sum of the boxes that are still to come;
+for the last class that is its own box.
 """
 
 from __future__ import annotations
@@ -499,7 +500,7 @@ class _ClassBoxes:
         nearest = np.argsort(detour, kind="stable")[:_CLASS_MOVES]
         nearest = nearest[np.isfinite(detour[nearest])]
         sign = np.where(nearest < groups.n, 1.0, -1.0)
-        # Likewise small effects of one direction only could not be made up for.
+        # The nearest moves can all have much the same effect: those of every range take turns.
         turn = mix_ranges(np.arange(len(nearest)), self.effects[:, nearest % groups.n] * sign)
         nearest, sign = nearest[turn], sign[turn]
         group, position = nearest % groups.n, np.arange(len(nearest))
