@@ -139,11 +139,24 @@ def _check_response(response: Any, X: Any, estimator: Any, method: str, n_column
 
 
 def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return probabilities with one column for each of `classes`, 0 for one that was not seen."""
-    if len(seen) == len(classes):
-        return proba
-    aligned = np.zeros((len(proba), len(classes)))
-    aligned[:, np.searchsorted(classes, seen)] = proba
+    """Return probabilities with one column for each of `classes`, 0 for one that was not seen.
+
+    Columns are matched by their labels, in whatever order an estimator has them.
+
+    Raises
+    ------
+    ValueError
+        If an estimator knows a label that is none of the classes.
+    """
+    positions = {label: position for position, label in enumerate(np.asarray(classes).tolist())}
+    known = np.asarray(seen).tolist()
+    if not set(known) <= positions.keys():
+        raise ValueError(
+            f"the estimator was fitted on the classes {known}, which are not those of y, "
+            f"{list(positions)}. Fit it on y."
+        )
+    aligned = np.zeros((len(proba), len(positions)))
+    aligned[:, [positions[label] for label in known]] = proba
     return aligned
 
 

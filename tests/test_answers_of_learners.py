@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from gedi_sklearn import (
     MovingTargetsClassifier,
@@ -109,3 +109,33 @@ def test_one_value_a_row_in_a_column_is_welcome(kind, cv):
         for learner in (LinearRegression(), Column())
     )
     assert_allclose(column.targets_, plain.targets_)
+
+
+class Reversed(ClassifierMixin, BaseEstimator):
+    """Logistic regression whose classes stand in another order, or have other names."""
+
+    def __init__(self, labels=(1, 0)):
+        self.labels = labels
+
+    def fit(self, X, y):
+        self.model_ = LogisticRegression().fit(X, y)
+        self.classes_ = np.array(self.labels)
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)[:, ::-1]
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def test_probabilities_are_matched_to_classes_by_label():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 1] + 0.3 * rng.normal(size=200) > 0).astype(int)
+    plain = LogisticRegression().fit(X, y).score(X, y)
+    for kind in (ProjectedClassifier, MovingTargetsClassifier):
+        model = kind(Reversed(), sensitive_columns=0, threshold=np.inf, relative=False, cv="train")
+        assert model.fit(X, y).score(X, y) == plain
+        with pytest.raises(ValueError, match=r"not those of y|none of the classes of y"):
+            kind(Reversed(("b", "a")), sensitive_columns=0, cv="train").fit(X, y)

@@ -110,7 +110,7 @@ class ColumnConstraint:
         # What a unit of the targets makes, per deviation of a kernel column.
         per_outcome = float(np.abs(seen.to_v[:, 0]).max())
         raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
-        return Judgement(raw, violation, violation / unit, violation / per_outcome, hidden)
+        return Judgement(raw, violation, violation / per_outcome, hidden)
 
 
 class Judgement(NamedTuple):
@@ -122,8 +122,6 @@ class Judgement(NamedTuple):
         α̃ of every column (and every constraint), one after another.
     violation : float
         By how much the constraint is missed, 0 within rounding.
-    relative_violation : float
-        The same in the set's own unit, mostly the threshold.
     outcome_violation : float
         The same in units of the targets, per deviation of a kernel column.
     rounding : float
@@ -132,7 +130,6 @@ class Judgement(NamedTuple):
 
     coefficients: np.ndarray
     violation: float
-    relative_violation: float
     outcome_violation: float
     rounding: float
 
@@ -211,7 +208,7 @@ class FittedConstraint:
 
     def judge(self, z: np.ndarray) -> Judgement:
         """Return what the constraints say of targets."""
-        columns, nothing = self.columns(z), Judgement(np.empty(0), 0.0, 0.0, 0.0, 0.0)
+        columns, nothing = self.columns(z), Judgement(np.empty(0), 0.0, 0.0, 0.0)
         judged = [nothing, *(part.judge(columns) for part in self.parts)]
         coefficients, *numbers = zip(*judged, strict=True)
         return Judgement(np.concatenate(coefficients), *map(max, numbers))

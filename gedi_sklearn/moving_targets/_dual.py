@@ -45,16 +45,14 @@ _LOWEST, _HIGHEST = (1e-4, 0.1), 2.0
 
 
 class Residual(NamedTuple):
-    """How far a fit is from satisfying the optimality conditions.
+    """How far a fit is from satisfying the optimality conditions, in deviations of y.
 
     Attributes
     ----------
     infeasibility : float
-        By how much the predictions miss the constraint: relative to its bound for real targets,
-        in deviations of y for classes.
+        By how much the predictions miss the constraint, judged by its violation.
     optimality : float
-        By how much the targets would move to make a learner that follows them optimal, in
-        deviations of y.
+        By how much the targets would move to make a learner that follows them optimal.
     """
 
     infeasibility: float
@@ -67,9 +65,6 @@ class Residual(NamedTuple):
 
 class Search(Protocol):
     """Looks for the multipliers."""
-
-    # What `infeasibility` is counted in.
-    unit: str
 
     def judge(self, fit: LearnerFit) -> Residual:
         """Return the residual of the fit on the last targets."""
@@ -148,7 +143,7 @@ class DualSteps:
         warn_caller(
             f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
             f"would still have moved by {residual.optimality:.2g} deviations of y, with "
-            f"predictions {residual.infeasibility:.2g} {self.search.unit} away from the constraint "
+            f"predictions {residual.infeasibility:.2g} deviations away from the constraint "
             f"(tol={self.tol:g}). {self.fallback.n_steps} iteration(s) of moving targets followed. "
             f"The fit of iteration {selected.iteration} is kept, the best by violation "
             f"({selected.violation:.3g}) and loss of its predictions. Raise `tol` or "
@@ -170,8 +165,6 @@ class RealSearch:
         Targets of the first fit.
     """
 
-    unit = "times its bound"
-
     def __init__(self, master: Master, tol: float, first: np.ndarray) -> None:
         self.master = master
         self.span = master.span
@@ -192,7 +185,7 @@ class RealSearch:
         optimality = float(np.linalg.norm(self.multipliers + move))
         if optimality < self._least:
             self._best, self._least = len(self._tried) - 1, optimality
-        infeasibility = self.master.relative_violation(fit.predictions)
+        infeasibility = self.master.outcome_violation(fit.predictions)
         return Residual(infeasibility, optimality / self.deviation)
 
     def propose(self, length: float) -> np.ndarray:
@@ -269,8 +262,6 @@ class ClassSearch:
     master : Master
         Provides the constraint and computes the labels.
     """
-
-    unit = "deviations"
 
     def __init__(self, master: Master) -> None:
         self.master = master

@@ -109,10 +109,6 @@ class Master:
         """Return the coordinates of targets or predictions, shape (K,)."""
         return self.span.coordinates(self._counted(values))
 
-    def relative_violation(self, values: np.ndarray) -> float:
-        """Return by how much targets or predictions miss the constraint, in its own units."""
-        return self.constraint.judge(self._counted(values)).relative_violation
-
     def outcome_violation(self, values: np.ndarray) -> float:
         """Return by how much targets or predictions miss the constraint, in deviations of y."""
         return self.constraint.judge(self._counted(values)).outcome_violation / self.deviation
