@@ -14,6 +14,7 @@ from ._validation import (
     Interval,
     StrOptions,
     check_group_codes,
+    check_levels,
     check_random_state,
     validate_params,
     warn_many_groups,
@@ -150,6 +151,7 @@ def fairness_report(
     """
     degrees, bins = _check_integers(degrees, "degrees", 1), _check_integers(bins, "bins", 2)
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    check_levels(sample.values, "sensitive_features (rows of positive weight)")
     rng = check_random_state(random_state)
     rows: list[_Row] = []
     for name, parameter, indicator in _linear_indicators(sample, degrees, standardize, bins, task):

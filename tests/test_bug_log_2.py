@@ -1,0 +1,133 @@
+"""Faults found by a second round of inputs from outside, on our names: types, weights, messages.
+
+Each test names the public report, or the way, by which its kind of fault was found.
+"""
+
+import datetime
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from gedi_sklearn import MovingTargetsRegressor, ProjectedRegressor, project_targets
+from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_interval, hgr
+from gedi_sklearn.report import fairness_report
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+n = 120
+rng = np.random.default_rng(0)
+a = rng.uniform(20, 60, n)
+X = np.c_[a, rng.normal(size=(n, 2))]
+t = 0.05 * a + X[:, 1]
+y = (a + 8 * rng.normal(size=n) > 40).astype(int)
+
+# --- what an attribute or a covariate may be: scikit-learn #29907, feature_engine #336
+
+days = pd.to_datetime(pd.Series((a + 1930).astype(int).astype(str)) + "-01-01")
+DATES = {
+    "naive": days,
+    "zone": days.dt.tz_localize("UTC"),
+    "period": days.dt.to_period("Y"),
+    "date": days.dt.date,
+    "list": list(days),
+    "duration": days - days[0],
+    "durations": list(days - days[0]),
+    "arrow": days.dt.date.astype(pd.ArrowDtype(pa.date32())),
+    "beside": pd.DataFrame({"day": days.dt.tz_localize("UTC"), "number": a}),
+    "polars": pl.Series(list(days.dt.date)),
+    "polars beside": pl.DataFrame({"day": list(days.dt.date), "number": a}),
+    "table": pa.table({"day": list(days.dt.date), "number": a}),
+    "time": [datetime.time(int(hour) % 24) for hour in a],
+    "numpy": np.array(list(days.to_numpy()), dtype=object),
+}
+ENTRANCES = {
+    "gedi": lambda d: gedi(t, sensitive_features=d),
+    "interval": lambda d: gedi_interval(t, sensitive_features=d),
+    "covariate": lambda d: gedi(t, sensitive_features=a, conditional_on=d),
+    "report": lambda d: fairness_report(t, sensitive_features=d),
+    "hgr": lambda d: hgr(t, sensitive_features=d, method="kernel"),
+    "binned_didi": lambda d: binned_didi(t, sensitive_features=d, task="regression"),
+    "projection": lambda d: project_targets(t, sensitive_features=d),
+    "its covariate": lambda d: project_targets(t, sensitive_features=a, conditional_on=d),
+    "moving": lambda d: MovingTargetsRegressor(LinearRegression(), max_iter=1).fit(
+        X, t, sensitive_features=d
+    ),
+    "projected": lambda d: ProjectedRegressor(LinearRegression()).fit(X, t, sensitive_features=d),
+}
+entrances = pytest.mark.parametrize("enter", ENTRANCES.values(), ids=ENTRANCES)
+
+
+@entrances
+@pytest.mark.parametrize("dates", DATES.values(), ids=DATES)
+def test_c2_01_dates_are_no_categories(enter, dates):
+    with pytest.raises(ValueError, match=r"^(sensitive_features|conditional_on) must hold numbers"):
+        enter(dates)
+
+
+def test_c2_01_dates_in_a_column_of_x_and_as_declared_levels():
+    frame = pd.DataFrame({"day": days.dt.date, "number": a})
+    model = MovingTargetsRegressor(LinearRegression(), sensitive_columns="day", max_iter=1)
+    with pytest.raises(ValueError, match=r"column 'day' of X.* got datetime.date\(1"):
+        model.fit(frame, t)
+    decades = pd.Series(days.dt.year // 10)
+    as_dates = pd.to_datetime(decades.astype(str) + "0-01-01")
+    expected = gedi(t, sensitive_features=decades.astype("category"))
+    assert gedi(t, sensitive_features=as_dates.astype("category")) == pytest.approx(expected)
+    assert didi(t, sensitive_features=as_dates) == pytest.approx(
+        didi(t, sensitive_features=decades)
+    )
+
+
+@entrances
+@pytest.mark.parametrize("stray", ["?", {}, pd.NaT, "34"])
+def test_c2_02_one_stray_cell(enter, stray):
+    ages = a.astype(object)
+    ages[7] = stray
+    for values in (ages, list(ages), pd.Series(ages), pd.DataFrame({"age": ages, "other": a})):
+        with pytest.raises((ValueError, TypeError), match=r"row 7|contains NaN: 1 of"):
+            enter(values)
+
+
+def test_c2_02_groups_may_mix_types():
+    group = np.array([1, 2, "c", True] * 30, dtype=object)
+    text = np.array(["1", "2", "c", "True"] * 30)
+    value = didi(t, sensitive_features=text)
+    assert didi(t, sensitive_features=group) == pytest.approx(value)
+    options = {"constraint": "didi", "threshold": 0.1}
+    np.testing.assert_allclose(
+        project_targets(t, sensitive_features=group, **options).targets,
+        project_targets(t, sensitive_features=text, **options).targets,
+    )
+
+
+@pytest.mark.parametrize("convert", [np.asarray, list, pd.Series, pl.Series])
+def test_c2_02_text_that_is_numbers_warns_unless_it_is_declared(convert):
+    decades = (a // 10).astype(int).astype(str)
+    text = convert(decades)
+    declared = pd.Series(decades, dtype="category")
+    with pytest.warns(UserWarning, match=r"is text, such as '\d', but every value is a number"):
+        value = gedi(t, sensitive_features=text)
+    with pytest.warns(UserWarning, match="conditional_on is text"):
+        gedi(t, sensitive_features=a, conditional_on=text)
+    with pytest.warns(UserWarning, match="sensitive_features .* is text"):
+        project_targets(t, sensitive_features=text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gedi(t, sensitive_features=declared) == value
+        gedi(t, sensitive_features=pl.Series(decades, dtype=pl.Categorical))
+        didi(t, sensitive_features=text)
+        project_targets(t, sensitive_features=text, constraint="didi")
+
+
+def test_numbers_that_no_float_holds():
+    for huge in ([10**400] + [1] * (n - 1), np.array([1j] + [1] * (n - 1), dtype=object)):
+        with pytest.raises(ValueError, match="sensitive_features holds a number that is no float"):
+            gedi(t, sensitive_features=huge)
+    with pytest.raises(ValueError, match="y_true holds a number that is no float"):
+        gedi([10**400] + [1] * (n - 1), sensitive_features=a)
+    with pytest.raises(ValueError, match=r"integers above 2\*\*53 that are equal as floats"):
+        gedi(t, sensitive_features=[10**30 + i for i in range(n)])
