@@ -208,7 +208,7 @@ def _linear_indicators(
         yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
         return
     for asked in bins:
-        codes = bin_codes(sample.values[:, 0], asked, sample.weight)
+        codes = bin_codes(sample.values[:, 0], asked, sample.counts)
         indicator = GroupIndicator(codes, sample.weight, factor)
         yield "binned_didi", int(codes.max()) + 1, indicator
 

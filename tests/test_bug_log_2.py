@@ -8,10 +8,13 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 from gedi_sklearn import MovingTargetsRegressor, ProjectedRegressor, project_targets
-from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_interval, hgr
+from gedi_sklearn.exceptions import RankDeficientKernelError
+from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_interval, hgr, quantile_bin_edges
 from gedi_sklearn.report import fairness_report
 
 pd = pytest.importorskip("pandas")
@@ -131,3 +134,76 @@ def test_numbers_that_no_float_holds():
         gedi([10**400] + [1] * (n - 1), sensitive_features=a)
     with pytest.raises(ValueError, match=r"integers above 2\*\*53 that are equal as floats"):
         gedi(t, sensitive_features=[10**30 + i for i in range(n)])
+
+
+# --- weights: an integer is that many rows; LightGBM #2012
+
+
+def test_c2_04_a_weight_in_quantile_bins_is_a_repeated_row():
+    x, v, w = [1, 2, 3, 4, 5.0], [3, 2, 2, 3, 2.0], [3, 3, 1, 1, 1]
+    options = {"bins": 3, "task": "regression"}
+    repeated = binned_didi(np.repeat(v, w), sensitive_features=np.repeat(x, w), **options)
+    assert binned_didi(v, sensitive_features=x, sample_weight=w, **options) == repeated
+    assert repeated == pytest.approx(1.111, abs=1e-3)
+
+
+def test_c2_04_a_weight_of_one_within_rounding_is_one():
+    x, v = [7, 0, 2, 1, 4, 6, 5, 3.0], [1, 2, 3, 2, 1, 0, 3, 3.0]
+    options = {"sensitive_features": x, "bins": 2, "task": "regression"}
+    assert binned_didi(v, **options) == 1.25
+    for weight in ([1 + 1e-9] + [1] * 7, [1 - 1e-9] + [1] * 7, [1] * 8, np.full(8, 1 / 8)):
+        assert binned_didi(v, **options, sample_weight=weight) == pytest.approx(1.25, rel=1e-6)
+
+
+@given(
+    x=st.lists(st.integers(0, 12), min_size=2, max_size=15).filter(lambda x: len(set(x)) > 1),
+    bins=st.integers(2, 7),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=300, deadline=None)
+@pytest.mark.filterwarnings("ignore:.*bins were asked for")
+def test_c2_04_integer_weights_are_repeated_rows_for_edges_and_values(x, bins, seed):
+    random = np.random.default_rng(seed)
+    w, v = random.integers(1, 5, len(x)), random.normal(size=len(x))
+    rows = np.repeat(np.arange(len(x)), w)
+    x = np.array(x) * 0.7
+    edges = quantile_bin_edges(x, bins=bins, sample_weight=w)
+    np.testing.assert_array_equal(edges, quantile_bin_edges(x[rows], bins=bins))
+    quantiles = np.quantile(x[rows], np.linspace(0, 1, bins + 1))
+    np.testing.assert_allclose(edges[np.searchsorted(edges, quantiles - 1e-9)], quantiles)
+    options = {"bins": bins, "task": "regression"}
+    try:
+        value = binned_didi(v[rows], sensitive_features=x[rows], **options)
+    except RankDeficientKernelError:
+        with pytest.raises(RankDeficientKernelError):
+            binned_didi(v, sensitive_features=x, sample_weight=w, **options)
+        return
+    weighted = binned_didi(v, sensitive_features=x, sample_weight=w, **options)
+    assert weighted == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["20", "40", "60"],
+        [0, "?", 60],
+        pd.to_datetime(["1950-01-01", "1960-01-01", "1970-01-01"]),
+        [0, 30j, 60],
+        np.ma.masked_equal([0.0, 30.0, 60.0], 30.0),
+        [0, np.nan, 60],
+        [0, None, 60],
+        [10**400, 1, 2],
+        10**30,
+        [[0.0, 30.0], [40.0, 60.0]],
+        [60, 30, 0],
+    ],
+    ids=str,
+)
+def test_edges_that_are_no_increasing_numbers_are_refused(edges):
+    with pytest.raises((ValueError, TypeError), match="bins"):
+        binned_didi(t, sensitive_features=a, bins=edges, task="regression")
+
+
+def test_outer_edges_may_be_infinite():
+    value = binned_didi(t, sensitive_features=a, bins=[-np.inf, 40, np.inf], task="regression")
+    assert value == binned_didi(t, sensitive_features=a, bins=[0, 40, 99], task="regression")

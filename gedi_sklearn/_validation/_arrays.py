@@ -282,11 +282,11 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
     return weight
 
 
-def check_numbers_or_inf(threshold: Any) -> np.ndarray:
-    """Return an array threshold as float64; unlike data it may hold inf."""
-    array = np.asarray(threshold)
-    if array.dtype.kind not in "fiu":
-        return check_numbers(threshold, "threshold", n_columns=1)
+def check_numbers_or_inf(values: Any, name: str = "threshold") -> np.ndarray:
+    """Return a threshold or edges, shape (k,), as float64; unlike data they may hold inf."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or isinstance(values, np.ma.MaskedArray):
+        return check_numbers(values, name, n_columns=1)
     array = array.astype(np.float64)
-    finite = check_numbers(np.where(np.isinf(array), 0.0, array), "threshold", n_columns=1)
+    finite = check_numbers(np.where(np.isinf(array), 0.0, array), name, n_columns=1)
     return np.where(np.isinf(array.reshape(-1)), array.reshape(-1), finite)

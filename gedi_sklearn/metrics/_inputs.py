@@ -66,6 +66,13 @@ class Sample:
         """Number of rows, each counted as often as its weight says."""
         return float(len(self.target)) if self.total is None else self.total
 
+    @property
+    def counts(self) -> np.ndarray | None:
+        """How many rows each row stands for: the caller's weight; None where there were none."""
+        if self.weight is not None or self.total is None:
+            return self.weight
+        return np.full(len(self.target), self.total / len(self.target))
+
     def select(self, array: Any, name: str) -> Any:
         """Return the rows of another of the caller's arrays that are in the sample."""
         n_samples = len(self.y_true) if self.kept is None else len(self.kept)
