@@ -10,11 +10,29 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import LinearRegression
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
-from gedi_sklearn import MovingTargetsRegressor, ProjectedRegressor, project_targets
+from gedi_sklearn import (
+    MovingTargetsRegressor,
+    ProjectedRegressor,
+    Projection,
+    project_targets,
+)
 from gedi_sklearn.exceptions import RankDeficientKernelError
-from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_interval, hgr, quantile_bin_edges
+from gedi_sklearn.metrics import (
+    binned_didi,
+    didi,
+    gedi,
+    gedi_interval,
+    hgr,
+    make_binned_didi_scorer,
+    make_gedi_scorer,
+    make_hgr_scorer,
+    quantile_bin_edges,
+)
+from gedi_sklearn.model_selection import best_under_constraint
 from gedi_sklearn.report import fairness_report
 
 pd = pytest.importorskip("pandas")
@@ -207,3 +225,145 @@ def test_edges_that_are_no_increasing_numbers_are_refused(edges):
 def test_outer_edges_may_be_infinite():
     value = binned_didi(t, sensitive_features=a, bins=[-np.inf, 40, np.inf], task="regression")
     assert value == binned_didi(t, sensitive_features=a, bins=[0, 40, 99], task="regression")
+
+
+# --- classes are no numbers: scikit-learn #34263
+
+
+def three_classes():
+    """Return codes 0, 1 and 2 of which a linear function of the attribute sees little."""
+    return np.where(a > 45, np.random.default_rng(0).choice([0, 2], n), 1)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["0", "1", "2"], [5, -3, 40]])
+@pytest.mark.parametrize("factory", [make_gedi_scorer, make_hgr_scorer])
+def test_c2_03_scorers_measure_the_worst_class(labels, factory):
+    v = np.array(labels)[three_classes()]
+    model = RandomForestClassifier(10, random_state=0).fit(X, v)
+    indicator, p = (gedi, hgr)[factory is make_hgr_scorer], model.predict(X)
+    value = {c: indicator(p == c, sensitive_features=a) for c in labels}
+    assert factory(sensitive_columns=0)(model, X, v) == -max(value.values())
+    for c in labels:
+        assert factory(sensitive_columns=0, pos_label=c)(model, X, v) == -value[c]
+    proba = dict(zip(model.classes_.tolist(), model.predict_proba(X).T, strict=True))
+    value = {c: indicator(p, sensitive_features=a) for c, p in proba.items()}
+    given = {"sensitive_columns": 0, "response_method": "predict_proba"}
+    assert factory(**given)(model, X, v) == -max(value.values())
+    for c in labels:
+        assert factory(**given, pos_label=c)(model, X, v) == -value[c]
+    relative = max(indicator(v == c, proba[c], sensitive_features=a, relative=True) for c in proba)
+    assert factory(**given, relative=True)(model, X, v) == pytest.approx(-relative)
+    with pytest.raises(ValueError, match="pos_label='x' is none of the classes"):
+        factory(**given, pos_label="x")(model, X, v)
+
+
+def test_c2_03_didi_of_probabilities_sums_over_the_classes():
+    v = three_classes()
+    model = LogisticRegression(max_iter=10_000).fit(X, v)
+    given = {"sensitive_columns": 0, "response_method": "predict_proba"}
+    options = {"sensitive_features": a, "task": "regression"}
+    value = sum(binned_didi(p, **options) for p in model.predict_proba(X).T)
+    reference = sum(binned_didi(v == c, **options) for c in range(3))
+    assert make_binned_didi_scorer(**given)(model, X, v) == pytest.approx(-value)
+    share = make_binned_didi_scorer(**given, relative=True)(model, X, v)
+    assert share == pytest.approx(-value / reference)
+    one = make_binned_didi_scorer(**given, pos_label=1)(model, X, v)
+    assert one == pytest.approx(-2 * binned_didi(model.predict_proba(X)[:, 1], **options))
+
+
+def test_c2_03_a_fold_that_lacked_a_class_is_measured_by_classes():
+    v = three_classes()
+    two = LogisticRegression(max_iter=10_000).fit(X[v != 1], v[v != 1])
+    expected = max(gedi(two.predict(X) == c, sensitive_features=a) for c in range(3))
+    assert make_gedi_scorer(sensitive_columns=0)(two, X, v) == -expected
+
+
+def test_c2_03_scores_are_what_is_constrained():
+    v = three_classes()
+    model = RandomForestClassifier(10, random_state=0).fit(X, v)
+    constrained = Projection(v, sensitive_features=a, loss="hamming").gedi_on(a)
+    score = make_gedi_scorer(sensitive_columns=0)(model, X, v)
+    assert score == pytest.approx(-constrained(model.predict(X)))
+
+
+def test_c2_03_a_search_selects_a_model_of_three_classes():
+    scoring = {"accuracy": "accuracy", "neg_gedi": make_gedi_scorer(sensitive_columns=0)}
+    search = GridSearchCV(
+        RandomForestClassifier(10, random_state=0),
+        {"max_depth": [1, 3]},
+        scoring=scoring,
+        refit=best_under_constraint("mean_test_accuracy", at_most=1.0),
+        cv=3,
+    ).fit(X, three_classes().astype(str))
+    assert np.isfinite(search.cv_results_["mean_test_neg_gedi"]).all()
+
+
+def test_c2_03_the_report_takes_the_worst_class():
+    v = three_classes()
+    model = RandomForestClassifier(10, max_depth=2, random_state=0).fit(X, v)
+    p, options = model.predict(X), {"degrees": [1], "bins": [3], "n_resamples": 5}
+    table = fairness_report(v, p, sensitive_features=a, task="classification", **options)
+    one = [
+        fairness_report(v == c, p == c, sensitive_features=a, task="classification", **options)
+        for c in range(3)
+    ]
+    worst = np.max([own["value"] for own in one], axis=0)
+    np.testing.assert_allclose(table["value"][:3], worst[:3])
+    assert table["parameter"][3] == "kernel"  # one of the classes is rare
+    assert table["value"][3] == max(
+        hgr(p == c, sensitive_features=a, method="kernel") for c in range(3)
+    )
+    text = fairness_report(
+        v.astype(str), p.astype(str), sensitive_features=a, task="classification", **options
+    )
+    pd.testing.assert_frame_equal(text, table)
+    with pytest.raises(ValueError, match="y_pred must hold the classes of y_true"):
+        fairness_report(v, p / 2, sensitive_features=a, task="classification", **options)
+
+
+# --- weights of HGR, and classes that it cannot see
+
+
+@pytest.mark.parametrize("method", ["kde", "chi2", "kernel"])
+@pytest.mark.filterwarnings("ignore:.*outside the grid")
+def test_hgr_takes_weights_as_repeated_rows(method):
+    w = np.random.default_rng(1).integers(0, 4, n)
+    options = {"method": method, "relative": True}
+    rows = np.repeat(np.arange(n), w)
+    expected = hgr(t[rows], y[rows], sensitive_features=a[rows], **options)
+    value = hgr(t, y, sensitive_features=a, sample_weight=w, **options)
+    assert value == pytest.approx(expected, rel=1e-9)
+    plain = hgr(t, y, sensitive_features=a, **options)
+    for weight in (1, np.ones(n), np.full(n, 1 / n)):
+        assert hgr(t, y, sensitive_features=a, sample_weight=weight, **options) == plain
+    doubled = hgr(np.tile(t, 2), np.tile(y, 2), sensitive_features=np.tile(a, 2), **options)
+    assert hgr(t, y, sensitive_features=a, sample_weight=2, **options) == pytest.approx(doubled)
+
+
+def test_hgr_of_a_network_refuses_weights():
+    with pytest.raises(ValueError, match="method='nn' takes no sample_weight"):
+        hgr(t, sensitive_features=a, method="nn", sample_weight=np.arange(n))
+
+
+@pytest.mark.filterwarnings("ignore:.*outside the grid")
+def test_the_report_measures_hgr_with_weights():
+    w = np.random.default_rng(1).integers(1, 4, n)
+    options = {"degrees": [1], "bins": [3], "n_resamples": 200, "as_frame": False}
+    table = fairness_report(t, sensitive_features=a, sample_weight=w, **options)
+    assert table["value"][-1] == hgr(t, sensitive_features=a, sample_weight=w)
+    assert table["low"][-1] <= table["value"][-1] <= table["high"][-1]
+
+
+def test_a_class_that_the_density_cannot_see():
+    x = np.r_[np.zeros(960), np.ones(40)]
+    with pytest.warns(UserWarning, match=r"4.0% of the rows .* a whole class among it"):
+        assert hgr(x, sensitive_features=x) < 0.25
+    options = {"sensitive_features": x, "degrees": [1], "n_resamples": 20, "as_frame": False}
+    table = fairness_report(x, **options)
+    assert (table["indicator"][-1], table["parameter"][-1]) == ("hgr", "kernel")
+    assert table["value"][-1] == pytest.approx(1)
+    assert table["null_q95"][-1] < 0.2 < table["low"][-1]
+    frequent = np.r_[np.zeros(850), np.ones(150)]  # 15 %
+    assert fairness_report(frequent, **options)["parameter"][-1] == "kernel"
+    options["sensitive_features"] = frequent
+    assert fairness_report(frequent, **options)["parameter"][-1] == "kde"

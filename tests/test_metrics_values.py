@@ -235,7 +235,7 @@ def test_weighted_edges_are_those_of_repeated_rows():
 
 @pytest.mark.parametrize("edges", [[1, 2], [1, 1, 2], [3, 2, 1], [[1, 2, 3]], [1, np.nan, 3]])
 def test_wrong_edges_are_refused(edges):
-    with pytest.raises(ValueError, match="bins (must be|contains NaN)"):
+    with pytest.raises(ValueError, match=r"bins (must be|contains NaN)"):
         binned_didi([1.5, 2.5, 3.5], sensitive_features=[1, 2, 3], bins=edges)
 
 

@@ -21,12 +21,18 @@ from .._validation import (
     warn_many_groups,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
+from ._inputs import (
+    RANK_TOLERANCE,
+    TARGET_CONSTRAINTS,
+    Sample,
+    as_counts,
+    check_sample,
+    ratio,
+    undefined,
+)
 from ._linear import GroupIndicator
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
-# Ranks that differ by less than this share of the total weight are equal.
-_RANK_TOLERANCE = 1e-8
 _N_BINS: list = [Interval(Integral, 2, 1_000_000, closed="both")]
 
 _FORM_CONSTRAINTS: dict = {
@@ -240,7 +246,7 @@ def quantile_bin_edges(
     values = check_numbers(sensitive_features, "sensitive_features", n_columns=1)
     weight = check_sample_weight(sample_weight, len(values))
     if weight is not None:
-        values, weight = values[weight > 0], weight[weight > 0]
+        values, weight = values[weight > 0], as_counts(weight[weight > 0])
     return _quantile_edges(values, bins, weight)
 
 
@@ -250,10 +256,8 @@ def _quantile_edges(values: np.ndarray, bins: int, counts: np.ndarray | None) ->
     ranked, ends = values[order], np.arange(1.0, n + 1)
     if counts is not None:
         ends = np.cumsum(counts[order])
-        if counts.min() < 1 - _RANK_TOLERANCE * ends[-1]:
-            ends *= n / ends[-1]
     # The tolerance makes 1 + 1e-9 one row; with a million of rows it must not reach the next one.
-    tolerance = min(_RANK_TOLERANCE * ends[-1], 1e-3)
+    tolerance = min(RANK_TOLERANCE * ends[-1], 1e-3)
     rank = np.linspace(0, ends[-1] - 1, bins + 1)
     rank = np.where(np.abs(rank - np.rint(rank)) <= tolerance, np.rint(rank), rank)
     below = np.floor(rank)
