@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 
 # pandas.NA and pandas.NaT, recognised by name so that pandas is not required.
 _MISSING_TYPES = {"NAType", "NaTType"}
+_LARGEST = 1e150
 _NUMBERS: tuple[type, ...] = (numbers.Number, np.bool_)
 # Dates, times and durations: Python's and numpy's types (pandas' own are subclasses of these, but
 # its Period), and how the names of their dtypes begin in pandas, polars and pyarrow.
@@ -226,6 +227,11 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
     _refuse_missing(array, name)
     if not _all_finite(array):
         raise ValueError(f"{name} contains infinity; every value must be finite.")
+    if max(array.max(), -array.min()) > _LARGEST:
+        raise ValueError(
+            f"{name} holds values beyond ±{_LARGEST:g}, whose squares are too large for floats; "
+            "use another unit."
+        )
     if n_columns == 1:
         if array.ndim == 2 and array.shape[1] != 1:
             raise ValueError(

@@ -156,7 +156,13 @@ def gedi(
         return undefined_if_constant(error, conditional=conditional_on is not None)
     value = fitted.indicator.measure(sample.target)
     if np.isnan(value):
-        return undefined(f"norm={norm!r} needs more rows than kernel columns and covariates.")
+        total = f"{sample.size:.4g}" + (
+            "" if sample.total is None else ", the sum of sample_weight"
+        )
+        return undefined(
+            f"norm={norm!r} needs more rows than kernel columns and covariates. A weight counts as "
+            f"that many rows there: they are {total}."
+        )
     return ratio(value, fitted.reference(relative)) if relative else value
 
 

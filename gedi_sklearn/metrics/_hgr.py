@@ -180,6 +180,8 @@ def _standardize(
     x: np.ndarray, y: np.ndarray, counts: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Return both variables standardised, the grid, and the number of rows."""
+    # By a power of two, which changes no digit, to where squares neither vanish nor overflow.
+    x, y = (np.ldexp(v, -np.frexp(np.abs(v).max())[1]) for v in (x, y))
     if counts is None:
         total = float(len(x))
         x, y = ((v - v.mean()) / v.std(ddof=1) for v in (x, y))
