@@ -23,6 +23,7 @@ __all__ = [
     "asks_for_attribute",
     "checked_predict",
     "checked_predict_proba",
+    "column_of_class",
     "requests_attribute",
     "takes_attribute",
 ]
@@ -158,6 +159,24 @@ def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> n
     aligned = np.zeros((len(proba), len(positions)))
     aligned[:, [positions[label] for label in known]] = proba
     return aligned
+
+
+def column_of_class(response: np.ndarray, classes: np.ndarray, pos_label: Any) -> np.ndarray:
+    """Return the responses for one class, of an array with a column for each of several classes.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not those of the classes, or there is no such class.
+    """
+    if response.ndim != 2 or response.shape[1] != len(classes):
+        raise ValueError(
+            f"the responses for {len(classes)} classes {classes.tolist()} have the shape "
+            f"{response.shape}; one column for each class is needed, or response_method='predict'."
+        )
+    if pos_label not in classes.tolist():
+        raise ValueError(f"pos_label={pos_label!r} is none of the classes {classes.tolist()}.")
+    return response[:, classes.tolist().index(pos_label)]
 
 
 def asks_for_attribute(estimator: Any, method: str = "predict") -> bool:

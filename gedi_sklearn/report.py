@@ -14,6 +14,8 @@ from ._validation import (
     Interval,
     StrOptions,
     check_group_codes,
+    check_labels,
+    check_levels,
     check_random_state,
     validate_params,
     warn_many_groups,
@@ -29,6 +31,7 @@ from .metrics import (
     bin_codes,
     check_sample,
     hgr,
+    hides_class,
     resampled_hgr,
     target_kind,
 )
@@ -92,6 +95,8 @@ def fairness_report(
         most 10 distinct values has the DIDI of its groups instead.
     task : {"auto", "classification", "regression"}, default="auto"
         The form of DIDI; "auto" takes the classification form where `y_true` has two classes.
+        "classification" measures more classes, of any label, one against the rest: every row is
+        that of the worst class.
     confidence_level : float, default=0.95
         Confidence of the intervals.
     n_resamples : int, default=99
@@ -99,7 +104,7 @@ def fairness_report(
     pos_label : object, default=None
         The label that counts as 1; needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
-        Weights. HGR, which takes none, is left out where they differ.
+        Weights.
     random_state : int, RandomState instance or None, default=0
         Seed of simulations and resamples.
     as_frame : bool or "auto", default="auto"
@@ -127,7 +132,8 @@ def fairness_report(
     Warns
     -----
     UserWarning
-        Where bins are merged, or rows lie outside the grid of HGR.
+        Where bins are merged, or rows lie outside the grid of HGR. Where a whole class does, HGR
+        is that of ``method="kernel"``.
 
     See Also
     --------
@@ -149,15 +155,19 @@ def fairness_report(
     True
     """
     degrees, bins = _check_integers(degrees, "degrees", 1), _check_integers(bins, "bins", 2)
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    given = (sensitive_features, sample_weight, pos_label)
+    samples = _samples(y_true, y_pred, given, task)
+    sample = samples[0]
+    check_levels(sample.values, "sensitive_features (rows of positive weight)")
     rng = check_random_state(random_state)
     rows: list[_Row] = []
     for name, parameter, indicator in _linear_indicators(sample, degrees, standardize, bins, task):
-        values = indicator.measure(sample.target), indicator.measure(sample.y_true)
-        inference = indicator.infer(sample.target, confidence_level, _NULL_DRAWS, rng)
-        rows.append((name, parameter, *values, *inference))
-    if sample.values.shape[1] == 1 and sample.values.dtype.kind == "f" and sample.weight is None:
-        rows.append(_hgr_row(sample, confidence_level, n_resamples, rng))
+        values = [indicator.measure(own.target) for own in samples]
+        worst = samples[int(np.argmax(values))]
+        inference = indicator.infer(worst.target, confidence_level, _NULL_DRAWS, rng)
+        rows.append((name, parameter, max(values), indicator.measure(worst.y_true), *inference))
+    if sample.values.shape[1] == 1 and sample.values.dtype.kind == "f":
+        rows.append(_hgr_row(samples, confidence_level, n_resamples, rng))
     table = {
         name: list(column) for name, column in zip(_COLUMNS, zip(*rows, strict=True), strict=True)
     }
@@ -206,24 +216,48 @@ def _linear_indicators(
         yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
         return
     for asked in bins:
-        codes = bin_codes(sample.values[:, 0], asked, sample.weight)
+        codes = bin_codes(sample.values[:, 0], asked, sample.counts)
         indicator = GroupIndicator(codes, sample.weight, factor)
         yield "binned_didi", int(codes.max()) + 1, indicator
 
 
+def _samples(y_true: Any, y_pred: Any, given: tuple[Any, Any, Any], task: str) -> list[Sample]:
+    """Return the sample; of more than two classes one for each of them, against the rest."""
+    if task == "classification" and given[-1] is None:
+        labels = check_labels(y_true, "y_true")
+        predicted = labels if y_pred is None else check_labels(y_pred, "y_pred")
+        classes = np.unique(labels)
+        if len(classes) > 2:
+            if not np.isin(predicted, classes).all():
+                raise ValueError(
+                    f"y_pred must hold the classes of y_true, {classes.tolist()}; for the "
+                    "probabilities of one of them, pass its label as pos_label."
+                )
+            targets = (((labels == c) * 1.0, (predicted == c) * 1.0) for c in classes)
+            return [check_sample(*own, *given) for own in targets]
+    return [check_sample(y_true, y_pred, *given)]
+
+
 def _hgr_row(
-    sample: Sample, confidence_level: float, n_resamples: int, rng: np.random.RandomState
+    samples: list[Sample], confidence_level: float, n_resamples: int, rng: np.random.RandomState
 ) -> _Row:
-    x, z = sample.values[:, 0], sample.target
-    value = hgr(z, sensitive_features=x)
+    variables = [(v, own.counts) for own in samples for v in (own.values, own.target, own.y_true)]
+    # A class that the density does not see, it does not see in any dependence.
+    method = "kernel" if any(hides_class(*own) for own in variables) else "kde"
+
+    def measure(own: Sample, target: np.ndarray) -> float:
+        given = {"sensitive_features": own.values, "sample_weight": own.counts}
+        return hgr(target, **given, method=method)
+
+    values = [measure(own, own.target) for own in samples]
+    sample = samples[int(np.argmax(values))]
     with warnings.catch_warnings():
         # The value of the predictions has warned already.
         warnings.filterwarnings("ignore", ".*lie outside the grid", UserWarning)
-        reference = hgr(sample.y_true, sensitive_features=x)
-    if (z == z[0]).all():
-        return ("hgr", "kde", value, reference, 0.0, 0.0, 0.0, 0.0)
-    permuted, drawn = resampled_hgr(x, z, n_resamples, rng)
+        row = ("hgr", method, max(values), measure(sample, sample.y_true))
+    if (sample.target == sample.target[0]).all():
+        return (*row, 0.0, 0.0, 0.0, 0.0)
+    permuted, drawn = resampled_hgr(sample, method, n_resamples, rng)
     tail = (1 - confidence_level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    null = float(permuted.mean()), float(np.quantile(permuted, 0.95))
-    return ("hgr", "kde", value, reference, *null, float(low), float(high))
+    low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
+    return (*row, float(permuted.mean()), float(np.quantile(permuted, 0.95)), low, high)

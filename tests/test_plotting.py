@@ -275,14 +275,17 @@ def test_a_pipeline_hands_the_attribute_on_to_its_last_step(data, cls, routing):
         cls.from_estimator(pipe, X, y, sensitive_columns="age")
 
 
-def test_probabilities_of_three_classes_are_refused(data):
+def test_one_of_three_classes_is_shown_against_the_rest(data):
     X, y = data
     labels = pd.qcut(y, 3, labels=False)
     model = LogisticRegression(max_iter=1000).fit(X, labels)
-    with pytest.raises(ValueError, match="response_method='predict_proba' of more than two"):
-        DependenceDisplay.from_estimator(
-            model, X, labels, sensitive_columns="age", response_method="predict_proba"
-        )
+    for method in ("predict", "predict_proba"):
+        given = {"sensitive_columns": "age", "response_method": method}
+        with pytest.raises(ValueError, match=r"3 classes .*pass the one .* pos_label="):
+            DependenceDisplay.from_estimator(model, X, labels, **given)
+        display = DependenceDisplay.from_estimator(model, X, labels, **given, pos_label=2)
+        shown = model.predict(X) == 2 if method == "predict" else model.predict_proba(X)[:, 2]
+        assert display.gedi == gedi(shown, sensitive_features=X["age"])
 
 
 @pytest.mark.parametrize("cls", OF_PREDICTIONS)

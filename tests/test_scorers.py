@@ -67,7 +67,7 @@ def test_a_wrong_keyword_fails_at_the_factory(factory):
 
 
 @pytest.mark.usefixtures("routing")
-def test_hgr_is_routed_without_weights(data):
+def test_hgr_is_routed_with_weights(data):
     X, t, _ = data
     scorer = make_hgr_scorer(method="kernel", degree=2).set_score_request(sensitive_features=True)
     model = LinearRegression()
@@ -76,8 +76,10 @@ def test_hgr_is_routed_without_weights(data):
     model.fit(X, t)
     expected = hgr(model.predict(X), sensitive_features=X[:, 0], method="kernel", degree=2)
     assert scorer(model, X, t, sensitive_features=X[:, 0]) == -expected
-    with pytest.raises(TypeError, match="sample_weight"):
-        scorer(model, X, t, sensitive_features=X[:, 0], sample_weight=np.ones(40))
+    weight = np.arange(40)
+    given = {"sensitive_features": X[:, 0], "sample_weight": weight}
+    expected = hgr(model.predict(X), **given, method="kernel", degree=2)
+    assert scorer(model, X, t, **given) == -expected
 
 
 def test_options_reach_the_indicator(data):

@@ -49,7 +49,6 @@ from gedi_sklearn.metrics import (
     gedi_interval,
     gedi_null,
     make_gedi_scorer,
-    make_hgr_scorer,
 )
 from gedi_sklearn.model_selection import tradeoff_curve
 from gedi_sklearn.report import fairness_report
@@ -546,7 +545,6 @@ class OfSpread:
         (lambda estimator, X, y: 0.0, "<lambda>"),
         (partial(by_spread), "functools.partial"),
         (OfSpread(), "OfSpread"),
-        (make_hgr_scorer(sensitive_columns=0), "make_hgr_scorer"),
     ],
 )
 def test_scoring_without_weights_is_refused_before_any_fit(data, scoring, shown, routing):

@@ -39,6 +39,7 @@ from ._attribute import (
     check_attribute,
     check_attribute_columns,
     check_group_codes,
+    check_levels,
     check_sensitive,
     warn_many_groups,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "check_column",
     "check_group_codes",
     "check_labels",
+    "check_levels",
     "check_numbers",
     "check_numbers_or_inf",
     "check_random_state",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import numbers
 from collections.abc import Mapping, Set
 from typing import Any
@@ -12,6 +13,12 @@ from sklearn.utils import column_or_1d
 
 # pandas.NA and pandas.NaT, recognised by name so that pandas is not required.
 _MISSING_TYPES = {"NAType", "NaTType"}
+_LARGEST = 1e150
+_NUMBERS: tuple[type, ...] = (numbers.Number, np.bool_)
+# Dates, times and durations: Python's and numpy's types (pandas' own are subclasses of these, but
+# its Period), and how the names of their dtypes begin in pandas, polars and pyarrow.
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_DATE_TYPES = ("date", "time", "duration", "period")
 
 
 def _as_array(values: Any, name: str) -> np.ndarray:
@@ -97,22 +104,48 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
-def _refuse_objects(array: np.ndarray, name: str) -> None:
-    """Raise if an entry is neither a number nor text, as scikit-learn does."""
-    known = (numbers.Number, np.bool_, str, bytes)
-    for value in array.flat:
+def column_types(values: Any) -> list[str]:
+    """Return the names of the dtypes of a frame's columns, of a series, or of an array."""
+    dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
+    dtypes = getattr(getattr(values, "schema", None), "types", dtypes)  # a table of pyarrow
+    listed = list(dtypes) if hasattr(values, "columns") and np.iterable(dtypes) else [dtypes]
+    return [str(dtype).lower() for dtype in listed]
+
+
+def refuse_dates(values: Any, name: str) -> None:
+    """Raise if a column has a type of dates, times or durations; before numpy casts them."""
+    for dtype in column_types(values):
+        if dtype.startswith(_DATE_TYPES):
+            raise _no_number(name, f"{dtype} values")
+
+
+def refuse_date_objects(array: np.ndarray, name: str) -> None:
+    """Raise if an array of objects holds a date, time or duration."""
+    for value in array.flat if array.dtype.kind == "O" else ():
+        if isinstance(value, _DATES) or type(value).__name__ == "Period":
+            raise _no_number(name, f"{value!r}")
+
+
+def _no_number(name: str, got: str) -> ValueError:
+    return ValueError(
+        f"{name} must hold numbers, got {got}. Turn dates into years, or days since an origin, and "
+        "labels into codes; drop or impute rows that have none. Text is never parsed."
+    )
+
+
+def first_stray(array: np.ndarray, known: tuple[type, ...] = _NUMBERS) -> str:
+    """Return the first entry that is of no known type, in words with its row; "" if all are."""
+    if array.dtype.kind in "fiub":
+        return ""
+    for position, value in enumerate(array.flat):
         if not isinstance(value, known):
-            raise TypeError(
-                f"{name} must hold numbers: each argument must be a string or a number, got a "
-                f"{type(value).__name__}."
-            )
+            return f"{value!r} in row {position * len(array) // array.size}"
+    return ""
 
 
 def is_text(array: np.ndarray) -> bool:
     """Tell whether an array holds labels that are not numbers."""
-    if array.dtype.kind == "O":
-        return not all(isinstance(value, (numbers.Number, np.bool_)) for value in array.flat)
-    return array.dtype.kind in "USTV"
+    return array.dtype.kind in "USTV" or (array.dtype.kind == "O" and first_stray(array) != "")
 
 
 def check_column(y: Any, name: str) -> np.ndarray:
@@ -172,23 +205,33 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
     ndarray of shape (n,) or (n, m), float64
         A copy only if the type had to change; the library never writes to it.
     """
+    refuse_dates(values, name)
     array = _as_array(values, name)
+    refuse_date_objects(array, name)
     if array.dtype.kind == "c":
         raise ValueError(f"{name}: Complex data not supported; got {array.dtype}.")
-    if array.dtype.kind == "O":
-        _refuse_objects(array, name)
-    if array.dtype.kind in "mM" or is_text(array):
-        raise ValueError(
-            f"{name} must hold numbers, got {array.dtype} values such as {array.flat[0]!r}. "
-            "Encode labels as numbers first; text is never parsed."
+    if stray := first_stray(array, (*_NUMBERS, str, bytes)):
+        raise TypeError(  # in scikit-learn's words
+            f"{name} must hold numbers: each argument must be a string or a number, got {stray}."
         )
+    if stray := first_stray(array):
+        raise _no_number(name, stray)
     if array.dtype.kind != "f" or array.dtype.itemsize != 8:
-        given, array = array, array.astype(np.float64)
-        if given.dtype.kind in "iu":
+        given = array
+        try:
+            array = given.astype(np.float64)
+        except (OverflowError, TypeError) as error:  # Python's integers have no end
+            raise ValueError(f"{name} holds a number that is no float: {error}.") from error
+        if given.dtype.kind in "iuO":
             _refuse_lost_integers(given, array, name)
     _refuse_missing(array, name)
     if not _all_finite(array):
         raise ValueError(f"{name} contains infinity; every value must be finite.")
+    if max(array.max(), -array.min()) > _LARGEST:
+        raise ValueError(
+            f"{name} holds values beyond ±{_LARGEST:g}, whose squares are too large for floats; "
+            "use another unit."
+        )
     if n_columns == 1:
         if array.ndim == 2 and array.shape[1] != 1:
             raise ValueError(
@@ -245,11 +288,11 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
     return weight
 
 
-def check_numbers_or_inf(threshold: Any) -> np.ndarray:
-    """Return an array threshold as float64; unlike data it may hold inf."""
-    array = np.asarray(threshold)
-    if array.dtype.kind not in "fiu":
-        return check_numbers(threshold, "threshold", n_columns=1)
+def check_numbers_or_inf(values: Any, name: str = "threshold") -> np.ndarray:
+    """Return a threshold or edges, shape (k,), as float64; unlike data they may hold inf."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or isinstance(values, np.ma.MaskedArray):
+        return check_numbers(values, name, n_columns=1)
     array = array.astype(np.float64)
-    finite = check_numbers(np.where(np.isinf(array), 0.0, array), "threshold", n_columns=1)
+    finite = check_numbers(np.where(np.isinf(array), 0.0, array), name, n_columns=1)
     return np.where(np.isinf(array.reshape(-1)), array.reshape(-1), finite)

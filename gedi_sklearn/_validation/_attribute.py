@@ -8,8 +8,19 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import warn_caller
-from ._arrays import check_numbers, check_same_length, check_values, is_text
+from ._arrays import (
+    check_numbers,
+    check_same_length,
+    check_values,
+    column_types,
+    is_text,
+    refuse_date_objects,
+    refuse_dates,
+)
 from ._columns import select_columns
+
+# How the names of the dtypes of categories begin, in pandas, polars and pyarrow.
+_CATEGORIES = ("categor", "enum", "dictionary")
 
 
 def check_sensitive(
@@ -68,23 +79,64 @@ def check_attribute(
     of any type, as they are). Categories are text, whatever they were: the numbers 1 and 2 as
     pandas categories are levels.
     """
+    if kind == "mixed":
+        refuse_dates(values, name)
     array = check_numbers(values, name) if kind == "numbers" else check_values(values, name)
     if n_samples is not None:
         check_same_length(n_samples, **{name.split()[0]: array})
     if kind != "mixed":
         return array
-    dtypes = getattr(values, "dtypes", getattr(values, "dtype", None))
-    columns = list(dtypes) if getattr(values, "ndim", 1) == 2 and np.iterable(dtypes) else [dtypes]
-    categorical = [str(dtype) == "category" for dtype in columns]
-    if not (any(categorical) or is_text(array)):
-        return check_numbers(array, name)
-    array = array.astype(object)
+    categorical = [dtype.startswith(_CATEGORIES) for dtype in column_types(values)]
+    if not any(categorical):
+        refuse_date_objects(array, name)
+        if not is_text(array):
+            return check_numbers(array, name)
+    given, array = array, array.astype(object)
     for position in np.flatnonzero(categorical):
-        array[:, position] = [str(value) for value in array[:, position]]
+        array[:, position] = [Level(value) for value in given[:, position]]
     for column in array.T:
+        refuse_date_objects(column, name)
         if not is_text(column):
             check_numbers(column, name)
+    if name == "conditional_on":
+        # An attribute may be groups, which only the constraint tells; covariates are none.
+        check_levels(array, name)
     return array
+
+
+class Level(str):
+    """A level that the caller declared as one, so that it may look like a number."""
+
+    __slots__ = ()
+
+
+def check_levels(values: np.ndarray, name: str) -> None:
+    """Refuse columns that mix numbers with other values, and warn of text that holds numbers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, m)
+        Numbers and categories, as :func:`check_attribute` returns them.
+    name : str
+        The caller's argument.
+    """
+    for column in values.T if values.dtype.kind in "OUS" else ():
+        if any(isinstance(value, (numbers.Number, np.bool_)) for value in column):
+            check_numbers(column, name)
+        elif not isinstance(column[0], Level) and all(map(_is_numeric, set(map(str, column)))):
+            warn_caller(
+                f"{name} is text, such as {column[0]!r}, but every value is a number: each is "
+                "taken as a level of its own. Convert it to float if numbers are meant, to a "
+                "pandas category if levels are."
+            )
+
+
+def _is_numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def attribute_columns(values: Any) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validation import is_text, warn_many_groups
+from .._validation import check_levels, check_numbers, is_text, warn_many_groups
 from ._transformers import PolynomialKernel
 
 
@@ -61,7 +61,7 @@ class AttributeEncoder:
         columns = []
         for column, levels, reference in zip(values.T, self.levels, self.references, strict=True):
             if levels is None:
-                columns.append(column.astype(np.float64))
+                columns.append(check_numbers(column, "sensitive_features", n_columns=1))
                 continue
             labels = np.asarray([str(label) for label in column])
             known = np.asarray([reference, *levels])
@@ -124,7 +124,8 @@ def _label(key: tuple[str, ...]) -> str:
 
 
 def warn_many_levels(values: np.ndarray) -> None:
-    """Warn if categorical attributes have so many levels that most hold a single row."""
+    """Check categorical attributes, and warn if most of their levels hold a single row."""
+    check_levels(values, "sensitive_features (rows of positive weight)")
     columns = [column for column in values.T if is_text(column)]
     if columns:
         n_levels = 1 + sum(len(set(map(str, column))) - 1 for column in columns)

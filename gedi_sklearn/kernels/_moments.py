@@ -79,13 +79,17 @@ def expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.nd
         # A divisor can have an exponent other than 0 only where the monomial has one.
         present = np.flatnonzero(target)
         for i in np.flatnonzero((powers[: j + 1] <= target).all(axis=1)):
-            expansion[i, j] = np.prod(
-                [
-                    float(comb(int(t), int(s))) * m ** int(t - s) * d ** int(s)
-                    for s, t, m, d in zip(
-                        *(powers[i, present], target[present], shift[present], scale[present]),
-                        strict=True,
-                    )
-                ]
-            )
+            given = (powers[i, present], target[present], shift[present], scale[present])
+            with np.errstate(over="ignore", invalid="ignore"):
+                expansion[i, j] = np.prod(
+                    [
+                        float(comb(int(t), int(s))) * m ** int(t - s) * d ** int(s)
+                        for s, t, m, d in zip(*given, strict=True)
+                    ]
+                )
+    if not np.isfinite(expansion).all():
+        raise ValueError(
+            f"powers of sensitive_features up to degree {int(powers.sum(axis=1).max())} leave the "
+            "range of floats. Use another unit, or PolynomialKernel(degree, standardize=True)."
+        )
     return expansion

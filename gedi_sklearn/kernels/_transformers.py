@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from math import comb
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -88,7 +89,7 @@ class PolynomialKernel(_AttributeKernel):
     Parameters
     ----------
     degree : int, default=1
-        Highest total degree k, at least 1.
+        Highest total degree k, from 1 to 100: floats tell no more than about 40 powers apart.
     standardize : bool, default=False
         Whether powers are taken of (x − mean) / sd, with the weighted moments of the rows given
         to :meth:`fit`, instead of x. At degree 2 and above the indicator of raw x depends on
@@ -126,7 +127,7 @@ class PolynomialKernel(_AttributeKernel):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "degree": [Interval(Integral, 1, None, closed="left")],
+        "degree": [Interval(Integral, 1, 100, closed="both")],
         "standardize": ["boolean"],
     }
 
@@ -135,6 +136,12 @@ class PolynomialKernel(_AttributeKernel):
         self.standardize = standardize
 
     def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
+        n_columns, most = comb(X.shape[1] + self.degree, self.degree) - 1, 10 * max(len(X), 1000)
+        if n_columns > most:
+            raise ValueError(
+                f"degree={self.degree} of {X.shape[1]} columns of sensitive_features makes more "
+                f"than {most} monomials for {len(X)} rows. Lower `degree`, or merge levels."
+            )
         self.powers_ = list_monomials(X.shape[1], self.degree)
         if self.standardize:
             self.mean_, self.scale_ = weighted_moments(X, weight)
@@ -161,7 +168,7 @@ class FourierKernel(_AttributeKernel):
     Parameters
     ----------
     order : int, default=1
-        Number of frequencies, at least 1; every attribute gives 2·order columns.
+        Number of frequencies, from 1 to 1000; every attribute gives 2·order columns.
     period : float, default=None
         The period T, in the attribute's unit. None takes the range (largest − smallest value of
         positive weight) of the rows given to :meth:`fit`, so that both ends of the range meet.
@@ -195,7 +202,7 @@ class FourierKernel(_AttributeKernel):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "order": [Interval(Integral, 1, None, closed="left")],
+        "order": [Interval(Integral, 1, 1000, closed="both")],
         "period": [Interval(Real, 0, None, closed="neither"), None],
     }
 

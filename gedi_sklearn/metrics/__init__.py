@@ -14,7 +14,7 @@ from ._didi import (
     target_kind,
 )
 from ._gedi import INDICATOR_CONSTRAINTS, fit_gedi, gedi, gedi_coefficients, make_gedi_scorer
-from ._hgr import hgr, make_hgr_scorer, resampled_hgr
+from ._hgr import hgr, hides_class, make_hgr_scorer, resampled_hgr
 from ._inference import fit_inference
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample
 from ._interval import ConfidenceInterval, gedi_interval
@@ -45,6 +45,7 @@ __all__ = [
     "gedi_null",
     "gedi_permutation_test",
     "hgr",
+    "hides_class",
     "is_negligible",
     "make_binned_didi_scorer",
     "make_didi_scorer",

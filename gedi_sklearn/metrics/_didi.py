@@ -14,15 +14,26 @@ from .._validation import (
     StrOptions,
     check_group_codes,
     check_numbers,
+    check_numbers_or_inf,
     check_sample_weight,
     is_text,
     validate_params,
     warn_many_groups,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
+from ._inputs import (
+    RANK_TOLERANCE,
+    TARGET_CONSTRAINTS,
+    Sample,
+    as_counts,
+    check_sample,
+    ratio,
+    undefined,
+)
 from ._linear import GroupIndicator
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
+
+_N_BINS: list = [Interval(Integral, 2, 1_000_000, closed="both")]
 
 _FORM_CONSTRAINTS: dict = {
     "relative": ["boolean"],
@@ -30,7 +41,7 @@ _FORM_CONSTRAINTS: dict = {
 }
 _BIN_CONSTRAINTS: dict = {
     **_FORM_CONSTRAINTS,
-    "bins": [Interval(Integral, 2, None, closed="left"), "array-like"],
+    "bins": [*_N_BINS, "array-like"],
 }
 
 
@@ -147,7 +158,8 @@ def binned_didi(
     pos_label : object, default=None
         The label that counts as 1 (all others as 0).
     sample_weight : array-like of shape (n,), default=None
-        Weights; rows of weight 0 are left out.
+        Weights; rows of weight 0 are left out. An integer is that many rows, for the quantiles
+        too: another scale of all weights changes nothing with given edges only.
 
     Returns
     -------
@@ -189,14 +201,14 @@ def binned_didi(
     values = sample.values[:, 0]
     if (values == values[0]).all():
         return undefined("sensitive_features is constant on the rows of positive weight.")
-    codes = bin_codes(values, bins, sample.weight)
+    codes = bin_codes(values, bins, sample.counts)
     return _disparity(codes, columns, reference, sample.weight, relative)
 
 
 @validate_params(
     {
         "sensitive_features": ["array-like"],
-        "bins": [Interval(Integral, 2, None, closed="left")],
+        "bins": _N_BINS,
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
     },
     prefer_skip_nested_validation=True,
@@ -220,9 +232,10 @@ def quantile_bin_edges(
     Returns
     -------
     ndarray of shape (n_bins + 1,)
-        Strictly increasing: the quantiles, interpolated linearly as by ``pandas.qcut``, or with
-        unequal weights those of the inverted weighted distribution function. Edges that coincide
-        are merged, so there may be fewer bins than requested.
+        Strictly increasing: the quantiles, interpolated linearly as by ``pandas.qcut``, of rows
+        that are repeated as often as their weights say. Where a weight is below 1 they are scaled
+        to sum to n first. Edges that coincide are merged, so there may be fewer bins than
+        requested.
 
     Examples
     --------
@@ -233,27 +246,32 @@ def quantile_bin_edges(
     values = check_numbers(sensitive_features, "sensitive_features", n_columns=1)
     weight = check_sample_weight(sample_weight, len(values))
     if weight is not None:
-        values, weight = values[weight > 0], weight[weight > 0]
-        if (weight == weight[0]).all():
-            weight = None
+        values, weight = values[weight > 0], as_counts(weight[weight > 0])
     return _quantile_edges(values, bins, weight)
 
 
-def _quantile_edges(values: np.ndarray, bins: int, weight: np.ndarray | None) -> np.ndarray:
-    levels = np.linspace(0, 1, bins + 1)
-    if weight is None:
-        return np.unique(np.quantile(values, levels))
-    order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(weight[order])
-    # A level that equals a cumulative weight must not miss it by rounding.
-    wanted = levels * cumulative[-1] * (1 - 4 * np.finfo(float).eps)
-    return np.unique(values[order][np.searchsorted(cumulative, wanted)])
+def _quantile_edges(values: np.ndarray, bins: int, counts: np.ndarray | None) -> np.ndarray:
+    """Return the quantiles of rows that stand for `counts` equal ones, in general not integers."""
+    order, n = np.argsort(values), len(values)
+    ranked, ends = values[order], np.arange(1.0, n + 1)
+    if counts is not None:
+        ends = np.cumsum(counts[order])
+    # The tolerance makes 1 + 1e-9 one row; with a million of rows it must not reach the next one.
+    tolerance = min(RANK_TOLERANCE * ends[-1], 1e-3)
+    rank = np.linspace(0, ends[-1] - 1, bins + 1)
+    rank = np.where(np.abs(rank - np.rint(rank)) <= tolerance, np.rint(rank), rank)
+    below = np.floor(rank)
+    positions = np.searchsorted(ends, np.stack([below, below + 1]) + tolerance, side="right")
+    low, high = ranked[positions.clip(max=n - 1)]
+    edges = low + (rank - below) * (high - low)
+    edges[[0, -1]] = ranked[[0, -1]]
+    return np.unique(edges)
 
 
-def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.ndarray:
+def bin_codes(values: np.ndarray, bins: Any, counts: np.ndarray | None) -> np.ndarray:
     """Return the bin of each value, numbered without gaps, with a warning if bins are lost."""
     if isinstance(bins, Integral):
-        edges, asked = _quantile_edges(values, int(bins), weight), int(bins)
+        edges, asked = _quantile_edges(values, int(bins), counts), int(bins)
     else:
         edges = _given_edges(bins)
         asked = len(edges) - 1
@@ -275,9 +293,9 @@ def bin_codes(values: np.ndarray, bins: Any, weight: np.ndarray | None) -> np.nd
 
 
 def _given_edges(bins: Any) -> np.ndarray:
-    edges = np.asarray(bins, dtype=np.float64)
-    # Infinite outer edges are allowed; NaN fails the comparison.
-    if edges.ndim != 1 or len(edges) < 3 or not (np.diff(edges) > 0).all():
+    edges = check_numbers_or_inf(bins, "bins")
+    # Infinite outer edges are allowed.
+    if len(edges) < 3 or not (np.diff(edges) > 0).all():
         raise ValueError(
             "bins must be an integer of at least 2, or an increasing list of at least 3 edges; "
             f"got {bins!r}."

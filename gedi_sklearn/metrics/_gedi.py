@@ -156,7 +156,13 @@ def gedi(
         return undefined_if_constant(error, conditional=conditional_on is not None)
     value = fitted.indicator.measure(sample.target)
     if np.isnan(value):
-        return undefined(f"norm={norm!r} needs more rows than kernel columns and covariates.")
+        total = f"{sample.size:.4g}" + (
+            "" if sample.total is None else ", the sum of sample_weight"
+        )
+        return undefined(
+            f"norm={norm!r} needs more rows than kernel columns and covariates. A weight counts as "
+            f"that many rows there: they are {total}."
+        )
     return ratio(value, fitted.reference(relative)) if relative else value
 
 
@@ -343,7 +349,8 @@ def make_gedi_scorer(
     response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
             default="predict"
         What is measured. Probabilities and decision values are those of `pos_label`, by default
-        of ``classes_[1]``; the original targets then count as 1 in that class.
+        of ``classes_[1]``; the original targets then count as 1 in that class. Of more than two
+        classes each is measured against the rest, and the worst one counts (of DIDI the sum).
     kernel : str, transformer or callable, default="polynomial"
         See :func:`gedi`; ``PolynomialKernel(degree, standardize=True)`` is recommended.
     degree : int, default=1
@@ -351,7 +358,7 @@ def make_gedi_scorer(
     relative : bool or int, default=False
         Divide by the indicator of the original targets; see :func:`gedi`.
     pos_label : object, default=None
-        The label that counts as 1; needed for predicted labels that are text.
+        The label that counts as 1; needed where two predicted labels are text.
 
     Returns
     -------

@@ -10,7 +10,7 @@ import numpy as np
 from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..exceptions import warn_caller
 from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
-from ._inputs import TARGET_CONSTRAINTS, check_sample, ratio, undefined
+from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
 # The grid of the density, in standard deviations, and its finest resolution.
@@ -21,6 +21,8 @@ _FLOOR = 1e-10
 # Fraction of rows outside the grid above which the value may miss a dependence.
 _OUTSIDE_TOLERANCE = 0.01
 _BLOCK = 20_000
+# Variables of at most this many values are classes.
+_MAX_CLASSES = 10
 
 
 _OWN_CONSTRAINTS: dict = {
@@ -32,7 +34,7 @@ _OWN_CONSTRAINTS: dict = {
 
 @validate_params(
     {
-        **{name: TARGET_CONSTRAINTS[name] for name in ("y_true", "y_pred", "sensitive_features")},
+        **TARGET_CONSTRAINTS,
         **_OWN_CONSTRAINTS,
         "random_state": ["random_state"],
     },
@@ -47,6 +49,7 @@ def hgr(
     degree: int = 3,
     relative: bool = False,
     pos_label: Any = None,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> float:
     r"""Hirschfeld–Gebelein–Rényi maximal correlation of targets and attribute; 0 is best.
@@ -77,6 +80,9 @@ def hgr(
         Divide by the value of `y_true`.
     pos_label : object, default=None
         The label that counts as 1; needed for text and categories.
+    sample_weight : array-like of shape (n,), default=None
+        Weights; rows of weight 0 are left out. An integer is that many rows; weights of which one
+        is below 1 are scaled to sum to n. "nn" takes none.
     random_state : int, RandomState or None, default=None
         Seed of the networks of ``method="nn"``; None takes a fixed one. Torch's global generator
         is not advanced.
@@ -96,8 +102,8 @@ def hgr(
     Warns
     -----
     UserWarning
-        Where more than 1 % of the rows lie outside the grid: a rare group there is invisible to
-        "kde" and "chi2".
+        Where more than 1 % of the rows, or all rows of one of a few values, lie outside the grid:
+        such a class (of two, one rarer than 13.8 %) is invisible to "kde" and "chi2".
 
     See Also
     --------
@@ -105,9 +111,8 @@ def hgr(
 
     Notes
     -----
-    Rows are equally weighted. The Gaussian separates, so the density on b × b points is one
-    product of two n × b matrices. All three are biased upwards on small samples, "kernel"
-    the more so the higher its degree.
+    The Gaussian separates, so the density on b × b points is one product of two n × b matrices. All
+    three are biased upwards on small samples, "kernel" the more so the higher its degree.
 
     References
     ----------
@@ -127,10 +132,13 @@ def hgr(
     >>> 0.7 < hgr(x**2, sensitive_features=x) < 0.9
     True
     """
-    sample = check_sample(y_true, y_pred, sensitive_features, None, pos_label, attribute="numbers")
-    values = sample.values
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    sample = check_sample(*given, attribute="numbers")
+    values, counts = sample.values, sample.counts
     if (values == values[0]).all():
-        return undefined("sensitive_features is constant.")
+        return undefined("sensitive_features is constant on the rows of positive weight.")
+    if method == "nn" and counts is not None:
+        raise ValueError("method='nn' takes no sample_weight; use another method, or repeat rows.")
     if method in ("kde", "chi2") and values.shape[1] != 1:
         raise ValueError(
             f"method={method!r} measures one attribute, got sensitive_features with "
@@ -144,87 +152,131 @@ def hgr(
         if (target == target[0]).all():
             return 0.0
         if method == "kernel":
-            return _canonical_correlation(values, target, degree)
+            return _canonical_correlation(values, target, counts, degree)
         if method == "nn":
             return _neural_correlation(values, target, seed)
-        singular = _density_spectrum(values[:, 0], target)
+        singular = _density_spectrum(values[:, 0], target, counts)
         return float(singular[1]) if method == "kde" else float((singular[1:] ** 2).sum())
 
     value = measure(sample.target)
     return ratio(value, measure(sample.y_true)) if relative else value
 
 
-def _density_spectrum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _density_spectrum(x: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
     """Return the singular values of the joint density over the root of its margins."""
-    x, y, grid, bandwidth = _standardize(x, y)
-    _warn_outside(x, y)
+    x, y, grid, total = _standardize(x, y, counts)
+    _warn_outside(x, y, counts)
     products = np.zeros((len(grid), len(grid)))
     for start in range(0, len(x), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        products += _bumps(x[rows], grid, bandwidth).T @ _bumps(y[rows], grid, bandwidth)
-    return _spectrum(products, len(x), bandwidth)
+        bumps = _bumps(x[rows], grid, total)
+        if counts is not None:
+            bumps *= counts[rows, None]
+        products += bumps.T @ _bumps(y[rows], grid, total)
+    return _spectrum(products, total)
 
 
-def _standardize(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    x, y = ((v - v.mean()) / v.std(ddof=1) for v in (x, y))
-    bandwidth = len(x) ** (-1 / 6)  # Silverman's rule in two dimensions
-    grid = np.linspace(-_HALF_WIDTH, _HALF_WIDTH, int(min(_MAX_BINS, 2 * _HALF_WIDTH / bandwidth)))
-    return x, y, grid, bandwidth
+def _standardize(
+    x: np.ndarray, y: np.ndarray, counts: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Return both variables standardised, the grid, and the number of rows."""
+    # By a power of two, which changes no digit, to where squares neither vanish nor overflow.
+    x, y = (np.ldexp(v, -np.frexp(np.abs(v).max())[1]) for v in (x, y))
+    if counts is None:
+        total = float(len(x))
+        x, y = ((v - v.mean()) / v.std(ddof=1) for v in (x, y))
+    else:
+        total = float(counts.sum())
+        x, y = (v - np.average(v, weights=counts) for v in (x, y))
+        x, y = (v / np.sqrt(counts @ v**2 / (total - 1)) for v in (x, y))
+    n_points = int(min(_MAX_BINS, 2 * _HALF_WIDTH / _bandwidth(total)))
+    return x, y, np.linspace(-_HALF_WIDTH, _HALF_WIDTH, n_points), total
 
 
-def _spectrum(products: np.ndarray, n: int, bandwidth: float) -> np.ndarray:
+def _bandwidth(n: float) -> float:
+    return n ** (-1 / 6)  # Silverman's rule in two dimensions
+
+
+def _spectrum(products: np.ndarray, n: float) -> np.ndarray:
     # One factor 1/(h√2π), as in the authors' code: the effect of the floor depends on it.
-    density = products / (n * bandwidth * np.sqrt(2 * np.pi)) + _FLOOR
+    density = products / (n * _bandwidth(n) * np.sqrt(2 * np.pi)) + _FLOOR
     density /= density.sum()
     margins = np.outer(density.sum(axis=1), density.sum(axis=0))
     return np.linalg.svd(density / np.sqrt(margins), compute_uv=False)
 
 
 def resampled_hgr(
-    x: np.ndarray, y: np.ndarray, n_resamples: int, rng: np.random.RandomState
+    sample: Sample, method: str, n_resamples: int, rng: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of "kde" for permuted targets, and for rows drawn with replacement.
+    """Return the values for permuted targets, and for rows drawn with replacement.
 
-    Resamples keep the standardisation and the grid of the sample.
+    For "kde" resamples keep the standardisation and the grid of the sample; "kernel" is the other
+    method.
     """
-    x, y, grid, bandwidth = _standardize(x, y)
-    left, right = _bumps(x, grid, bandwidth), _bumps(y, grid, bandwidth)
-    n = len(x)
+    x, y, counts = sample.values, sample.target, sample.counts
+    n = len(y)
+    weight = np.ones(n) if counts is None else counts
+    orders = (rng.permutation(n) for _ in range(n_resamples))
+    draws = (rng.randint(n, size=n) for _ in range(n_resamples))
+    if method == "kernel":
+        permuted = [_canonical_correlation(x, y[own], weight) for own in orders]
+        drawn = [_canonical_correlation(x[own], y[own], weight[own]) for own in draws]
+        return np.asarray(permuted), np.asarray(drawn)
+    first, second, grid, total = _standardize(x[:, 0], y, counts)
+    left, right = _bumps(first, grid, total) * weight[:, None], _bumps(second, grid, total)
 
-    def value(products: np.ndarray) -> float:
-        return float(_spectrum(products, n, bandwidth)[1])
+    def value(own: np.ndarray) -> float:
+        return float(_spectrum(left.T @ own, total)[1])
 
-    permuted = [value(left.T @ right[rng.permutation(n)]) for _ in range(n_resamples)]
-    drawn = []
-    for _ in range(n_resamples):
-        counts = np.bincount(rng.randint(n, size=n), minlength=n)
-        drawn.append(value(left.T @ (right * counts[:, None])))
-    return np.asarray(permuted), np.asarray(drawn)
+    permuted = [value(right[own]) for own in orders]
+    times = (np.bincount(own, minlength=n) for own in draws)
+    return np.asarray(permuted), np.asarray([value(right * own[:, None]) for own in times])
 
 
-def _bumps(values: np.ndarray, grid: np.ndarray, bandwidth: float) -> np.ndarray:
+def _bumps(values: np.ndarray, grid: np.ndarray, n: float) -> np.ndarray:
     bumps = values[:, None] - grid
     bumps *= bumps
-    bumps *= -0.5 / bandwidth**2
+    bumps *= -0.5 / _bandwidth(n) ** 2
     return np.exp(bumps, out=bumps)
 
 
-def _warn_outside(x: np.ndarray, y: np.ndarray) -> None:
-    outside = float(((np.abs(x) > _HALF_WIDTH) | (np.abs(y) > _HALF_WIDTH)).mean())
-    if outside > _OUTSIDE_TOLERANCE:
+def _warn_outside(x: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> None:
+    is_outside = (np.abs(x) > _HALF_WIDTH) | (np.abs(y) > _HALF_WIDTH)
+    outside = float(np.average(is_outside, weights=counts))
+    hidden = hides_class(x, counts) or hides_class(y, counts)
+    if hidden or outside > _OUTSIDE_TOLERANCE:
+        among = ", a whole class among it, whatever the dependence" if hidden else ""
         warn_caller(
             f"{outside:.1%} of the rows lie outside the grid of ±{_HALF_WIDTH} standard "
             "deviations of sensitive_features and targets: what happens there is invisible to "
-            "this indicator. Use method='kernel', or gedi.",
+            f"this indicator{among}. Use method='kernel', or gedi.",
         )
 
 
-def _canonical_correlation(values: np.ndarray, target: np.ndarray, degree: int) -> float:
+def hides_class(values: np.ndarray, counts: np.ndarray | None) -> bool:
+    """Tell whether all rows of one of a few values of a variable lie outside the grid of "kde"."""
+    levels, codes = np.unique(values.ravel(), return_inverse=True)
+    if not 1 < len(levels) <= _MAX_CLASSES:
+        return False
+    total = np.bincount(codes, weights=counts)
+    centred = levels - np.average(levels, weights=total)
+    deviation = np.sqrt(total @ centred**2 / (total.sum() - 1))
+    return bool(np.abs(centred).max() > _HALF_WIDTH * deviation)
+
+
+def _canonical_correlation(
+    values: np.ndarray, target: np.ndarray, counts: np.ndarray | None, degree: int = 3
+) -> float:
     """Return the largest correlation of a polynomial of the attribute with one of the target."""
-    first, second = _polynomials(values, degree), _polynomials(target[:, None], degree)
+    if (values == values[0]).all() or (target == target[0]).all():
+        return 0.0  # in resamples
+    first, second = (_polynomials(v, degree, counts) for v in (values, target[:, None]))
     cross = np.zeros((first.fitted.n_columns, second.fitted.n_columns))
     for rows in first.blocks():
-        cross += first.orthonormal_of(rows).T @ second.orthonormal_of(rows)
+        own = second.orthonormal_of(rows)
+        if counts is not None:
+            own = own * (counts[rows, None] * (first.n_rows / counts.sum()))
+        cross += first.orthonormal_of(rows).T @ own
     singular = np.linalg.svd(cross / first.n_rows, compute_uv=False)
     return float(min(singular[0], 1.0))
 
@@ -246,10 +298,10 @@ def _neural_correlation(values: np.ndarray, target: np.ndarray, seed: int) -> fl
         return float(np.clip(indicator.compute(first, second), 0.0, 1.0))
 
 
-def _polynomials(values: np.ndarray, degree: int) -> KernelDesign:
+def _polynomials(values: np.ndarray, degree: int, weight: np.ndarray | None) -> KernelDesign:
     if values.shape[1] == 1:
         degree = min(degree, len(np.unique(values)) - 1)
-    return fit_kernel(PolynomialKernel(degree, standardize=True), values)
+    return fit_kernel(PolynomialKernel(degree, standardize=True), values, weight=weight)
 
 
 @validate_params({**SCORER_CONSTRAINTS, **_OWN_CONSTRAINTS}, prefer_skip_nested_validation=True)
@@ -283,8 +335,7 @@ def make_hgr_scorer(
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined. It
-        takes no weights.
+        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
 
     See Also
     --------

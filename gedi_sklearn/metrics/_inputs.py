@@ -23,6 +23,8 @@ from .._validation import (
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
 
+# Numbers of rows that differ by less than this share of their sum are equal.
+RANK_TOLERANCE = 1e-8
 TARGET_CONSTRAINTS: dict = {
     "y_true": ["array-like"],
     "y_pred": ["array-like", None],
@@ -65,6 +67,15 @@ class Sample:
     def size(self) -> float:
         """Number of rows, each counted as often as its weight says."""
         return float(len(self.target)) if self.total is None else self.total
+
+    @property
+    def counts(self) -> np.ndarray | None:
+        """How many rows each row stands for, see :func:`as_counts`; None where it is one each."""
+        n = len(self.target)
+        counts = self.weight
+        if counts is None and self.total is not None and self.total > n * (1 + RANK_TOLERANCE):
+            counts = np.full(n, self.total / n)
+        return None if counts is None else as_counts(counts)
 
     def select(self, array: Any, name: str) -> Any:
         """Return the rows of another of the caller's arrays that are in the sample."""
@@ -121,6 +132,13 @@ def check_sample(
         weight = None
     names = attribute_names(sensitive_features)
     return Sample(reference, target, values, names, weight, kept, total)
+
+
+def as_counts(weight: np.ndarray) -> np.ndarray:
+    """Return weights as numbers of rows: where one is below 1 they are scaled to sum to n."""
+    total = weight.sum()
+    below = weight.min() < 1 - RANK_TOLERANCE * total
+    return weight * (len(weight) / total) if below else weight
 
 
 def attribute_names(values: Any) -> list[str] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from inspect import signature
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from .._predictions import Responses, requests_attribute
+from .._predictions import Responses, column_of_class, requests_attribute
 from .._validation import (
     StrOptions,
     _BaseScorer,
@@ -22,6 +21,7 @@ from .._validation import (
     select_columns,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
+from ._inputs import ratio
 
 _RESPONSE_METHODS = {"predict", "predict_proba", "decision_function"}
 SCORER_CONSTRAINTS: dict = {
@@ -50,10 +50,8 @@ class DisparityScorer(_BaseScorer):
     ) -> None:
         self._indicator = indicator
         self._sensitive_columns = sensitive_columns
-        # The signature of the function below does not show it: it takes any keyword.
-        self.takes_weight = "sample_weight" in signature(indicator).parameters
         super().__init__(
-            score_func=partial(_score if self.takes_weight else _unweighted_score, indicator),
+            score_func=partial(_score, indicator),
             sign=-1,
             kwargs=options,
             response_method=response_method,
@@ -84,12 +82,46 @@ class DisparityScorer(_BaseScorer):
         y_pred = method_caller(responses, method, X, pos_label=pos_label)
         if options.get("task") == "auto":
             options["task"] = _task_of(estimator, method)
-        if is_classifier(estimator) and method != "predict":
-            # Scores belong to one class, so the targets must be the indicator of that class.
-            positive = estimator.classes_[-1] if pos_label is None else pos_label
-            y_true = (check_labels(y_true, "y_true") == positive).astype(np.float64)
-            options["pos_label"] = None
+        if is_classifier(estimator):
+            classes, labels = np.asarray(estimator.classes_), check_labels(y_true, "y_true")
+            if method == "predict":
+                # A fold of the fit may have lacked a class.
+                classes = np.union1d(classes, labels)
+            is_joint = method == "predict" and (pos_label is not None or "task" in options)
+            if len(classes) > 2 and not is_joint:
+                if pos_label is None:
+                    return self._sign * self._one_against_rest(
+                        classes, labels, y_pred, options, kwargs
+                    )
+                y_pred = column_of_class(y_pred, classes, pos_label)
+            if method != "predict":
+                # Scores belong to one class, so the targets must be the indicator of that class.
+                y_true = (labels == (classes[-1] if pos_label is None else pos_label)).astype(float)
+                options["pos_label"] = None
         return self._sign * self._score_func(y_true, y_pred, **options, **kwargs)
+
+    def _one_against_rest(
+        self, classes: np.ndarray, labels: np.ndarray, y_pred: Any, options: dict, kwargs: dict
+    ) -> float:
+        """Return the value of the worst class, or for DIDI the sum over the classes."""
+        if y_pred.ndim == 1:
+            # A class that is neither there nor predicted has no value.
+            classes = np.union1d(labels, y_pred)
+            y_pred = (y_pred[:, None] == classes).astype(np.float64)
+        own = [
+            ((labels == c).astype(np.float64), column_of_class(y_pred, classes, c))
+            for c in classes.tolist()
+        ]
+
+        def measure(truth: np.ndarray, response: Any) -> float:
+            return self._score_func(truth, response, **options, **kwargs)
+
+        if "task" not in options:
+            return float(np.max([measure(*pair) for pair in own]))
+        is_relative = options.pop("relative")
+        options["task"] = "regression"
+        value = sum(measure(*pair) for pair in own)
+        return ratio(value, sum(measure(truth, None) for truth, _ in own)) if is_relative else value
 
     def _with_attribute(self, estimator: Any, method: str, X: Any, values: Any) -> Any:
         """Return the estimator, or its responses where its predictions ask for the attribute.
@@ -115,22 +147,11 @@ def _score(
     sample_weight: Any = None,
     **options: Any,
 ) -> float:
-    """Return an indicator that takes weights; the signature declares what can be routed."""
+    """Return the indicator; NaN, with a warning, if it is undefined on a small fold.
+
+    The signature declares what can be routed.
+    """
     options["sample_weight"] = sample_weight
-    return _unweighted_score(
-        indicator, y_true, y_pred, sensitive_features=sensitive_features, **options
-    )
-
-
-def _unweighted_score(
-    indicator: Callable[..., float],
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any = None,
-    **options: Any,
-) -> float:
-    """Return the indicator; NaN, with a warning, if it is undefined on a small fold."""
     if sensitive_features is None:
         raise ValueError(_NO_ATTRIBUTE.format(factory=_factory(indicator)))
     try:

@@ -45,9 +45,6 @@ def check_scorer(estimator: Any, scoring: Any, *, is_weighted: bool) -> Any:
 
 def _takes_weight(scorer: Any) -> bool:
     """Tell whether a scorer takes `sample_weight`; True where that cannot be determined."""
-    known = getattr(scorer, "takes_weight", None)
-    if known is not None:
-        return known
     # A scikit-learn scorer passes its keywords on to the function it was made from.
     called = getattr(scorer, "_score_func", scorer)
     try:

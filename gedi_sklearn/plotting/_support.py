@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._predictions import Responses, takes_attribute
+from .._predictions import Responses, column_of_class, takes_attribute
 from .._validation import (
     StrOptions,
     _get_response_values,
@@ -84,11 +84,14 @@ def estimator_sample(
     y_pred, positive = _get_response_values(
         responses, X, response_method=response_method, pos_label=pos_label
     )
-    if np.ndim(y_pred) != 1:
-        raise ValueError(
-            f"response_method={response_method!r} of more than two classes gives one column per "
-            "class; use 'predict' with `pos_label`, or pass one column to `from_predictions`."
-        )
+    if is_classifier(estimator) and len(estimator.classes_) > 2:
+        if pos_label is None:
+            raise ValueError(
+                f"the estimator has {len(estimator.classes_)} classes {list(estimator.classes_)}; "
+                "pass the one that is shown against the rest, pos_label=."
+            )
+        if response_method != "predict":
+            y_pred = column_of_class(y_pred, np.asarray(estimator.classes_), pos_label)
     if is_classifier(estimator) and response_method != "predict":
         y, pos_label = (check_labels(y, "y") == positive).astype(np.float64), None
     elif is_classifier(estimator) and is_text(np.asarray(estimator.classes_)):

@@ -1,0 +1,369 @@
+"""Faults found by a second round of inputs from outside, on our names: types, weights, messages.
+
+Each test names the public report, or the way, by which its kind of fault was found.
+"""
+
+import datetime
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+from gedi_sklearn import (
+    MovingTargetsRegressor,
+    ProjectedRegressor,
+    Projection,
+    project_targets,
+)
+from gedi_sklearn.exceptions import RankDeficientKernelError
+from gedi_sklearn.metrics import (
+    binned_didi,
+    didi,
+    gedi,
+    gedi_interval,
+    hgr,
+    make_binned_didi_scorer,
+    make_gedi_scorer,
+    make_hgr_scorer,
+    quantile_bin_edges,
+)
+from gedi_sklearn.model_selection import best_under_constraint
+from gedi_sklearn.report import fairness_report
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+n = 120
+rng = np.random.default_rng(0)
+a = rng.uniform(20, 60, n)
+X = np.c_[a, rng.normal(size=(n, 2))]
+t = 0.05 * a + X[:, 1]
+y = (a + 8 * rng.normal(size=n) > 40).astype(int)
+
+# --- what an attribute or a covariate may be: scikit-learn #29907, feature_engine #336
+
+days = pd.to_datetime(pd.Series((a + 1930).astype(int).astype(str)) + "-01-01")
+DATES = {
+    "naive": days,
+    "zone": days.dt.tz_localize("UTC"),
+    "period": days.dt.to_period("Y"),
+    "date": days.dt.date,
+    "list": list(days),
+    "duration": days - days[0],
+    "durations": list(days - days[0]),
+    "arrow": days.dt.date.astype(pd.ArrowDtype(pa.date32())),
+    "beside": pd.DataFrame({"day": days.dt.tz_localize("UTC"), "number": a}),
+    "polars": pl.Series(list(days.dt.date)),
+    "polars beside": pl.DataFrame({"day": list(days.dt.date), "number": a}),
+    "table": pa.table({"day": list(days.dt.date), "number": a}),
+    "time": [datetime.time(int(hour) % 24) for hour in a],
+    "numpy": np.array(list(days.to_numpy()), dtype=object),
+}
+ENTRANCES = {
+    "gedi": lambda d: gedi(t, sensitive_features=d),
+    "interval": lambda d: gedi_interval(t, sensitive_features=d),
+    "covariate": lambda d: gedi(t, sensitive_features=a, conditional_on=d),
+    "report": lambda d: fairness_report(t, sensitive_features=d),
+    "hgr": lambda d: hgr(t, sensitive_features=d, method="kernel"),
+    "binned_didi": lambda d: binned_didi(t, sensitive_features=d, task="regression"),
+    "projection": lambda d: project_targets(t, sensitive_features=d),
+    "its covariate": lambda d: project_targets(t, sensitive_features=a, conditional_on=d),
+    "moving": lambda d: MovingTargetsRegressor(LinearRegression(), max_iter=1).fit(
+        X, t, sensitive_features=d
+    ),
+    "projected": lambda d: ProjectedRegressor(LinearRegression()).fit(X, t, sensitive_features=d),
+}
+entrances = pytest.mark.parametrize("enter", ENTRANCES.values(), ids=ENTRANCES)
+
+
+@entrances
+@pytest.mark.parametrize("dates", DATES.values(), ids=DATES)
+def test_c2_01_dates_are_no_categories(enter, dates):
+    with pytest.raises(ValueError, match=r"^(sensitive_features|conditional_on) must hold numbers"):
+        enter(dates)
+
+
+def test_c2_01_dates_in_a_column_of_x_and_as_declared_levels():
+    frame = pd.DataFrame({"day": days.dt.date, "number": a})
+    model = MovingTargetsRegressor(LinearRegression(), sensitive_columns="day", max_iter=1)
+    with pytest.raises(ValueError, match=r"column 'day' of X.* got datetime.date\(1"):
+        model.fit(frame, t)
+    decades = pd.Series(days.dt.year // 10)
+    as_dates = pd.to_datetime(decades.astype(str) + "0-01-01")
+    expected = gedi(t, sensitive_features=decades.astype("category"))
+    assert gedi(t, sensitive_features=as_dates.astype("category")) == pytest.approx(expected)
+    assert didi(t, sensitive_features=as_dates) == pytest.approx(
+        didi(t, sensitive_features=decades)
+    )
+
+
+@entrances
+@pytest.mark.parametrize("stray", ["?", {}, pd.NaT, "34"])
+def test_c2_02_one_stray_cell(enter, stray):
+    ages = a.astype(object)
+    ages[7] = stray
+    for values in (ages, list(ages), pd.Series(ages), pd.DataFrame({"age": ages, "other": a})):
+        with pytest.raises((ValueError, TypeError), match=r"row 7|contains NaN: 1 of"):
+            enter(values)
+
+
+def test_c2_02_groups_may_mix_types():
+    group = np.array([1, 2, "c", True] * 30, dtype=object)
+    text = np.array(["1", "2", "c", "True"] * 30)
+    value = didi(t, sensitive_features=text)
+    assert didi(t, sensitive_features=group) == pytest.approx(value)
+    options = {"constraint": "didi", "threshold": 0.1}
+    np.testing.assert_allclose(
+        project_targets(t, sensitive_features=group, **options).targets,
+        project_targets(t, sensitive_features=text, **options).targets,
+    )
+
+
+@pytest.mark.parametrize("convert", [np.asarray, list, pd.Series, pl.Series])
+def test_c2_02_text_that_is_numbers_warns_unless_it_is_declared(convert):
+    decades = (a // 10).astype(int).astype(str)
+    text = convert(decades)
+    declared = pd.Series(decades, dtype="category")
+    with pytest.warns(UserWarning, match=r"is text, such as '\d', but every value is a number"):
+        value = gedi(t, sensitive_features=text)
+    with pytest.warns(UserWarning, match="conditional_on is text"):
+        gedi(t, sensitive_features=a, conditional_on=text)
+    with pytest.warns(UserWarning, match="sensitive_features .* is text"):
+        project_targets(t, sensitive_features=text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gedi(t, sensitive_features=declared) == value
+        gedi(t, sensitive_features=pl.Series(decades, dtype=pl.Categorical))
+        didi(t, sensitive_features=text)
+        project_targets(t, sensitive_features=text, constraint="didi")
+
+
+def test_numbers_that_no_float_holds():
+    for huge in ([10**400] + [1] * (n - 1), np.array([1j] + [1] * (n - 1), dtype=object)):
+        with pytest.raises(ValueError, match="sensitive_features holds a number that is no float"):
+            gedi(t, sensitive_features=huge)
+    with pytest.raises(ValueError, match="y_true holds a number that is no float"):
+        gedi([10**400] + [1] * (n - 1), sensitive_features=a)
+    with pytest.raises(ValueError, match=r"integers above 2\*\*53 that are equal as floats"):
+        gedi(t, sensitive_features=[10**30 + i for i in range(n)])
+
+
+# --- weights: an integer is that many rows; LightGBM #2012
+
+
+def test_c2_04_a_weight_in_quantile_bins_is_a_repeated_row():
+    x, v, w = [1, 2, 3, 4, 5.0], [3, 2, 2, 3, 2.0], [3, 3, 1, 1, 1]
+    options = {"bins": 3, "task": "regression"}
+    repeated = binned_didi(np.repeat(v, w), sensitive_features=np.repeat(x, w), **options)
+    assert binned_didi(v, sensitive_features=x, sample_weight=w, **options) == repeated
+    assert repeated == pytest.approx(1.111, abs=1e-3)
+
+
+def test_c2_04_a_weight_of_one_within_rounding_is_one():
+    x, v = [7, 0, 2, 1, 4, 6, 5, 3.0], [1, 2, 3, 2, 1, 0, 3, 3.0]
+    options = {"sensitive_features": x, "bins": 2, "task": "regression"}
+    assert binned_didi(v, **options) == 1.25
+    for weight in ([1 + 1e-9] + [1] * 7, [1 - 1e-9] + [1] * 7, [1] * 8, np.full(8, 1 / 8)):
+        assert binned_didi(v, **options, sample_weight=weight) == pytest.approx(1.25, rel=1e-6)
+
+
+@given(
+    x=st.lists(st.integers(0, 12), min_size=2, max_size=15).filter(lambda x: len(set(x)) > 1),
+    bins=st.integers(2, 7),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=300, deadline=None)
+@pytest.mark.filterwarnings("ignore:.*bins were asked for")
+def test_c2_04_integer_weights_are_repeated_rows_for_edges_and_values(x, bins, seed):
+    random = np.random.default_rng(seed)
+    w, v = random.integers(1, 5, len(x)), random.normal(size=len(x))
+    rows = np.repeat(np.arange(len(x)), w)
+    x = np.array(x) * 0.7
+    edges = quantile_bin_edges(x, bins=bins, sample_weight=w)
+    np.testing.assert_array_equal(edges, quantile_bin_edges(x[rows], bins=bins))
+    quantiles = np.quantile(x[rows], np.linspace(0, 1, bins + 1))
+    np.testing.assert_allclose(edges[np.searchsorted(edges, quantiles - 1e-9)], quantiles)
+    options = {"bins": bins, "task": "regression"}
+    try:
+        value = binned_didi(v[rows], sensitive_features=x[rows], **options)
+    except RankDeficientKernelError:
+        with pytest.raises(RankDeficientKernelError):
+            binned_didi(v, sensitive_features=x, sample_weight=w, **options)
+        return
+    weighted = binned_didi(v, sensitive_features=x, sample_weight=w, **options)
+    assert weighted == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["20", "40", "60"],
+        [0, "?", 60],
+        pd.to_datetime(["1950-01-01", "1960-01-01", "1970-01-01"]),
+        [0, 30j, 60],
+        np.ma.masked_equal([0.0, 30.0, 60.0], 30.0),
+        [0, np.nan, 60],
+        [0, None, 60],
+        [10**400, 1, 2],
+        10**30,
+        [[0.0, 30.0], [40.0, 60.0]],
+        [60, 30, 0],
+    ],
+    ids=str,
+)
+def test_edges_that_are_no_increasing_numbers_are_refused(edges):
+    with pytest.raises((ValueError, TypeError), match="bins"):
+        binned_didi(t, sensitive_features=a, bins=edges, task="regression")
+
+
+def test_outer_edges_may_be_infinite():
+    value = binned_didi(t, sensitive_features=a, bins=[-np.inf, 40, np.inf], task="regression")
+    assert value == binned_didi(t, sensitive_features=a, bins=[0, 40, 99], task="regression")
+
+
+# --- classes are no numbers: scikit-learn #34263
+
+
+def three_classes():
+    """Return codes 0, 1 and 2 of which a linear function of the attribute sees little."""
+    return np.where(a > 45, np.random.default_rng(0).choice([0, 2], n), 1)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["0", "1", "2"], [5, -3, 40]])
+@pytest.mark.parametrize("factory", [make_gedi_scorer, make_hgr_scorer])
+def test_c2_03_scorers_measure_the_worst_class(labels, factory):
+    v = np.array(labels)[three_classes()]
+    model = RandomForestClassifier(10, random_state=0).fit(X, v)
+    indicator, p = (gedi, hgr)[factory is make_hgr_scorer], model.predict(X)
+    value = {c: indicator(p == c, sensitive_features=a) for c in labels}
+    assert factory(sensitive_columns=0)(model, X, v) == -max(value.values())
+    for c in labels:
+        assert factory(sensitive_columns=0, pos_label=c)(model, X, v) == -value[c]
+    proba = dict(zip(model.classes_.tolist(), model.predict_proba(X).T, strict=True))
+    value = {c: indicator(p, sensitive_features=a) for c, p in proba.items()}
+    given = {"sensitive_columns": 0, "response_method": "predict_proba"}
+    assert factory(**given)(model, X, v) == -max(value.values())
+    for c in labels:
+        assert factory(**given, pos_label=c)(model, X, v) == -value[c]
+    relative = max(indicator(v == c, proba[c], sensitive_features=a, relative=True) for c in proba)
+    assert factory(**given, relative=True)(model, X, v) == pytest.approx(-relative)
+    with pytest.raises(ValueError, match="pos_label='x' is none of the classes"):
+        factory(**given, pos_label="x")(model, X, v)
+
+
+def test_c2_03_didi_of_probabilities_sums_over_the_classes():
+    v = three_classes()
+    model = LogisticRegression(max_iter=10_000).fit(X, v)
+    given = {"sensitive_columns": 0, "response_method": "predict_proba"}
+    options = {"sensitive_features": a, "task": "regression"}
+    value = sum(binned_didi(p, **options) for p in model.predict_proba(X).T)
+    reference = sum(binned_didi(v == c, **options) for c in range(3))
+    assert make_binned_didi_scorer(**given)(model, X, v) == pytest.approx(-value)
+    share = make_binned_didi_scorer(**given, relative=True)(model, X, v)
+    assert share == pytest.approx(-value / reference)
+    one = make_binned_didi_scorer(**given, pos_label=1)(model, X, v)
+    assert one == pytest.approx(-2 * binned_didi(model.predict_proba(X)[:, 1], **options))
+
+
+def test_c2_03_a_fold_that_lacked_a_class_is_measured_by_classes():
+    v = three_classes()
+    two = LogisticRegression(max_iter=10_000).fit(X[v != 1], v[v != 1])
+    expected = max(gedi(two.predict(X) == c, sensitive_features=a) for c in range(3))
+    assert make_gedi_scorer(sensitive_columns=0)(two, X, v) == -expected
+
+
+def test_c2_03_scores_are_what_is_constrained():
+    v = three_classes()
+    model = RandomForestClassifier(10, random_state=0).fit(X, v)
+    constrained = Projection(v, sensitive_features=a, loss="hamming").gedi_on(a)
+    score = make_gedi_scorer(sensitive_columns=0)(model, X, v)
+    assert score == pytest.approx(-constrained(model.predict(X)))
+
+
+def test_c2_03_a_search_selects_a_model_of_three_classes():
+    scoring = {"accuracy": "accuracy", "neg_gedi": make_gedi_scorer(sensitive_columns=0)}
+    search = GridSearchCV(
+        RandomForestClassifier(10, random_state=0),
+        {"max_depth": [1, 3]},
+        scoring=scoring,
+        refit=best_under_constraint("mean_test_accuracy", at_most=1.0),
+        cv=3,
+    ).fit(X, three_classes().astype(str))
+    assert np.isfinite(search.cv_results_["mean_test_neg_gedi"]).all()
+
+
+def test_c2_03_the_report_takes_the_worst_class():
+    v = three_classes()
+    model = RandomForestClassifier(10, max_depth=2, random_state=0).fit(X, v)
+    p, options = model.predict(X), {"degrees": [1], "bins": [3], "n_resamples": 5}
+    table = fairness_report(v, p, sensitive_features=a, task="classification", **options)
+    one = [
+        fairness_report(v == c, p == c, sensitive_features=a, task="classification", **options)
+        for c in range(3)
+    ]
+    worst = np.max([own["value"] for own in one], axis=0)
+    np.testing.assert_allclose(table["value"][:3], worst[:3])
+    assert table["parameter"][3] == "kernel"  # one of the classes is rare
+    assert table["value"][3] == max(
+        hgr(p == c, sensitive_features=a, method="kernel") for c in range(3)
+    )
+    text = fairness_report(
+        v.astype(str), p.astype(str), sensitive_features=a, task="classification", **options
+    )
+    pd.testing.assert_frame_equal(text, table)
+    with pytest.raises(ValueError, match="y_pred must hold the classes of y_true"):
+        fairness_report(v, p / 2, sensitive_features=a, task="classification", **options)
+
+
+# --- weights of HGR, and classes that it cannot see
+
+
+@pytest.mark.parametrize("method", ["kde", "chi2", "kernel"])
+@pytest.mark.filterwarnings("ignore:.*outside the grid")
+def test_hgr_takes_weights_as_repeated_rows(method):
+    w = np.random.default_rng(1).integers(0, 4, n)
+    options = {"method": method, "relative": True}
+    rows = np.repeat(np.arange(n), w)
+    expected = hgr(t[rows], y[rows], sensitive_features=a[rows], **options)
+    value = hgr(t, y, sensitive_features=a, sample_weight=w, **options)
+    assert value == pytest.approx(expected, rel=1e-9)
+    plain = hgr(t, y, sensitive_features=a, **options)
+    for weight in (1, np.ones(n), np.full(n, 1 / n)):
+        assert hgr(t, y, sensitive_features=a, sample_weight=weight, **options) == plain
+    doubled = hgr(np.tile(t, 2), np.tile(y, 2), sensitive_features=np.tile(a, 2), **options)
+    assert hgr(t, y, sensitive_features=a, sample_weight=2, **options) == pytest.approx(doubled)
+
+
+def test_hgr_of_a_network_refuses_weights():
+    with pytest.raises(ValueError, match="method='nn' takes no sample_weight"):
+        hgr(t, sensitive_features=a, method="nn", sample_weight=np.arange(n))
+
+
+@pytest.mark.filterwarnings("ignore:.*outside the grid")
+def test_the_report_measures_hgr_with_weights():
+    w = np.random.default_rng(1).integers(1, 4, n)
+    options = {"degrees": [1], "bins": [3], "n_resamples": 200, "as_frame": False}
+    table = fairness_report(t, sensitive_features=a, sample_weight=w, **options)
+    assert table["value"][-1] == hgr(t, sensitive_features=a, sample_weight=w)
+    assert table["low"][-1] <= table["value"][-1] <= table["high"][-1]
+
+
+def test_a_class_that_the_density_cannot_see():
+    x = np.r_[np.zeros(960), np.ones(40)]
+    with pytest.warns(UserWarning, match=r"4.0% of the rows .* a whole class among it"):
+        assert hgr(x, sensitive_features=x) < 0.25
+    options = {"sensitive_features": x, "degrees": [1], "n_resamples": 20, "as_frame": False}
+    table = fairness_report(x, **options)
+    assert (table["indicator"][-1], table["parameter"][-1]) == ("hgr", "kernel")
+    assert table["value"][-1] == pytest.approx(1)
+    assert table["null_q95"][-1] < 0.2 < table["low"][-1]
+    frequent = np.r_[np.zeros(850), np.ones(150)]  # 15 %
+    assert fairness_report(frequent, **options)["parameter"][-1] == "kernel"
+    options["sensitive_features"] = frequent
+    assert fairness_report(frequent, **options)["parameter"][-1] == "kde"
