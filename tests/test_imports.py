@@ -43,6 +43,7 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.constraints._sets": "the geometry of every set, against its definition",
     "gedi_sklearn.constraints._span": "the nearest point of several sets, against its conditions",
     "gedi_sklearn.projection._classes": "where cores are made small and rounding is left out",
+    "gedi_sklearn.projection._cores": "where integer models are forbidden",
     "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",
     "gedi_sklearn.projection._highs": "the same",
     "gedi_sklearn.projection._linear_model": "the answers of a fake solver",

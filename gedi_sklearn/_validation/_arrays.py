@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 
 # pandas.NA and pandas.NaT, recognised by name so that pandas is not required.
 _MISSING_TYPES = {"NAType", "NaTType"}
-_LARGEST = 1e150
+_LARGEST = 1e152
 _NUMBERS: tuple[type, ...] = (numbers.Number, np.bool_)
 # Dates, times and durations: Python's and numpy's types (pandas' own are subclasses of these, but
 # its Period), and how the names of their dtypes begin in pandas, polars and pyarrow.
