@@ -15,7 +15,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import check_array, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRequest,
     MetadataRouter,
@@ -110,6 +110,8 @@ class ColumnsMixin:
 
     def _check_columns(self, X: Any) -> None:
         """Refuse a new X whose columns are not those of the training X."""
+        if isinstance(X, (list, tuple)) and not X:
+            check_array(X)  # raises scikit-learn's error
         named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
         # Names on one side only are worth a warning; most inner estimators give it themselves,
         # and the user should see it once.

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 
 from gedi_sklearn import (
     MovingTargetsRegressor,
+    PolynomialKernel,
     ProjectedRegressor,
     Projection,
     project_targets,
@@ -368,3 +370,109 @@ def test_a_class_that_the_density_cannot_see():
     assert fairness_report(frequent, **options)["parameter"][-1] == "kernel"
     options["sensitive_features"] = frequent
     assert fairness_report(frequent, **options)["parameter"][-1] == "kde"
+
+
+# --- weights and values out of range: found by fuzzing
+
+
+@pytest.mark.parametrize("weight", [1 / n, np.full(n, 1 / n)])
+def test_c2_05_weights_that_sum_to_one(weight):
+    with pytest.warns(UndefinedMetricWarning, match=r"counts as that many rows.*are 1, the sum"):
+        assert np.isnan(gedi(t, sensitive_features=a, norm="adjusted_sd", sample_weight=weight))
+    value = gedi(t, sensitive_features=a, norm="adjusted_sd")
+    assert gedi(t, sensitive_features=a, norm="adjusted_sd", sample_weight=1) == value
+
+
+@entrances
+def test_values_whose_squares_are_no_floats(enter):
+    with pytest.raises(ValueError, match=r"^(sensitive_features|conditional_on) holds values bey"):
+        enter(a * 1e300)
+
+
+def test_weights_and_targets_whose_squares_are_no_floats():
+    huge = np.linspace(0.5, 1, n) * 1e306
+    for measure in (gedi, hgr, gedi_interval, project_targets):
+        with pytest.raises(ValueError, match="sample_weight holds values beyond"):
+            measure(t, sensitive_features=a, sample_weight=huge)
+        with pytest.raises(ValueError, match=r"y(_true)? holds values beyond"):
+            measure(t * 1e305, sensitive_features=a)
+    for unit in (1e140, 1e-140):
+        with pytest.raises(ValueError, match="powers of sensitive_features up to degree 3"):
+            gedi(t, sensitive_features=a * unit, degree=3)
+    with pytest.warns(UserWarning, match="outside the grid"):
+        tiny = hgr(t * 1e-305, sensitive_features=a)
+    assert tiny == pytest.approx(hgr_of_t(), rel=1e-9)
+
+
+def hgr_of_t():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hgr(t, sensitive_features=a)
+
+
+# --- messages
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"degree": 10**30},
+        {"relative": 10**30},
+        {"degree": 10**30, "kernel": "fourier"},
+        {"degree": 101},
+        {"degree": 50, "sensitive_features": np.random.default_rng(0).normal(size=(n, 40))},
+        {"kernel": PolynomialKernel(10**30)},
+    ],
+)
+def test_degrees_beyond_reach_are_refused_at_once(options):
+    with pytest.raises(ValueError, match="makes far more functions than"):
+        gedi(t, **{"sensitive_features": a, **options})
+
+
+def test_predict_without_rows_is_scikit_learns_error():
+    for model in (MovingTargetsRegressor, ProjectedRegressor):
+        fitted = model(LinearRegression(), sensitive_columns=0, cv="train").fit(X, t)
+        with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+            fitted.predict([])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gedi(t, t, a), r"gedi\(\): pass sensitive_features by name"),
+        (lambda: gedi(t, a), r"gedi\(\): pass sensitive_features by name"),
+        (lambda: hgr(t, sensitive_feature=a), r"hgr\(\).*did you mean 'sensitive_features'"),
+        (lambda: project_targets(t, sensitive_features=a, thresold=1), "mean 'threshold'"),
+        (lambda: make_gedi_scorer(colour=1), r"make_gedi_scorer\(\).* there are sensitive_columns"),
+        (lambda: best_under_constraint(at_mots=1), "best_under_constraint.*mean 'at_most'"),
+    ],
+)
+def test_wrong_names_of_arguments(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+# --- the rule for searches: found by doing what the README says
+
+
+@pytest.mark.parametrize("rule", [{}, {"score": "mean_test_r2"}, {"disparity": "gedi"}])
+def test_c2_25_names_of_scorers_are_enough(rule):
+    scorers = {"r2": "r2", "gedi": make_gedi_scorer(sensitive_columns=0)}
+    search = GridSearchCV(
+        Ridge(),
+        {"alpha": [1, 1e5]},
+        scoring=scorers,
+        refit=best_under_constraint(**rule, at_most=1),
+    ).fit(X, t)
+    assert search.best_params_ == {"alpha": 1}
+
+
+def test_c2_25_what_cannot_be_found_is_said_with_the_names_that_exist():
+    results = {f"mean_test_{name}": [-0.1] for name in ("r2", "loss", "gedi", "max_error")}
+    assert best_under_constraint(at_most=1)(results) == 0
+    results["mean_test_hgr"] = [-0.1]
+    with pytest.raises(ValueError, match=r"disparity=None finds none, or more.*mean_test_gedi"):
+        best_under_constraint()(results)
+    with pytest.raises(ValueError, match=r"disparity='age' is no key.*'mean_test_gedi'"):
+        best_under_constraint(disparity="age")(results)
+    assert best_under_constraint(disparity="hgr", at_most=1)(results) == 0

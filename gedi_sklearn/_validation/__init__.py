@@ -7,13 +7,7 @@ object is ignored. Nothing is dropped, cast from text, or filled in.
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    Options,
-    StrOptions,
-    validate_params,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._response import _get_response_values
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -45,7 +39,7 @@ from ._attribute import (
 )
 from ._classes import check_all_weighted, check_classes
 from ._columns import column_positions, drop_columns, select_columns
-from ._parameters import N_JOBS, named_in_errors
+from ._parameters import N_JOBS, named_in_errors, validate_params
 from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds
 
 __all__ = [

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from inspect import Parameter, signature
 from typing import Any
 
 from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import validate_params as _validate_params
 
 # As joblib understands it; 0, which has no meaning, is refused before any fit.
 N_JOBS: list[Any] = [
@@ -27,3 +31,48 @@ def named_in_errors(name: str) -> Callable[[Callable], Callable]:
         return function
 
     return rename
+
+
+def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -> Callable:
+    """Return scikit-learn's decorator, with errors that say which function was called how.
+
+    Parameters
+    ----------
+    constraints : dict
+        Declared ranges by parameter.
+    prefer_skip_nested_validation : bool
+        As in scikit-learn.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        declared = signature(function)
+        checked = _validate_params(
+            constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+        )(function)
+
+        @wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            try:
+                declared.bind(*args, **kwargs)
+            except TypeError as error:
+                reason = _explain(declared.parameters.values(), kwargs) or str(error)
+                raise TypeError(f"{function.__qualname__}(): {reason}.") from None
+            return checked(*args, **kwargs)
+
+        return called
+
+    return decorate
+
+
+def _explain(parameters: Any, given: dict[str, Any]) -> str:
+    """Return what is wrong with the names of arguments: one is unknown, or one is missing."""
+    known = [own.name for own in parameters]
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            return f"unexpected keyword argument {name!r}; {hint}"
+    by_name = [own.name for own in parameters if own.kind is Parameter.KEYWORD_ONLY]
+    needed = [own.name for own in parameters if own.default is Parameter.empty]
+    missing = [name for name in by_name if name in needed and name not in given]
+    return f"pass {missing[0]} by name, {missing[0]}=values" if missing else ""

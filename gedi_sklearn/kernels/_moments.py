@@ -87,7 +87,7 @@ def expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.nd
                         for s, t, m, d in zip(*given, strict=True)
                     ]
                 )
-    if not np.isfinite(expansion).all():
+    if not (np.isfinite(expansion).all() and expansion.diagonal().all()):
         raise ValueError(
             f"powers of sensitive_features up to degree {int(powers.sum(axis=1).max())} leave the "
             "range of floats. Use another unit, or PolynomialKernel(degree, standardize=True)."

@@ -15,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._validation import Interval, _fit_context, check_sample_weight
 from ._moments import evaluate_monomials, list_monomials, monomial_factors, weighted_moments
 
+# Floats tell about 40 powers apart.
+_MAX_DEGREE = 100
+
 
 class _AttributeKernel(TransformerMixin, BaseEstimator):
     """A transformer of the attribute: its checks, and the names of its columns."""
@@ -127,7 +130,7 @@ class PolynomialKernel(_AttributeKernel):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "degree": [Interval(Integral, 1, 100, closed="both")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
         "standardize": ["boolean"],
     }
 
@@ -136,12 +139,8 @@ class PolynomialKernel(_AttributeKernel):
         self.standardize = standardize
 
     def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
-        n_columns, most = comb(X.shape[1] + self.degree, self.degree) - 1, 10 * max(len(X), 1000)
-        if n_columns > most:
-            raise ValueError(
-                f"degree={self.degree} of {X.shape[1]} columns of sensitive_features makes more "
-                f"than {most} monomials for {len(X)} rows. Lower `degree`, or merge levels."
-            )
+        n_columns = comb(X.shape[1] + self.degree, self.degree) - 1
+        _check_size("degree", self.degree, n_columns if self.degree <= _MAX_DEGREE else np.inf, X)
         self.powers_ = list_monomials(X.shape[1], self.degree)
         if self.standardize:
             self.mean_, self.scale_ = weighted_moments(X, weight)
@@ -168,7 +167,7 @@ class FourierKernel(_AttributeKernel):
     Parameters
     ----------
     order : int, default=1
-        Number of frequencies, from 1 to 1000; every attribute gives 2·order columns.
+        Number of frequencies, at least 1; every attribute gives 2·order columns.
     period : float, default=None
         The period T, in the attribute's unit. None takes the range (largest − smallest value of
         positive weight) of the rows given to :meth:`fit`, so that both ends of the range meet.
@@ -202,7 +201,7 @@ class FourierKernel(_AttributeKernel):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "order": [Interval(Integral, 1, 1000, closed="both")],
+        "order": [Interval(Integral, 1, None, closed="left")],
         "period": [Interval(Real, 0, None, closed="neither"), None],
     }
 
@@ -211,6 +210,7 @@ class FourierKernel(_AttributeKernel):
         self.period = period
 
     def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
+        _check_size("order", self.order, 2 * self.order * X.shape[1], X)
         if self.period is None:
             rows = X if weight is None else X[weight > 0]
             span = np.ptp(rows, axis=0)
@@ -229,6 +229,15 @@ class FourierKernel(_AttributeKernel):
             for j in range(1, self.order + 1)
             for wave in ("sin", "cos")
         ]
+
+
+def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> None:
+    """Raise before columns are made that are far more than the rows, or a sane number."""
+    if n_columns > 10 * max(len(X), 100):
+        raise ValueError(
+            f"{parameter}={value} of {X.shape[1]} column(s) of sensitive_features makes far more "
+            f"functions than {len(X)} rows, or floats, can tell apart. Lower {parameter}."
+        )
 
 
 def _attribute_names(kernel: Any, input_features: Any) -> list[str]:

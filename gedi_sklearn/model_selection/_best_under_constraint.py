@@ -18,10 +18,11 @@ class best_under_constraint:
 
     Parameters
     ----------
-    score : str, default="mean_test_r2"
-        Key of ``cv_results_`` to maximise.
-    disparity : str, default="mean_test_neg_gedi"
-        Key of ``cv_results_`` with a negated disparity, as this package's scorers give it.
+    score : str, default="r2"
+        What to maximise: the name of a scorer of the search, or its key in ``cv_results_``.
+    disparity : str, default=None
+        A negated disparity, as this package's scorers give it, by name or key. None takes the only
+        other scorer, or the only one that is named after an indicator.
     at_most : float, default=0.05
         Bound on the disparity, at least 0.
 
@@ -67,7 +68,7 @@ class best_under_constraint:
     @validate_params(
         {
             "score": [str],
-            "disparity": [str],
+            "disparity": [str, None],
             "at_most": [Interval(Real, 0, np.inf, closed="both")],
         },
         prefer_skip_nested_validation=True,
@@ -75,8 +76,8 @@ class best_under_constraint:
     @named_in_errors("best_under_constraint")
     def __init__(
         self,
-        score: str = "mean_test_r2",
-        disparity: str = "mean_test_neg_gedi",
+        score: str = "r2",
+        disparity: str | None = None,
         at_most: float = 0.05,
     ) -> None:
         self.score = score
@@ -101,32 +102,42 @@ class best_under_constraint:
         -------
         int
         """
-        score = self._column(cv_results, self.score, "score")
-        disparity = -self._column(cv_results, self.disparity, "disparity")
+        score_key, key = self._keys(cv_results)
+        score = np.asarray(cv_results[score_key], dtype=np.float64)
+        disparity = -np.asarray(cv_results[key], dtype=np.float64)
         if np.nanmax(disparity, initial=0.0) <= 0 and np.nanmin(disparity, initial=0.0) < 0:
             raise ValueError(
-                f"disparity={self.disparity!r} is positive, so it is not negated. Score with the "
+                f"disparity={key!r} is positive, so it is not negated. Score with the "
                 "package's scorers, or with make_scorer(..., greater_is_better=False)."
             )
         known = np.isfinite(score) & np.isfinite(disparity)
         if not known.any():
-            raise ValueError(
-                f"no candidate has both a {self.score!r} and a {self.disparity!r}: all are NaN."
-            )
+            raise ValueError(f"no candidate has both a {score_key!r} and a {key!r}: all are NaN.")
         within = known & (disparity <= self.at_most)
         if within.any():
             order = np.lexsort((disparity, -score))
             return int(next(i for i in order if within[i]))
         fairest = int(np.argmin(np.where(known, disparity, np.inf)))
         warn_caller(
-            f"no candidate has {self.disparity!r} within at_most={self.at_most}: the fairest one, "
+            f"no candidate has {key!r} within at_most={self.at_most}: the fairest one, "
             f"at {disparity[fairest]:.4g}, is selected. Widen the search, or raise `at_most`.",
         )
         return fairest
 
-    @staticmethod
-    def _column(cv_results: dict[str, Any], key: str, parameter: str) -> np.ndarray:
-        if key not in cv_results:
-            known = sorted(name for name in cv_results if name.startswith("mean_test_"))
-            raise ValueError(f"{parameter}={key!r} is no key of cv_results_; there are {known}.")
-        return np.asarray(cv_results[key], dtype=np.float64)
+    def _keys(self, cv_results: dict[str, Any]) -> tuple[str, str]:
+        """Return the keys of the score and of the disparity."""
+        start = "mean_test_"
+        known = sorted(key.removeprefix(start) for key in cv_results if key.startswith(start))
+        score = self.score.removeprefix(start)
+        others = [name for name in known if name != score]
+        named = [name for name in others if any(own in name for own in ("gedi", "didi", "hgr"))]
+        given = self.disparity
+        if given is None:
+            given = next((found[0] for found in (others, named) if len(found) == 1), "None")
+        for parameter, name in (("score", score), ("disparity", given.removeprefix(start))):
+            if name not in known:
+                own = getattr(self, parameter)
+                wrong = "is no key of cv_results_" if own else "finds none, or more than one"
+                keys = [start + name for name in known]
+                raise ValueError(f"{parameter}={own!r} {wrong}; there are {keys}.")
+        return start + score, start + given.removeprefix(start)
