@@ -77,3 +77,27 @@ def test_coverage_of_the_interval():
                         faults.append(lines[-1])
     TABLE.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     assert faults == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [12, 20, 30, 50, 100])
+def test_coverage_with_four_categories(n):
+    shares = {}
+    for is_equal in (True, False):
+        for hetero in (False, True):
+            rng, hits, runs = np.random.default_rng([n, is_equal, hetero]), 0, 0
+            while runs < RUNS:
+                code = np.arange(n) % 4 if is_equal else rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
+                noise = rng.normal(size=n) * (1 + hetero * code)
+                if len(np.unique(code)) == 4:
+                    group = np.array(list("abcd"))[code]
+                    hits += gedi_interval(noise, sensitive_features=group).low == 0
+                    runs += 1
+            shares[is_equal, hetero] = hits / RUNS
+    print(n, shares)
+    if n == 100:
+        assert min(shares.values()) > 0.91
+    if n >= 30:
+        assert min(shares[True, False], shares[True, True]) > 0.91
+    if n == 12:
+        assert shares[False, True] < 0.6  # what the documentation warns of
