@@ -9,7 +9,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from benchmarks import _tables
-from benchmarks._storage import append_row, read_rows
+from benchmarks._storage import append_row, create, read_rows
 from benchmarks._units import COLUMNS, KEY, MODELS, SOLVERS, Settings, Unit, run_unit, units
 from benchmarks.tasks import N_FOLDS, TASKS
 
@@ -165,6 +165,7 @@ def run(asked: Iterable[Unit], settings: Settings, csv_path: Path, *, n_jobs: in
     if len(missing) < len(asked):
         skipped = len(asked) - len(missing)
         print(f"{skipped} of {len(asked)} units are in {csv_path} already.", file=sys.stderr)
+    create(csv_path, COLUMNS)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
         delayed(run_unit)(unit, settings) for unit in missing
     )

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 
-from benchmarks._storage import append_row, read_rows
+from benchmarks._storage import append_row, create, read_rows
 from benchmarks._tables import insert_between, markdown
 from benchmarks._units import PACKAGES, versions
 from benchmarks._unseen_rows import Row, paper_rows, rows_of
@@ -104,6 +104,7 @@ def run(asked: Sequence[tuple[Task, Row]], path: Path, *, n_folds: int, n_jobs: 
         (task, row) for task, row in asked if tuple(identity(task, row).values()) not in done
     ]
     print(f"{len(asked) - len(missing)} of {len(asked)} rows are in {path}.", file=sys.stderr)
+    create(path, COLUMNS)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
         delayed(run_row)(task, row, n_folds) for task, row in missing
     )

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -378,6 +379,26 @@ def test_a_csv_of_other_columns_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"has the columns .*move it away"):
         read_rows(path, COLUMNS)
     assert [file.name for file in tmp_path.iterdir()] == ["paper_tables.csv"]
+
+
+def test_processes_may_share_one_file_of_results(tmp_path):
+    path = tmp_path / "results" / "rows.csv"
+
+    def add(process):
+        for number in range(20):
+            append_row(path, ["process", "number"], {"process": process, "number": number})
+
+    Parallel(n_jobs=4)(delayed(add)(process) for process in "abcd")
+    rows = [(row["process"], int(row["number"])) for row in read_rows(path, ["process", "number"])]
+    assert sorted(rows) == [(process, number) for process in "abcd" for number in range(20)]
+    assert [file.name for file in path.parent.iterdir()] == ["rows.csv"]
+
+
+def test_a_file_that_cannot_be_written_is_found_before_the_first_unit(calls, tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks._storage.os.access", lambda *_: False)
+    with pytest.raises(PermissionError, match="choose another --output"):
+        paper_tables.main([*RACE_GB, "--output", str(tmp_path), "--folds", "1"])
+    assert calls == []
 
 
 # --- the command line

@@ -304,6 +304,26 @@ def test_wrong_arguments_are_named(data, cls):
         cls.from_predictions(y, sensitive_features=np.zeros(len(y)))
 
 
+@pytest.mark.parametrize("name", ["cost in $", "$x$ and $y_", "_hidden", "targets"])
+def test_names_are_shown_as_they_are(data, name):
+    X, y = data
+    X = X.rename(columns={"age": name})
+    measured = {"sensitive_features": X[name], "name": name}
+    bars = GediCoefficientsDisplay.from_predictions(y, y / 2, **measured)
+    bars.figure_.canvas.draw()
+    labels = [text.get_text().strip().replace(r"\$", "$") for text in bars.ax_.legend_.get_texts()]
+    assert [label.partition(" (GeDI")[0] for label in labels] == ["targets", name]
+    curve = DependenceDisplay.from_predictions(y, y / 2, **measured)
+    curve.figure_.canvas.draw()
+    assert curve.ax_.get_ylabel().strip().replace(r"\$", "$") == name
+    tradeoff = tradeoff_curve(
+        ProjectedRegressor(LinearRegression(), sensitive_columns=[0]), X, y, thresholds=[0.5]
+    )
+    drawn = TradeoffDisplay(curve=tradeoff, name=name, score_name=name).plot()
+    drawn.figure_.canvas.draw()
+    assert len(drawn.ax_.legend_.get_texts()) == 1
+
+
 # --- histories
 
 

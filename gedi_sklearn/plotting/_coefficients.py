@@ -16,6 +16,7 @@ from ._support import (
     PredictionDisplay,
     axes_or_new,
     import_pyplot,
+    plain_text,
 )
 
 # Labels with more letters than this in total are rotated.
@@ -92,7 +93,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
                 **{
                     "width": width,
                     "color": colors[i],
-                    "label": f"{name} (GeDI = {np.abs(row).sum():.3g})",
+                    "label": f"{plain_text(name)} (GeDI = {np.abs(row).sum():.3g})",
                     **bar_kwargs,
                 },
             )
@@ -101,7 +102,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
         ax.axhline(0, color="black", linewidth=0.8)
         rotate = sum(map(len, self.terms)) > _HORIZONTAL_LETTERS
         style = {"rotation": 45, "ha": "right"} if rotate else {}
-        ax.set_xticks(positions, self.terms, **style)
+        ax.set_xticks(positions, [plain_text(term) for term in self.terms], **style)
         ax.set(xlabel="term of the kernel", ylabel="coefficient α̃")
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
@@ -155,9 +156,10 @@ class GediCoefficientsDisplay(PredictionDisplay):
         import_pyplot(f"{cls.__name__}.from_predictions")
         sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
         design = fit_gedi(sample, kernel, degree).indicator.design
-        series = {"targets": sample.y_true}
+        names, series = ["targets"], [sample.y_true]
         if y_pred is not None:
-            series[name or "predictions"] = sample.target
-        coefficients = np.array([design.checked_coefficients(z) for z in series.values()])
-        display = cls(coefficients=coefficients, terms=design.fitted.names, names=list(series))
+            names.append(name or "predictions")
+            series.append(sample.target)
+        coefficients = np.array([design.checked_coefficients(z) for z in series])
+        display = cls(coefficients=coefficients, terms=design.fitted.names, names=names)
         return display.plot(ax, **bar_kwargs)

@@ -18,6 +18,7 @@ from ._support import (
     PredictionDisplay,
     axes_or_new,
     import_pyplot,
+    plain_text,
 )
 
 _GRID_POINTS = 200
@@ -141,7 +142,10 @@ class DependenceDisplay(PredictionDisplay):
         (self.bins_,) = ax.plot(
             self.bin_attribute, self.bin_target, **{**style, **(bin_kwargs or {})}
         )
-        ax.set(xlabel=self.attribute_name or "protected attribute", ylabel=self.name or "targets")
+        ax.set(
+            xlabel=plain_text(self.attribute_name or "protected attribute"),
+            ylabel=plain_text(self.name or "targets"),
+        )
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self

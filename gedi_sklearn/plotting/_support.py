@@ -52,6 +52,13 @@ def import_pyplot(caller: str) -> Any:
     return plt
 
 
+def plain_text(name: str | None) -> str | None:
+    """Show a name as it is: "$" starts no formula, and a leading "_" hides no legend entry."""
+    if name is None:
+        return None
+    return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
+
+
 def axes_or_new(display: Any, ax: Any) -> Any:
     """Return the axes that a display draws on: the caller's, or those of a new figure."""
     plt = import_pyplot(f"{type(display).__name__}.plot")

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..model_selection import TradeoffCurve, tradeoff_curve
-from ._support import MEASURED_COLOR, REFERENCE_COLOR, axes_or_new, import_pyplot
+from ._support import MEASURED_COLOR, REFERENCE_COLOR, axes_or_new, import_pyplot, plain_text
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -80,7 +80,12 @@ class TradeoffDisplay:
         """
         ax = axes_or_new(self, ax)
         curve = self.curve
-        style = {"marker": "o", "color": MEASURED_COLOR, "label": self.name, **line_kwargs}
+        style = {
+            "marker": "o",
+            "color": MEASURED_COLOR,
+            "label": plain_text(self.name),
+            **line_kwargs,
+        }
         (self.line_,) = ax.plot(curve.gedi, curve.score, **style)
         color = self.line_.get_color()
         self.bars_ = ax.hlines(curve.score, curve.low, curve.high, color=color, alpha=0.4)
@@ -100,7 +105,7 @@ class TradeoffDisplay:
             )
             if np.isfinite(point).all()
         ]
-        ax.set(xlabel="indicator", ylabel=self.score_name, xlim=(0, None))
+        ax.set(xlabel="indicator", ylabel=plain_text(self.score_name), xlim=(0, None))
         if self.name is not None:
             ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
