@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
 from ._folds import make_folds
@@ -72,39 +73,43 @@ class OutOfBag(PredictionSource):
         self._has_warned = False
 
     def prepare(self, estimator: Any) -> Any:
-        """Return the estimator with `oob_score` set.
+        """Return the estimator with `oob_score` set, in its last step where it is a pipeline.
 
         Raises
         ------
         ValueError
             If it has no parameter `oob_score`.
         """
-        if "oob_score" not in estimator.get_params(deep=False):
+        ensemble = _ensemble(estimator)
+        if not hasattr(ensemble, "oob_score"):
             raise ValueError(
                 f"cv='oob' needs an inner estimator with out-of-bag predictions (a parameter "
-                f"`oob_score`, e.g. a random forest); got {type(estimator).__name__}. Use an "
+                f"`oob_score`, e.g. a random forest); got {type(ensemble).__name__}. Use an "
                 "integer `cv` for cross-fitted predictions."
             )
-        return estimator if estimator.oob_score else estimator.set_params(oob_score=True)
+        if not ensemble.oob_score:
+            ensemble.set_params(oob_score=True)
+        return estimator
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return the out-of-bag predictions of a fitted ensemble."""
-        is_classifier = hasattr(fitted, "classes_")
+        ensemble = _ensemble(fitted)
+        is_classifier = hasattr(ensemble, "classes_")
         name = "oob_decision_function_" if is_classifier else "oob_prediction_"
         for needed in (name, "estimators_samples_"):
-            if not hasattr(fitted, needed):
+            if not hasattr(ensemble, needed):
                 raise ValueError(
-                    f"cv='oob': the fitted {type(fitted).__name__} has no `{needed}`. Use an "
+                    f"cv='oob': the fitted {type(ensemble).__name__} has no `{needed}`. Use an "
                     "integer `cv` for cross-fitted predictions."
                 )
-        values = np.array(getattr(fitted, name), dtype=np.float64)
-        unseen = _never_left_out(fitted, len(values))
+        values = np.array(getattr(ensemble, name), dtype=np.float64)
+        unseen = _never_left_out(ensemble, len(values))
         if unseen.any():
             rest = _safe_indexing(self.X, np.flatnonzero(unseen))
             values[unseen] = fitted.predict_proba(rest) if is_classifier else fitted.predict(rest)
             self._warn_once(
                 f"cv='oob': {int(unseen.sum())} of {len(values)} rows are in the sample of every "
-                f"member of {type(fitted).__name__} and are predicted by members that have seen "
+                f"member of {type(ensemble).__name__} and are predicted by members that have seen "
                 "them. Use more members (`n_estimators`)."
             )
         return _as_responses(fitted, values, has_probabilities=is_classifier)
@@ -114,6 +119,11 @@ class OutOfBag(PredictionSource):
         if not self._has_warned:
             warn_caller(message)
         self._has_warned = True
+
+
+def _ensemble(estimator: Any) -> Any:
+    """Return the ensemble itself, which may be the last step of a pipeline."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
@@ -249,9 +259,9 @@ def make_prediction_source(
     ValueError
         If a row is in no test fold, or in several.
     """
+    (X,) = indexable(X)
     if isinstance(cv, str):
         return OutOfBag(X) if cv == "oob" else InSample()
-    (X,) = indexable(X)
     folds = make_folds(
         cv,
         X,

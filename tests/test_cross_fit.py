@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn import config_context
 from sklearn.ensemble import (
     BaggingRegressor,
@@ -21,6 +22,8 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
     cross_val_predict,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 
 from gedi_sklearn import (
@@ -140,6 +143,52 @@ def test_a_class_that_a_fold_lacks_has_probability_zero(data):
         relative=False,
     )
     assert_array_equal(model.fit(X, y).classes_, ["a", "b", "c"])
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("cls", [ProjectedRegressor, MovingTargetsRegressor])
+@pytest.mark.parametrize(
+    ("convert", "same"),
+    [
+        (sparse.coo_matrix, sparse.csr_matrix),
+        (sparse.bsr_array, sparse.csr_array),
+        (np.ndarray.tolist, np.asarray),
+    ],
+)
+def test_out_of_bag_rows_may_be_in_any_format(data, cls, convert, same):
+    X, t, _, _, _ = data
+
+    def fit(rows):
+        # So few members that some rows are in every sample and have to be taken out of X.
+        model = cls(RandomForestRegressor(4, random_state=0), cv="oob")
+        with pytest.warns(UserWarning, match="rows are in the sample of every member"):
+            return model.fit(rows, t, sensitive_features=X[:, 0])
+
+    expected = fit(same(X)).estimator_.predict(X)
+    assert_allclose(fit(convert(X)).estimator_.predict(X), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cls", "forest"),
+    [
+        (ProjectedRegressor, RandomForestRegressor),
+        (MovingTargetsRegressor, RandomForestRegressor),
+        (ProjectedClassifier, RandomForestClassifier),
+        (MovingTargetsClassifier, RandomForestClassifier),
+    ],
+)
+def test_a_pipeline_that_ends_in_a_forest_has_out_of_bag_predictions(data, cls, forest):
+    X, t, label, _, _ = data
+    y = t if forest is RandomForestRegressor else label
+    alone = forest(25, random_state=0)
+    pipeline = make_pipeline(FunctionTransformer(), alone)
+    fits = [
+        cls(estimator, cv="oob").fit(X, y, sensitive_features=X[:, 0])
+        for estimator in (alone, pipeline)
+    ]
+    expected, got = (model.estimator_.predict(X) for model in fits)
+    assert_array_equal(got, expected)
+    assert not alone.oob_score
 
 
 @pytest.mark.parametrize(
