@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, LagrangianDualRegressor
-from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, hgr, make_gedi_scorer
 from tests.estimator_checks import instance, make_data, public_estimators
 from tests.test_imports import WITHOUT_OPTIONAL, run_python
 
@@ -44,6 +44,24 @@ def test_without_torch_the_error_names_the_extra(cls):
     )
     assert f"ImportError: {cls.__name__} needs torch and skorch" in result.stderr
     assert "pip install 'gedi-sklearn[torch]'" in result.stderr
+
+
+@pytest.mark.torch
+@for_each
+def test_the_default_dtype_of_torch_changes_nothing(cls):
+    import torch
+
+    X, y = make_data(small(cls))
+    expected = numeric(fitted := small(cls).fit(X, y), X)
+    correlation = hgr(X[:, 1], sensitive_features=X[:, 0], method="nn")
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert_array_equal(numeric(small(cls).fit(X, y), X), expected)
+        assert_array_equal(numeric(fitted, X), expected)
+        assert hgr(X[:, 1], sensitive_features=X[:, 0], method="nn") == correlation
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.torch

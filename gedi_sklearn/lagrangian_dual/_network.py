@@ -46,6 +46,11 @@ LOSSES: dict[str, tuple[Loss, Link]] = {
 }
 
 
+def _linear(n_in: int, n_out: int) -> torch.nn.Linear:
+    """Return a layer in single precision, as the rows are, whatever torch's default dtype is."""
+    return torch.nn.Linear(n_in, n_out, dtype=torch.float32)
+
+
 class Network(torch.nn.Module):
     """Fully connected ReLU layers with one output per row."""
 
@@ -55,9 +60,9 @@ class Network(torch.nn.Module):
         hidden = [
             layer
             for size, next_size in pairwise(sizes)
-            for layer in (torch.nn.Linear(size, next_size), torch.nn.ReLU())
+            for layer in (_linear(size, next_size), torch.nn.ReLU())
         ]
-        self.layers = torch.nn.Sequential(*hidden, torch.nn.Linear(sizes[-1], 1))
+        self.layers = torch.nn.Sequential(*hidden, _linear(sizes[-1], 1))
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         """Return the outputs of rows, shape (n,)."""

@@ -294,8 +294,14 @@ def _neural_correlation(values: np.ndarray, target: np.ndarray, seed: int) -> fl
     first, second = ((v - v.mean(axis=0)) / (v.std(axis=0) + _FLOOR) for v in (values, target))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        indicator = NeuralIndicator(backend="numpy", num_features=(values.shape[1], 1))
-        return float(np.clip(indicator.compute(first, second), 0.0, 1.0))
+        # maxcorr casts the rows to single precision, but builds networks of the default dtype.
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)
+        try:
+            indicator = NeuralIndicator(backend="numpy", num_features=(values.shape[1], 1))
+            return float(np.clip(indicator.compute(first, second), 0.0, 1.0))
+        finally:
+            torch.set_default_dtype(default)
 
 
 def _polynomials(values: np.ndarray, degree: int, weight: np.ndarray | None) -> KernelDesign:
