@@ -9,7 +9,6 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._response import _get_response_values
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_method_params,
@@ -67,7 +66,6 @@ __all__ = [
     "check_attribute_columns",
     "check_bounds",
     "check_classes",
-    "check_classification_targets",
     "check_column",
     "check_group_codes",
     "check_labels",
