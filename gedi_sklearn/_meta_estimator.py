@@ -57,7 +57,7 @@ class ColumnsMixin:
     A subclass has the parameters `sensitive_columns` and `drop_sensitive`.
     """
 
-    __metadata_request__fit = {"sensitive_features": True, "sample_weight": True}  # noqa: RUF012
+    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
 
     sensitive_columns: Any
     drop_sensitive: bool
@@ -191,8 +191,17 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         )
 
     def _own_request(self) -> MetadataRequest:
-        """Return a copy of the metadata request of this object's own methods."""
-        return super().get_metadata_routing()
+        """Return a copy of the metadata request of this object's own methods.
+
+        Unless they were set, weights are requested only if every child requests them, so that an
+        ensemble that weights its rows where it can (bagging) draws them instead.
+        """
+        request = super().get_metadata_routing()
+        if request.fit.requests["sample_weight"] is None:
+            children = map(get_routing_for_object, self._fitted_children().values())
+            if all(child.consumes("fit", ["sample_weight"]) for child in children):
+                request.fit.add_request(param="sample_weight", alias=True)
+        return request
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata to `fit`, the inner estimator and the splitter.
@@ -200,9 +209,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         routing : MetadataRouter
-            This estimator's `fit` requests `sensitive_features` and `sample_weight`. What the
-            inner estimator's `fit` requests is passed on to it, and what the `split` of a
-            splitter in `cv` requests (groups) is passed on to the splitter.
+            This estimator's `fit` requests `sensitive_features`, and `sample_weight` where the
+            inner estimator's does. What the inner estimator's `fit` requests is passed on to it,
+            and what the `split` of a splitter in `cv` requests (groups) is passed on to the
+            splitter.
         """
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self._own_request())
         for name, child in self._fitted_children().items():
@@ -237,7 +247,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
             if sample_weight is not None and "sample_weight" not in routed[name].fit:
                 request = get_routing_for_object(child)
                 renamed = request.consumes("fit", ["sample_weight"])
-                if not renamed and not _is_refused(request, "sample_weight"):
+                if not renamed and False not in _fit_requests(request, "sample_weight"):
                     raise ValueError(_no_weight_message(child))
         keywords = {name: dict(routed[name].fit) for name in children}
         split = routed.splitter.split if self._has_splitter() else {}
@@ -281,8 +291,14 @@ def _no_weight_message(inner: Any) -> str:
     )
 
 
-def _is_refused(request: Any, name: str) -> bool:
-    """Tell whether a metadata request, or one inside a router, sets `name` to False for `fit`."""
+def _fit_requests(request: Any, name: str) -> list[Any]:
+    """Return what a metadata request, or each one inside a router, says of `name` in `fit`."""
     if isinstance(request, MetadataRouter):
-        return any(_is_refused(pair.router, name) for _, pair in request)
-    return request.fit.requests.get(name) is False
+        return [said for _, pair in request for said in _fit_requests(pair.router, name)]
+    return [request.fit.requests.get(name)]
+
+
+def decides_on_weights(estimator: Any) -> bool:
+    """Tell whether an estimator, or a part of it, was told to request weights in `fit` or not."""
+    requests = _fit_requests(get_routing_for_object(estimator), "sample_weight")
+    return any(said is not None for said in requests)

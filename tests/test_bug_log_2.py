@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.ensemble import BaggingRegressor, RandomForestClassifier
+from sklearn.exceptions import UndefinedMetricWarning, UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from gedi_sklearn import (
     MovingTargetsRegressor,
@@ -476,3 +481,41 @@ def test_c2_25_what_cannot_be_found_is_said_with_the_names_that_exist():
     with pytest.raises(ValueError, match=r"disparity='age' is no key.*'mean_test_gedi'"):
         best_under_constraint(disparity="age")(results)
     assert best_under_constraint(disparity="hgr", at_most=1)(results) == 0
+
+
+# --- weights that an ensemble passes where the learner asks for none: found by nesting estimators
+
+
+@pytest.mark.parametrize("blind", [False, True])
+@pytest.mark.parametrize("learner", [LinearRegression(), KNeighborsRegressor(), None], ids=str)
+def test_c2_09_bagging_draws_rows_where_the_learner_requests_no_weights(learner, blind):
+    rows = np.c_[a, a + X[:, 1], X[:, 2]]
+    options = {"sensitive_columns": 0, **({"sensitive_at_predict": False} if blind else {})}
+    model = (ProjectedRegressor if blind else MovingTargetsRegressor)(learner, **options)
+    with config_context(enable_metadata_routing=True):
+        bagging = BaggingRegressor(model, 2, random_state=0).fit(rows, t)
+        drawn = bagging.estimators_samples_[0]
+        weighted = {"sample_weight": np.bincount(drawn, minlength=n)} if learner is None else {}
+        chosen = slice(None) if weighted else drawn
+        alone = clone(model).fit(rows[chosen], t[chosen], **weighted)
+    np.testing.assert_allclose(bagging.estimators_[0].predict(rows), alone.predict(rows))
+
+
+def test_c2_09_weights_are_requested_where_the_learner_requests_them():
+    def request(learner, **options):
+        model = MovingTargetsRegressor(learner, sensitive_columns=0).set_fit_request(**options)
+        return get_routing_for_object(model)._serialize()["$self_request"]["fit"]["sample_weight"]
+
+    with config_context(enable_metadata_routing=True):
+        asking = LinearRegression().set_fit_request(sample_weight=True)
+        assert [request(learner) for learner in (asking, None, LinearRegression())] == [
+            True,
+            True,
+            None,
+        ]
+        assert request(LinearRegression(), sample_weight=True) is True
+        assert request(asking, sample_weight=False) is False
+        pipe = make_pipeline(MovingTargetsRegressor(LinearRegression(), sensitive_columns=0))
+        for model in (pipe[0].set_fit_request(sample_weight=True), pipe, pipe[0]):
+            with pytest.raises(UnsetMetadataPassedError, match=r"for LinearRegression\.fit"):
+                model.fit(X, t, sample_weight=np.arange(n))

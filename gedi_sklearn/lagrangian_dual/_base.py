@@ -31,6 +31,8 @@ from ..constraints import (
 class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
     """Base class of the regressor and the classifier, which add targets, loss and output."""
 
+    __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint],

@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
+from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator, decides_on_weights
 from .._prediction_source import CrossFitted, PredictionSource
 from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
@@ -227,8 +227,9 @@ class Projected(MetaEstimator):
         trees = HistGradientBoostingRegressor(random_state=0)
         if not get_config()["enable_metadata_routing"]:
             return MultiOutputRegressor(trees)
-        # Nobody can have configured it, and it is known to take weights.
-        return MultiOutputRegressor(trees.set_fit_request(sample_weight=True))
+        # Nobody can have configured it, and it takes weights, but not where these are an error.
+        requested = decides_on_weights(self._inner_estimator())
+        return MultiOutputRegressor(trees.set_fit_request(sample_weight=requested))
 
     def _expect_kernel(
         self,
