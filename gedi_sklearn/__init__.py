@@ -2,7 +2,7 @@
 
 from . import datasets, metrics, model_selection, plotting, report
 from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
-from .kernels import FourierKernel, PolynomialKernel
+from .kernels import FourierKernel, PolynomialKernel, SplineKernel
 from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
 from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
 from .post_processing import ProjectedClassifier, ProjectedRegressor
@@ -31,6 +31,7 @@ __all__ = [
     "Projection",
     "ProjectionPath",
     "ProjectionResult",
+    "SplineKernel",
     "__version__",
     "datasets",
     "metrics",

@@ -7,11 +7,22 @@ import warnings
 import mpmath
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
-from gedi_sklearn import FourierKernel, PolynomialKernel
+from gedi_sklearn import (
+    CoarseConstraint,
+    FineConstraint,
+    FourierKernel,
+    MovingTargetsRegressor,
+    PolynomialKernel,
+    ProjectedRegressor,
+    SplineKernel,
+    project_targets,
+)
 from gedi_sklearn.exceptions import (
     AttributeScaleWarning,
     IllConditionedKernelWarning,
@@ -26,9 +37,10 @@ from gedi_sklearn.kernels import (
     kernel_of_degree,
     list_columns,
     resolve_kernel,
+    takes_degree,
     warn_attribute_scale,
 )
-from gedi_sklearn.metrics import gedi, gedi_coefficients
+from gedi_sklearn.metrics import gedi, gedi_coefficients, make_gedi_scorer
 
 RNG = np.random.default_rng(0)
 BIRTH = np.linspace(1930, 2005, 60)
@@ -36,18 +48,21 @@ KERNELS = {
     "polynomial": PolynomialKernel(4),
     "standardized": PolynomialKernel(3, standardize=True),
     "fourier": FourierKernel(2, period=7.0),
+    "spline": SplineKernel(),
     "transformer": SplineTransformer(n_knots=4, include_bias=False),
     "callable": lambda v: np.c_[np.exp(v), np.abs(v), v],
 }
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 
 
-@parametrize_with_checks([PolynomialKernel(2), PolynomialKernel(standardize=True), FourierKernel()])
+@parametrize_with_checks(
+    [PolynomialKernel(2), PolynomialKernel(standardize=True), FourierKernel(), SplineKernel()]
+)
 def test_kernels_are_scikit_learn_transformers(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("kernel", [PolynomialKernel(), FourierKernel()])
+@pytest.mark.parametrize("kernel", [PolynomialKernel(), FourierKernel(), SplineKernel()])
 def test_parameters_are_validated(kernel):
     check_param_validation(type(kernel).__name__, kernel)
 
@@ -106,7 +121,7 @@ def test_coefficients_equal_least_squares(kernel, weighted, n):
     weight = rng.integers(1, 4, n).astype(float) if weighted else None
     design = fit_kernel(kernel, x[:, None], weight=weight)
     columns = kernel(x) if callable(kernel) else clone(kernel).fit_transform(x[:, None])
-    if weighted and isinstance(kernel, PolynomialKernel) and kernel.standardize:
+    if weighted and hasattr(kernel, "get_params"):
         columns = clone(kernel).fit(x[:, None], sample_weight=weight).transform(x[:, None])
     root = np.sqrt(np.ones(n) if weight is None else weight)
     system = np.c_[np.ones(n), columns] * root[:, None]
@@ -407,15 +422,21 @@ def test_a_conditional_kernel_of_levels():
 @pytest.mark.parametrize("name", NAMED_KERNELS)
 def test_named_kernels_are_in_one_table(name):
     named = NAMED_KERNELS[name]
-    kernel = resolve_kernel(name, 3)
+    degree = 1 if named.degree is None else 3
+    kernel = resolve_kernel(name, degree)
     assert type(kernel) is named.type
-    assert kernel.get_params()[named.degree] == 3
-    assert repr(kernel_of_degree(kernel, 2)) == repr(resolve_kernel(name, 2))
-    assert describe_kernel(name, 3) == f"{named.word} kernel of {named.degree} 3"
+    assert takes_degree(name) == (named.degree is not None)
+    if takes_degree(name):
+        assert kernel.get_params()[named.degree] == 3
+        assert repr(kernel_of_degree(kernel, 2)) == repr(resolve_kernel(name, 2))
+        assert describe_kernel(name, 3) == f"{named.word} kernel of {named.degree} 3"
+    else:
+        assert kernel_of_degree(kernel, 1) is kernel
+        assert describe_kernel(name) == f"{named.word} kernel"
     x, y = RNG.normal(size=(2, 50))
-    names = fit_kernel(name, x[:, None], degree=3, names=["age"]).fitted.names
-    assert list_columns(name, x[:, None], degree=3, names=["age"]) == names
-    coefficients = gedi_coefficients(y, sensitive_features=x, kernel=name, degree=3)
+    names = fit_kernel(name, x[:, None], degree=degree, names=["age"]).fitted.names
+    assert list_columns(name, x[:, None], degree=degree, names=["age"]) == names
+    coefficients = gedi_coefficients(y, sensitive_features=x, kernel=name, degree=degree)
     assert coefficients.shape == (len(names),)
     assert any(constraint.is_satisfied_by(name) for constraint in KERNEL_CONSTRAINTS[:2])
 
@@ -424,4 +445,171 @@ def test_descriptions_of_kernel_objects():
     assert describe_kernel("polynomial", 5) == "polynomial kernel of degree 5"
     assert describe_kernel(PolynomialKernel(2, standardize=True)).endswith("2, standardised")
     assert describe_kernel(FourierKernel(2, period=7.0)).startswith("kernel FourierKernel(")
+    assert not takes_degree(PolynomialKernel())
     assert kernel_of_degree(np.exp, 3) is np.exp
+
+
+# --- splines
+
+
+def ordinary_attributes():
+    """Attributes as data have them: ties, few values, a spike, a long tail."""
+    rng = np.random.default_rng(5)
+    n = 400
+    return {
+        "age": rng.integers(17, 91, n),
+        "0/1": rng.binomial(1, 0.3, n),
+        "rare": np.arange(n) == 7,
+        "rating": rng.integers(1, 6, n),
+        "years of school": rng.integers(1, 8, n),
+        "mostly 0 %": np.where(rng.random(n) < 0.8, 0, 100 * rng.random(n)),
+        "income": rng.lognormal(10, 2, n),
+        "one decimal": rng.normal(size=n).round(1),
+        "counts": rng.poisson(0.4, n),
+    }
+
+
+ATTRIBUTES = {name: np.asarray(v, dtype=float) for name, v in ordinary_attributes().items()}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("values", ATTRIBUTES.values(), ids=ATTRIBUTES.keys())
+@pytest.mark.parametrize("kernel", [SplineKernel(), SplineKernel(2, degree=1), SplineKernel(9)])
+def test_spline_columns_are_independent_on_ordinary_attributes(kernel, values, weighted):
+    weight = np.random.default_rng(6).integers(0, 4, values.size) if weighted else None
+    kept = slice(None) if weight is None else weight > 0
+    used = None if weight is None else weight[kept].astype(float)
+    design = fit_kernel(kernel, values[kept][:, None], weight=used)
+    n_distinct = len(np.unique(values[kept]))
+    assert design.fitted.n_columns <= min(kernel.n_knots + kernel.degree - 2, n_distinct - 1)
+    Q = design.orthonormal * np.sqrt(np.reshape(design.shares(slice(None)), (-1, 1)))
+    np.testing.assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("values", ATTRIBUTES.values(), ids=ATTRIBUTES.keys())
+def test_an_integer_weight_of_a_spline_is_that_many_rows(values):
+    weight = np.random.default_rng(6).integers(0, 4, values.size)
+    repeated = SplineKernel().fit(np.repeat(values, weight)[:, None])
+    for scale in (1.0, 1 / 3, 1 / weight.sum()):
+        kernel = SplineKernel().fit(values[:, None], sample_weight=scale * weight)
+        np.testing.assert_array_equal(
+            kernel.transform(values[:, None]), repeated.transform(values[:, None])
+        )
+
+
+def test_spline_columns_are_those_of_scikit_learn():
+    x = np.arange(1.0, 8.0)[:, None]
+    reference = SplineTransformer(4, knots="quantile", extrapolation="constant")
+    columns = SplineKernel().fit(x).transform([[-9.0], [1.2], [4.0], [99.0]])
+    expected = reference.fit(x).transform([[-9.0], [1.2], [4.0], [99.0]])[:, 1:]
+    np.testing.assert_allclose(columns, expected)
+    names = SplineKernel().fit(x).get_feature_names_out(["age"])
+    assert list(names) == [f"spline{j}(age)" for j in range(1, 6)]
+
+
+def test_few_values_are_indicators_and_linear_between_them():
+    kernel = SplineKernel().fit([[1.0], [2.0], [2.0], [4.0]])
+    np.testing.assert_allclose(
+        kernel.transform([[0.0], [1.0], [2.0], [3.5], [4.0], [9.0]]),
+        [[0, 0], [0, 0], [1, 0], [0.25, 0.75], [0, 1], [0, 1]],
+    )
+    assert list(kernel.get_feature_names_out(["rating"])) == ["rating=2", "rating=4"]
+    sex = RNG.binomial(1, 0.5, 60)
+    y = sex + RNG.normal(size=60)
+    assert gedi(y, sensitive_features=sex, kernel="spline") == pytest.approx(
+        gedi(y, sensitive_features=sex)
+    )
+    values = ATTRIBUTES["rating"]
+    z = RNG.normal(size=values.size)
+    groups = gedi(z, sensitive_features=np.array(["", *"abcde"])[values.astype(int)], norm="sd")
+    spline = gedi(z, sensitive_features=values, kernel="spline", norm="sd")
+    assert spline == pytest.approx(groups)
+
+
+def test_several_attributes_have_the_splines_of_each():
+    sex, age = ATTRIBUTES["0/1"], ATTRIBUTES["age"]
+    names = ["sex=1", *(f"spline{j}(age)" for j in range(1, 6))]
+    assert fit_kernel("spline", np.c_[sex, age], names=["sex", "age"]).fitted.names == names
+    z = RNG.normal(size=sex.size)
+    as_text = np.c_[np.where(sex > 0, "m", "f").astype(object), age.astype(object)]
+    numbers = gedi(z, sensitive_features=np.c_[sex, age], kernel="spline")
+    assert gedi(z, sensitive_features=as_text, kernel="spline") == pytest.approx(numbers)
+    assert gedi(z, sensitive_features=as_text[:, 0], kernel="spline") == pytest.approx(
+        gedi(z, sensitive_features=sex)
+    )
+
+
+def test_a_constant_attribute_has_no_splines():
+    with pytest.raises(RankDeficientKernelError) as caught:
+        fit_kernel("spline", np.full((9, 1), 7.0))
+    assert caught.value.rank == 0
+    with pytest.warns(UserWarning, match="constant, so there is nothing to constrain"):
+        ProjectedRegressor(sensitive_columns=0, kernel="spline", cv="train").fit(
+            np.c_[np.full(20, 7.0), RNG.normal(size=20)], RNG.normal(size=20)
+        )
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_splines_under_any_output_of_transformers(output):
+    with config_context(transform_output=output):
+        columns = SplineKernel().fit_transform(np.arange(20.0)[:, None])
+        fitted = fit_kernel("spline", np.arange(20.0)[:, None]).fitted
+    assert fitted.n_columns == np.shape(columns)[1] == 5
+
+
+X_AGE = np.c_[ATTRIBUTES["age"], RNG.normal(size=400)]
+U_SHAPE = 0.01 * (X_AGE[:, 0] - 50) ** 2 + X_AGE[:, 1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **k: gedi(U_SHAPE, sensitive_features=X_AGE[:, 0], **k),
+        lambda **k: project_targets(U_SHAPE, sensitive_features=X_AGE[:, 0], **k),
+        lambda **k: project_targets(
+            U_SHAPE, sensitive_features=X_AGE[:, 0], constraint=CoarseConstraint(**k)
+        ),
+        lambda **k: MovingTargetsRegressor(sensitive_columns=0, **k).fit(X_AGE, U_SHAPE),
+        lambda **k: make_gedi_scorer(sensitive_columns=0, **k)(
+            LinearRegression().fit(X_AGE, U_SHAPE), X_AGE, U_SHAPE
+        ),
+    ],
+    ids=["gedi", "project_targets", "constraint", "estimator", "scorer"],
+)
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"degree": 2}, "degree=2 has no meaning beside"),
+        ({"relative": 2}, "which a spline kernel does not have"),
+    ],
+)
+def test_a_spline_takes_no_degree(call, options, match):
+    with pytest.raises(ValueError, match=match):
+        call(kernel="spline", **options)
+    call(kernel="spline", relative=True)
+
+
+def test_a_fine_constraint_of_splines_needs_a_bound_for_each():
+    given = {"sensitive_features": X_AGE[:, 0], "kernel": "spline", "constraint": "fine"}
+    with pytest.raises(ValueError, match="Pass an array with one bound for each"):
+        project_targets(U_SHAPE, **given)
+    result = project_targets(U_SHAPE, threshold=[0, np.inf, 0.1, 0.1, 0], **given)
+    assert result.satisfied
+    assert (
+        FineConstraint(kernel="spline")
+        .in_words()
+        .endswith("× GeDI of y, every other coefficient 0, spline kernel")
+    )
+
+
+def test_a_u_shape_is_seen_and_bounded():
+    age = X_AGE[:, 0]
+    splines = {"sensitive_features": age, "kernel": "spline"}
+    # A parabola is among the cubic splines.
+    parabola = {"sensitive_features": age, "kernel": PolynomialKernel(2, standardize=True)}
+    explained = gedi(U_SHAPE, **splines, norm="sd")
+    assert explained >= gedi(U_SHAPE, **parabola, norm="sd") - 1e-9
+    assert gedi(U_SHAPE, sensitive_features=age, norm="sd") < 0.4 * explained
+    result = project_targets(U_SHAPE, **splines)
+    assert result.threshold == pytest.approx(0.2 * gedi(U_SHAPE, **splines))
+    assert gedi(result.targets, **splines) == pytest.approx(result.threshold)

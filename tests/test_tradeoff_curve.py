@@ -312,6 +312,12 @@ def test_the_indicator_can_be_another_one(data):
     assert curve.gedi == gedi(p, sensitive_features=X[:, 0], kernel=CUBIC)
     curve = tradeoff_curve(model, X, t, thresholds=[0.3], degree=2, sensitive_columns=1)
     assert curve.gedi == gedi(t, p, sensitive_features=X[:, 1], degree=2, relative=True)
+    # The estimator's degree is not that of a kernel without one.
+    model.set_params(degree=2)
+    p = cross_val_predict(model, X, t)
+    for kernel in ("spline", CUBIC):
+        curve = tradeoff_curve(model, X, t, thresholds=[0.3], kernel=kernel, relative=False)
+        assert curve.gedi == gedi(p, sensitive_features=X[:, 0], kernel=kernel)
 
 
 def test_covariates_of_the_constraint_count_in_the_indicator(data):

@@ -32,7 +32,7 @@ class CoarseConstraint(Constraint):
 
     Parameters
     ----------
-    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.
@@ -98,7 +98,7 @@ class FineConstraint(Constraint):
 
     Parameters
     ----------
-    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.

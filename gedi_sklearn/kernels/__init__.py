@@ -26,8 +26,14 @@ from ._design import FittedKernel, KernelDesign
 from ._fit import fit_codes, fit_groups, fit_kernel, list_columns, warn_attribute_scale
 from ._group_design import GroupDesign
 from ._moments import row_blocks
-from ._named import KERNEL_CONSTRAINTS, describe_kernel, kernel_of_degree, resolve_kernel
-from ._transformers import NAMED_KERNELS, FourierKernel, PolynomialKernel
+from ._named import (
+    KERNEL_CONSTRAINTS,
+    describe_kernel,
+    kernel_of_degree,
+    resolve_kernel,
+    takes_degree,
+)
+from ._transformers import NAMED_KERNELS, FourierKernel, PolynomialKernel, SplineKernel
 
 __all__ = [
     "KERNEL_CONSTRAINTS",
@@ -40,6 +46,7 @@ __all__ = [
     "GroupDesign",
     "KernelDesign",
     "PolynomialKernel",
+    "SplineKernel",
     "describe_kernel",
     "fit_codes",
     "fit_groups",
@@ -49,6 +56,7 @@ __all__ = [
     "list_columns",
     "resolve_kernel",
     "row_blocks",
+    "takes_degree",
     "warn_attribute_scale",
     "warn_many_levels",
 ]

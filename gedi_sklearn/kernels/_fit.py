@@ -16,7 +16,7 @@ from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize
 from ._group_design import GroupDesign
 from ._named import is_named_type, resolve_kernel
-from ._transformers import PolynomialKernel
+from ._transformers import PolynomialKernel, SplineKernel
 
 
 def fit_kernel(
@@ -161,15 +161,20 @@ def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> GroupDe
     return _fit_by_group(kernel, groups[:, None], codes, weight)
 
 
-def _categorical_kernel(kernel: Any, encoder: AttributeEncoder) -> MixedPolynomialKernel:
-    """Return the kernel that a polynomial becomes where attributes are categorical."""
-    if not isinstance(kernel, PolynomialKernel):
+def _categorical_kernel(
+    kernel: Any, encoder: AttributeEncoder
+) -> MixedPolynomialKernel | SplineKernel:
+    """Return the kernel that a named one becomes where attributes are categorical."""
+    if not isinstance(kernel, (PolynomialKernel, SplineKernel)):
         raise ValueError(
             f"{type(kernel).__name__} needs numbers, and sensitive_features holds text. Use a "
-            "polynomial kernel, which measures every level against the first one."
+            "polynomial or spline kernel, which measures every level against the first one."
         )
     if not encoder.names:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
+    if isinstance(kernel, SplineKernel):
+        # Indicators of levels are splines already; a number needs those of its own.
+        return MixedPolynomialKernel(encoder=encoder) if encoder.is_indicator.all() else kernel
     degree = kernel.degree
     if encoder.is_indicator.all():
         # No monomial has more factors than there are attributes, and many levels make a long list.
@@ -197,7 +202,7 @@ def list_columns(
     kernel = resolve_kernel(kernel, degree)
     if isinstance(kernel, np.ndarray):
         return column_names(None, kernel.shape[1])
-    if values.dtype.kind in "OUS" and isinstance(kernel, PolynomialKernel):
+    if values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, SplineKernel)):
         encoder = AttributeEncoder(values, names)
         if not encoder.names:
             return []

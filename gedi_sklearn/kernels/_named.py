@@ -24,13 +24,20 @@ def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
     Raises
     ------
     ValueError
-        If the name is unknown, or `degree` is given beside a kernel that carries its own.
+        If the name is unknown, or `degree` is given beside a kernel that has none, or its own.
     """
     if isinstance(kernel, str):
         if kernel not in NAMED_KERNELS:
             raise ValueError(f"kernel={kernel!r} is unknown; use {_QUOTED_NAMES} or an object.")
         named = NAMED_KERNELS[kernel]
-        return named.type(**{named.degree: degree})
+        if named.degree is not None:
+            return named.type(**{named.degree: degree})
+        if degree != 1:
+            raise ValueError(
+                f"degree={degree} has no meaning beside kernel={kernel!r}. Leave `degree` at 1, or "
+                f"pass kernel={named.type.__name__}(...) with parameters of its own."
+            )
+        return named.type()
     if degree != 1:
         raise ValueError(
             f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
@@ -53,6 +60,11 @@ def is_named_type(kernel: Any) -> bool:
     return any(isinstance(kernel, named.type) for named in NAMED_KERNELS.values())
 
 
+def takes_degree(kernel: Any) -> bool:
+    """Tell whether the parameter `degree` beside a kernel has a meaning."""
+    return isinstance(kernel, str) and NAMED_KERNELS[kernel].degree is not None
+
+
 def kernel_of_degree(kernel: Any, degree: int) -> Any:
     """Return the same kernel at another degree; one without a degree as it is.
 
@@ -66,10 +78,22 @@ def kernel_of_degree(kernel: Any, degree: int) -> Any:
     Returns
     -------
     transformer, callable or array
+
+    Raises
+    ------
+    ValueError
+        If a degree other than 1 is asked of a kernel that has a name and no degree.
     """
-    for named in NAMED_KERNELS.values():
-        if isinstance(kernel, named.type):
+    for name, named in NAMED_KERNELS.items():
+        if not isinstance(kernel, named.type):
+            continue
+        if named.degree is not None:
             return clone(kernel).set_params(**{named.degree: degree})
+        if degree != 1:
+            raise ValueError(
+                f"relative={degree} asks for the indicator at degree {degree}, which a {name} "
+                "kernel does not have. Use relative=True, a share of its own indicator."
+            )
     return kernel
 
 
@@ -97,7 +121,8 @@ def describe_kernel(kernel: Any, degree: int = 1) -> str:
     """
     if isinstance(kernel, str):
         named = NAMED_KERNELS[kernel]
-        return f"{named.word} kernel of {named.degree} {degree}"
+        order = "" if named.degree is None else f" of {named.degree} {degree}"
+        return f"{named.word} kernel{order}"
     if isinstance(kernel, PolynomialKernel):
         scale = ", standardised" if kernel.standardize else ""
         return describe_kernel("polynomial", kernel.degree) + scale

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import Interval, _fit_context, check_sample_weight
@@ -17,6 +18,8 @@ from ._moments import evaluate_monomials, list_monomials, monomial_factors, weig
 
 # Floats tell about 40 powers apart.
 _MAX_DEGREE = 100
+# Share of all weights by which a quantile may be missed.
+_QUANTILE_TOLERANCE = 1e-8
 
 
 class _AttributeKernel(TransformerMixin, BaseEstimator):
@@ -112,6 +115,7 @@ class PolynomialKernel(_AttributeKernel):
     See Also
     --------
     FourierKernel : Sines and cosines.
+    SplineKernel : Dependence of any smooth shape.
 
     Notes
     -----
@@ -184,6 +188,7 @@ class FourierKernel(_AttributeKernel):
     See Also
     --------
     PolynomialKernel : Powers.
+    SplineKernel : Dependence of any smooth shape.
 
     Notes
     -----
@@ -231,6 +236,104 @@ class FourierKernel(_AttributeKernel):
         ]
 
 
+class SplineKernel(_AttributeKernel):
+    r"""Spline kernel: the B-splines between quantiles of the attribute.
+
+    It sees dependence of any smooth shape, and its columns stay constant beyond the range of the
+    rows given to :meth:`fit`, where powers run away.
+
+    Parameters
+    ----------
+    n_knots : int, default=4
+        Number of knots, at least 2, at equally spaced quantiles from the smallest value to the
+        largest. Knots that fall on the same value are one.
+    degree : int, default=3
+        Degree of the polynomials between two knots, at least 1.
+
+    Attributes
+    ----------
+    splines_ : list of SplineTransformer
+        The B-splines of every attribute.
+    n_features_in_ : int
+        Number of attributes m.
+    feature_names_in_ : ndarray of shape (m,)
+        Names of the attributes, where they were given as text.
+
+    See Also
+    --------
+    PolynomialKernel : Powers.
+
+    Notes
+    -----
+    An attribute gives n_knots + degree − 2 columns: its B-splines add up to 1, so the first one is
+    left out. Where it has no more distinct values than that plus one, the columns are its
+    indicators, of every value but the smallest, and linear between two values: all that can be
+    a function of it. A quantile is the smallest value at or below which its share of the weights
+    lies, so that an integer weight is that many rows. Several attributes give the columns of
+    each, without products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import SplineKernel
+    >>> ages = np.arange(20.0, 60.0).reshape(-1, 1)
+    >>> SplineKernel().fit_transform(ages).shape
+    (40, 5)
+    >>> SplineKernel().fit_transform([[0.0], [1.0], [1.0], [3.0]])
+    array([[0., 0.],
+           [1., 0.],
+           [1., 0.],
+           [0., 1.]])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_knots": [Interval(Integral, 2, None, closed="left")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, n_knots: int = 4, *, degree: int = 3) -> None:
+        self.n_knots = n_knots
+        self.degree = degree
+
+    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
+        for name in ("n_knots", "degree"):
+            size = getattr(self, name)
+            _check_size(name, size, size * X.shape[1], X)
+        kept = slice(None) if weight is None else weight > 0
+        weight = np.ones(len(X)) if weight is None else weight
+        self.splines_ = [self._fit_splines(x[kept], weight[kept]) for x in X.T]
+
+    def _fit_splines(self, x: np.ndarray, weight: np.ndarray) -> SplineTransformer:
+        """Return the B-splines of one attribute, on rows of positive weight."""
+        values, row_value = np.unique(x, return_inverse=True)
+        reached = np.cumsum(np.bincount(row_value, weights=weight))
+        # The tolerance is for rounding of the sums: integer weights reach a quantile exactly.
+        shares = np.linspace(0, 1, self.n_knots)[1:-1] - _QUANTILE_TOLERANCE
+        inner = values[np.searchsorted(reached, shares * reached[-1])]
+        knots, degree = np.unique(np.r_[values[0], inner, values[-1]]), self.degree
+        # Knots are values, so that all B-splines are independent on as many values as they are.
+        if len(values) < len(knots) + degree:
+            knots, degree = values, 1
+        if len(values) == 1:
+            knots = np.r_[values, values + 1 + np.abs(values)]
+        splines = SplineTransformer(knots=knots[:, None], degree=degree, extrapolation="constant")
+        return splines.set_output(transform="default").fit(knots[:, None])
+
+    def _evaluate(self, X: np.ndarray) -> np.ndarray:
+        columns = zip(self.splines_, X.T, strict=True)
+        return np.hstack([splines.transform(x[:, None])[:, 1:] for splines, x in columns])
+
+    def _column_names(self, names: list[str]) -> list[str]:
+        columns = []
+        for name, splines in zip(names, self.splines_, strict=True):
+            later = splines.knots[1:, 0]
+            if splines.degree > 1:
+                columns += [f"spline{j}({name})" for j in range(1, splines.n_features_out_)]
+            else:
+                columns += [f"{name}={value:g}" for value in later]
+        return columns
+
+
 def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> None:
     """Raise before columns are made that are far more than the rows, or a sane number."""
     if n_columns > 10 * max(len(X), 100):
@@ -262,18 +365,20 @@ class NamedKernel:
     ----------
     type : type
         The transformer.
-    degree : str
-        Name of its parameter that `degree` sets.
+    degree : str or None
+        Name of its parameter that `degree` sets and `relative` asks for; None where they have
+        no meaning.
     word : str
         Its name in descriptions.
     """
 
     type: type
-    degree: str
+    degree: str | None
     word: str
 
 
 NAMED_KERNELS = {
     "polynomial": NamedKernel(PolynomialKernel, "degree", "polynomial"),
     "fourier": NamedKernel(FourierKernel, "order", "Fourier"),
+    "spline": NamedKernel(SplineKernel, None, "spline"),
 }

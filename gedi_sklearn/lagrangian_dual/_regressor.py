@@ -24,7 +24,7 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         forces the others to 0); "didi" bounds the disparity between groups. An object has its own
         kernel, degree, threshold, relative and slack; these parameters must then keep their
         defaults.
-    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.

@@ -83,7 +83,7 @@ def gedi(
         the first in sorted order, to which the others are compared.
     kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
         The functions of the attribute whose influence counts: an object, or a name such as
-        "polynomial" and "fourier", a key of ``gedi_sklearn.kernels.NAMED_KERNELS``.
+        "polynomial", "fourier" and "spline", a key of ``gedi_sklearn.kernels.NAMED_KERNELS``.
         ``PolynomialKernel(degree, standardize=True)`` makes the value independent of the
         attribute's unit and origin, and is recommended at degree 2 and above. A callable gets
         the attribute, as (n,) or (n, m), and is applied to blocks of rows.
@@ -91,7 +91,7 @@ def gedi(
         Degree (order) of a kernel given by name.
     relative : bool or int, default=False
         Divide by the indicator of `y_true` at this degree; True is 1, the paper's "GeDI %". A
-        kernel without a degree is divided by its own value of `y_true`.
+        kernel without a degree is divided by its own value of `y_true`; a spline takes True only.
     norm : {"l1", "sd", "adjusted_sd"}, default="l1"
         "l1" is the paper's indicator, ‖α̃‖₁. "sd" is its unit-free companion ‖F̃α̃‖/√n, the
         standard deviation of the part of y that is in the kernel's span: in units of y, the same

@@ -12,6 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._validation import check_attribute, check_group_codes, select_columns
 from ..constraints import DidiConstraint
 from ..exceptions import RankDeficientKernelError, warn_caller
+from ..kernels import takes_degree
 from ..metrics import (
     GroupIndicator,
     Inference,
@@ -195,7 +196,8 @@ def make_measure(
             task = "regression" if classes is None else "classification"
             return DidiMeasure(*measured, {"task": task})
         kernel = getattr(constraint, "kernel", "polynomial")
-    degree = getattr(constraint, "degree", 1) if degree is None else degree
+    if degree is None:
+        degree = getattr(constraint, "degree", 1) if takes_degree(kernel) else 1
     covariates = _covariates(part, X, len(y))
     return GediMeasure(*measured, {"kernel": kernel, "degree": degree}, covariates)
 

@@ -27,7 +27,7 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         between groups. An object (:class:`CoarseConstraint`, :class:`FineConstraint`,
         :class:`DidiConstraint`) has its own kernel, degree, threshold, relative and slack; these
         parameters must then keep their defaults. A list holds one constraint per attribute.
-    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.

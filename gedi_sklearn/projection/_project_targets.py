@@ -62,7 +62,7 @@ def project_targets(
         The set C: "coarse" bounds ‖α̃‖₁, "fine" each coefficient, "didi" the disparity of groups.
         An object carries kernel, degree, threshold, relative and slack itself. A list holds one
         for each attribute, all of which are satisfied at once.
-    kernel : {"polynomial", "fourier"}, transformer or callable, default="polynomial"
+    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.
