@@ -32,6 +32,7 @@ from ._validation import (
     _check_n_features,
     _get_feature_names,
     attribute_columns,
+    change_tables,
     check_attribute_columns,
     check_sample_weight,
     check_sensitive,
@@ -49,6 +50,9 @@ COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "drop_sensitive": ["boolean"],
 }
+
+# Keywords that both this library's `fit` and, where it has them, that of a learner use.
+_SHARED = ("X_val", "y_val")
 
 
 class ColumnsMixin:
@@ -129,6 +133,9 @@ class ColumnsMixin:
     def _new_inner_X(self, X: Any) -> Any:
         """Return what the fitted inner estimator sees of a new X, once its columns are checked."""
         check_is_fitted(self)
+        return self._checked_inner_X(X)
+
+    def _checked_inner_X(self, X: Any) -> Any:
         self._check_columns(X)
         return self._inner_X(X)
 
@@ -224,27 +231,55 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         return router
 
     def _route_fit(
-        self, sensitive_features: Any, sample_weight: Any, fit_params: dict[str, Any]
+        self, own: dict[str, Any], fit_params: dict[str, Any]
     ) -> dict[str, dict[str, Any]]:
         """Return the keywords of the fit of every child, weights included, and of the "splitter".
 
         Weights reach every child, or an error explains why they cannot: they are never dropped
-        silently.
+        silently. The inner estimator sees the same columns of every X.
+
+        Parameters
+        ----------
+        own : dict
+            The keywords that this estimator's `fit` knows, None where they were not given.
+        fit_params : dict
+            Further keywords.
         """
-        children = self._fitted_children()
-        if not get_config()["enable_metadata_routing"]:
-            # Without routing, further keywords belong to the inner estimator.
-            extra = {"estimator": fit_params}
-            keywords = {
-                name: _with_weight(child, sample_weight, extra.get(name, {}))
-                for name, child in children.items()
-            }
-            return {**keywords, "splitter": {}}
-        own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         given = {name: value for name, value in own.items() if value is not None}
+        if get_config()["enable_metadata_routing"]:
+            keywords = self._routed(given, fit_params)
+        else:
+            keywords = self._handed_on(given, fit_params)
+        if self._dropped:
+            keywords["estimator"] = {
+                name: change_tables(name, value, self._checked_inner_X)
+                for name, value in keywords["estimator"].items()
+            }
+        return keywords
+
+    def _handed_on(
+        self, given: dict[str, Any], fit_params: dict[str, Any]
+    ) -> dict[str, dict[str, Any]]:
+        """Return the keywords without routing: further ones belong to the inner estimator."""
+        children = self._fitted_children()
+        known = inspect.signature(children["estimator"].fit).parameters
+        shared = {name: given[name] for name in _SHARED if name in given and name in known}
+        extra = {"estimator": {**shared, **fit_params}}
+        weight = given.get("sample_weight")
+        keywords = {
+            name: _with_weight(child, weight, extra.get(name, {}))
+            for name, child in children.items()
+        }
+        return {**keywords, "splitter": {}}
+
+    def _routed(
+        self, given: dict[str, Any], fit_params: dict[str, Any]
+    ) -> dict[str, dict[str, Any]]:
+        """Return the keywords that children and the splitter request."""
+        children = self._fitted_children()
         routed = process_routing(self, "fit", **given, **fit_params)
         for name, child in children.items():
-            if sample_weight is not None and "sample_weight" not in routed[name].fit:
+            if "sample_weight" in given and "sample_weight" not in routed[name].fit:
                 request = get_routing_for_object(child)
                 renamed = request.consumes("fit", ["sample_weight"])
                 if not renamed and False not in _fit_requests(request, "sample_weight"):

@@ -19,7 +19,7 @@ from sklearn.utils import indexable
 
 from ._folds import make_folds
 from ._predictions import Responses, checked_predict, checked_predict_proba
-from ._validation import _check_method_params, _safe_indexing
+from ._validation import _check_method_params, _safe_indexing, holds_other_rows
 from .exceptions import warn_caller
 
 __all__ = [
@@ -209,7 +209,8 @@ def _fit_and_predict(
     classes: np.ndarray | None,
 ) -> np.ndarray:
     """Return what a clone fitted on `train` predicts for `test`: probabilities where `classes`."""
-    keywords = _check_method_params(X, fit_params, indices=train)
+    own = {name: value for name, value in fit_params.items() if not holds_other_rows(name)}
+    keywords = {**fit_params, **_check_method_params(X, own, indices=train)}
     estimator.fit(_safe_indexing(X, train), y[train], **keywords)
     held_out = _safe_indexing(X, test)
     if classes is not None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import BaggingRegressor, RandomForestClassifier
 from sklearn.exceptions import UndefinedMetricWarning, UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -519,3 +519,103 @@ def test_c2_09_weights_are_requested_where_the_learner_requests_them():
         for model in (pipe[0].set_fit_request(sample_weight=True), pipe, pipe[0]):
             with pytest.raises(UnsetMetadataPassedError, match=r"for LinearRegression\.fit"):
                 model.fit(X, t, sample_weight=np.arange(n))
+
+
+# --- further rows for the learner: scikit-learn's X_val, LightGBM's eval_X, XGBoost's eval_set
+
+
+class Spy(RegressorMixin, BaseEstimator):
+    """Keeps the further rows of its fits, by class, since clones are what is fitted."""
+
+    seen: list = []  # noqa: RUF012
+
+    def fit(self, X, y, X_val=None, y_val=None, eval_X=None, eval_y=None, eval_set=None):
+        given = {"X_val": X_val, "y_val": y_val, "eval_X": eval_X, "eval_y": eval_y}
+        Spy.seen.append({**given, "eval_set": eval_set, "n_columns": X.shape[1]})
+        self.model_ = LinearRegression().fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+further = pytest.mark.parametrize(
+    "model",
+    [
+        MovingTargetsRegressor(Spy(), sensitive_columns=0, max_iter=2),
+        MovingTargetsRegressor(Spy(), sensitive_columns=0, max_iter=2, cv=3),
+        ProjectedRegressor(Spy(), sensitive_columns=0, cv=3),
+    ],
+    ids=["in-sample", "cross-fitted", "projected"],
+)
+
+
+@further
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("drop", [False, True])
+def test_c2_06_validation_rows_reach_the_learner_with_the_columns_of_X(model, routing, drop):
+    Spy.seen.clear()
+    model = clone(model).set_params(drop_sensitive=drop)
+    with config_context(enable_metadata_routing=routing):
+        if routing:
+            model.estimator.set_fit_request(X_val=True, y_val=True, eval_set=True, eval_X=True)
+        # As many rows as X, which are no reason to split them with X.
+        model.fit(X, t, X_val=X, y_val=t, eval_X=(X, X[:9]), eval_set=[(X[:7], t[:7]), (X, t)])
+    expected = X[:, 1:] if drop else X
+    assert len(Spy.seen) >= 3
+    for seen in Spy.seen:
+        assert seen["n_columns"] == expected.shape[1]
+        np.testing.assert_array_equal(seen["X_val"], expected)
+        assert seen["y_val"] is t
+        for rows, size in zip(seen["eval_X"], (n, 9), strict=True):
+            np.testing.assert_array_equal(rows, expected[:size])
+        for (rows, targets), size in zip(seen["eval_set"], (7, n), strict=True):
+            np.testing.assert_array_equal(rows, expected[:size])
+            np.testing.assert_array_equal(targets, t[:size])
+
+
+def test_c2_06_a_learner_gets_validation_rows_only_where_it_knows_them():
+    Spy.seen.clear()
+    model = MovingTargetsRegressor(Spy(), sensitive_columns=0, max_iter=1)
+    fitted = model.fit(X, t, X_val=X, y_val=t)
+    assert np.isfinite(fitted.history_["validation_score"]).all()
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(UnsetMetadataPassedError, match=r"for Spy\.fit"):
+            model.fit(X, t, X_val=X, y_val=t)
+        Spy.seen.clear()
+        model.estimator.set_fit_request(X_val=False, y_val=False)
+        model.fit(X, t, X_val=X, y_val=t)
+        assert Spy.seen[0]["X_val"] is None
+    model.set_params(estimator=LinearRegression()).fit(X, t, X_val=X, y_val=t)
+
+
+def test_c2_06_frames_and_steps_of_pipelines():
+    Spy.seen.clear()
+    frame = pd.DataFrame(X, columns=["age", "b", "c"])
+    pipe = make_pipeline(None, Spy())
+    model = MovingTargetsRegressor(pipe, sensitive_columns="age", drop_sensitive=True, max_iter=1)
+    model.fit(frame, t, spy__X_val=frame[:9], spy__y_val=t[:9], spy__eval_set=(frame, t))
+    for seen in Spy.seen:
+        assert list(seen["X_val"].columns) == list(seen["eval_set"][0].columns) == ["b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.fit(frame, t, spy__X_val=frame[["b", "age", "c"]])
+    with pytest.raises(ValueError, match=r"spy__eval_set, which must be \(X, y\) or a list"):
+        model.fit(frame, t, spy__eval_set=frame)
+
+
+def test_c2_06_the_kernel_is_not_predicted_for_rows_without_it():
+    options = {"sensitive_columns": 0, "sensitive_at_predict": False}
+    with config_context(enable_metadata_routing=True):
+        spy = Spy().set_fit_request(X_val=True, y_val=True)
+        blind = ProjectedRegressor(LinearRegression(), attribute_estimator=spy, **options)
+        with pytest.raises(ValueError, match=r"attribute_estimator requests \['X_val', 'y_val'\]"):
+            blind.fit(X, t, X_val=X, y_val=t)
+
+
+def test_c2_06_boosting_stops_early_without_the_attribute():
+    xgboost = pytest.importorskip("xgboost")
+    learner = xgboost.XGBRegressor(n_estimators=20, n_jobs=1, early_stopping_rounds=2)
+    model = MovingTargetsRegressor(learner, sensitive_columns=0, drop_sensitive=True, max_iter=1)
+    model.fit(X, t, eval_set=[(X[:40], t[:40])], verbose=False)
+    assert model.estimator_.n_features_in_ == 2
+    assert len(model.estimator_.evals_result()["validation_0"]["rmse"]) <= 20

@@ -37,7 +37,13 @@ from ._attribute import (
     warn_many_groups,
 )
 from ._classes import check_all_weighted, check_classes
-from ._columns import column_positions, drop_columns, select_columns
+from ._columns import (
+    change_tables,
+    column_positions,
+    drop_columns,
+    holds_other_rows,
+    select_columns,
+)
 from ._parameters import N_JOBS, named_in_errors, validate_params
 from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds
 
@@ -61,6 +67,7 @@ __all__ = [
     "_num_samples",
     "_safe_indexing",
     "attribute_columns",
+    "change_tables",
     "check_all_weighted",
     "check_attribute",
     "check_attribute_columns",
@@ -78,6 +85,7 @@ __all__ = [
     "check_sensitive",
     "column_positions",
     "drop_columns",
+    "holds_other_rows",
     "is_text",
     "named_in_errors",
     "select_columns",

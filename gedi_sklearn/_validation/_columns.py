@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _num_features
+
+# Words in the names of keywords of a fit that describe other rows than those of X.
+_OTHER_ROWS = re.compile(r"(^|_)(val|valid|validation|eval|test)(_|$)")
+# Keywords that hold one pair (X, y), or several.
+_PAIRS = ("eval_set", "validation_data")
 
 
 def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> list[int]:
@@ -68,3 +75,36 @@ def drop_columns(X: Any, sensitive_columns: Any) -> Any:
             "drop_sensitive=True would leave no column of X: sensitive_columns names them all."
         )
     return _safe_indexing(X, kept, axis=1)
+
+
+def holds_other_rows(keyword: str) -> bool:
+    """Tell whether a keyword of a fit describes other rows than those of X, as `X_val` does."""
+    return bool(_OTHER_ROWS.search(keyword.rpartition("__")[2]))
+
+
+def change_tables(keyword: str, value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the value of a keyword of a fit with every further X in it changed.
+
+    These are tables (`X_val`, `eval_X`, or a tuple of them) and pairs of a table and targets
+    (`eval_set`), known by their names, with or without that of a step of a pipeline.
+
+    Raises
+    ------
+    ValueError
+        If the value is of another form, so that its tables are not known.
+    """
+    name = keyword.rpartition("__")[2]
+    if value is None:
+        return None
+    if "X" in name.split("_"):
+        return tuple(map(change, value)) if isinstance(value, tuple) else change(value)
+    if name not in _PAIRS:
+        return value
+    if not isinstance(value, (tuple, list)):
+        raise ValueError(
+            f"drop_sensitive=True removes the protected column(s) from {keyword}, which must be "
+            f"(X, y) or a list of such pairs; got {type(value).__name__}."
+        )
+    if all(isinstance(pair, (tuple, list)) for pair in value):
+        return [(change(pair[0]), *pair[1:]) for pair in value]
+    return (change(value[0]), *value[1:])

@@ -159,12 +159,15 @@ class BaseMovingTargets(MetaEstimator):
             Validation rows, which are not fitted on. The score of each fit on them (R² or
             accuracy) and the indicator of its predictions for them, in the units of the kernel
             of the training rows, become `validation_score` and `validation_gedi` in `history_`.
+            An inner estimator whose `fit` takes `X_val` and `y_val` (with metadata routing:
+            requests them) gets them as well, without the columns that its X lacks.
         y_val : array-like of shape (n_val,), default=None
             Targets of `X_val`.
         sensitive_features_val : array-like of shape (n_val,) or (n_val, m), default=None
             Attribute of `X_val`; None if `sensitive_columns` names it.
         **fit_params : dict
-            Further keywords of the inner estimator's `fit`.
+            Further keywords of the inner estimator's `fit`. `drop_sensitive=True` applies to a
+            further X among them (`eval_X`, and those in `eval_set`) as well.
 
         Returns
         -------
@@ -179,7 +182,14 @@ class BaseMovingTargets(MetaEstimator):
             any that the inner estimator raises, has the iterations so far in `.history`.
         """
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
-        keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
+        own = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "X_val": X_val,
+            "y_val": y_val,
+            "sensitive_features_val": sensitive_features_val,
+        }
+        keywords = self._route_fit(own, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._resolve_loss()
         inner = self._inner_X(X)

@@ -22,6 +22,7 @@ from .._validation import (
     _num_samples,
     column_positions,
     drop_columns,
+    holds_other_rows,
 )
 from ..constraints import CARRIED, Constraint
 from ..projection import PROJECTION_PARAMETERS, Projection
@@ -131,7 +132,8 @@ class Projected(MetaEstimator):
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows in every fit, in the projection and in the kernel.
         **fit_params : dict
-            Further keywords of the inner estimator's `fit`.
+            Further keywords of the inner estimator's `fit`. `drop_sensitive=True` applies to a
+            further X among them (`X_val`, `eval_X`, and those in `eval_set`) as well.
 
         Returns
         -------
@@ -139,7 +141,8 @@ class Projected(MetaEstimator):
         """
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         inner = self._inner_X(X)
-        keywords = self._route_fit(sensitive_features, sample_weight, fit_params)
+        own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        keywords = self._route_fit(own, fit_params)
         source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
@@ -243,6 +246,11 @@ class Projected(MetaEstimator):
         # By position: at prediction X may come without the names it had in `fit`.
         named = self.sensitive_columns is not None
         self._hidden = column_positions(X, self.sensitive_columns) if named else []
+        if unfit := [name for name in keywords["attribute_estimator"] if holds_other_rows(name)]:
+            raise ValueError(
+                f"attribute_estimator requests {unfit}: these rows come with targets of the inner "
+                "estimator, but attribute_estimator predicts the kernel. Do not request them there."
+            )
         X = self._blind_X(X)
         columns = self.kernel_.orthonormal(attribute)
         # The folds of the learner: a splitter may shuffle anew, and an iterator is exhausted.
