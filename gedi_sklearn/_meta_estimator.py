@@ -116,6 +116,8 @@ class ColumnsMixin:
         """Refuse a new X whose columns are not those of the training X."""
         if isinstance(X, (list, tuple)) and not X:
             check_array(X)  # raises scikit-learn's error
+        if self._lacks_dropped(X):
+            return
         named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
         # Names on one side only are worth a warning; most inner estimators give it themselves,
         # and the user should see it once.
@@ -128,7 +130,14 @@ class ColumnsMixin:
     def _inner_X(self, X: Any) -> Any:
         """Return what the inner estimator sees of X: X itself, or a copy without columns."""
         # By position: at prediction X may come without the names it had in `fit`.
-        return drop_columns(X, self._dropped) if self._dropped else X
+        return X if not self._dropped or self._lacks_dropped(X) else drop_columns(X, self._dropped)
+
+    def _lacks_dropped(self, X: Any) -> bool:
+        """Tell whether a frame has all the columns of the training frame but the dropped ones."""
+        names, seen = _get_feature_names(X), getattr(self, "feature_names_in_", None)
+        if names is None or seen is None or not self._dropped:
+            return False
+        return list(names) == list(np.delete(seen, self._dropped))
 
     def _new_inner_X(self, X: Any) -> Any:
         """Return what the fitted inner estimator sees of a new X, once its columns are checked."""

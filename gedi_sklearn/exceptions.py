@@ -10,6 +10,7 @@ import sys
 import warnings
 
 __all__ = [
+    "AttributeRangeWarning",
     "AttributeScaleWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
@@ -218,4 +219,19 @@ class AttributeScaleWarning(UserWarning):
             f"sensitive_features has mean {mean:.3g} and standard deviation {deviation:.3g}; at "
             f"degree {degree} the value of the indicator depends on that unit and origin. Use "
             "PolynomialKernel(degree, standardize=True) to make it independent of both."
+        )
+
+
+class AttributeRangeWarning(UserWarning):
+    """New rows have values of the attribute that no row of the fit has reached."""
+
+    @classmethod
+    def from_rows(
+        cls, n_beyond: int, n_rows: int, low: float, high: float
+    ) -> AttributeRangeWarning:
+        """Build the warning for rows outside the range of an attribute."""
+        return cls(
+            f"{n_beyond} of {n_rows} rows ({n_beyond / n_rows:.1%}) have sensitive_features "
+            f"outside the range of the fit, [{low:g}, {high:g}]. They are corrected as the nearest "
+            "value of that range."
         )

@@ -12,7 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.ensemble import BaggingRegressor, RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import UndefinedMetricWarning, UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -21,13 +25,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from gedi_sklearn import (
+    MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
+    ProjectedClassifier,
     ProjectedRegressor,
     Projection,
     project_targets,
 )
-from gedi_sklearn.exceptions import RankDeficientKernelError
+from gedi_sklearn.exceptions import AttributeRangeWarning, RankDeficientKernelError
 from gedi_sklearn.metrics import (
     binned_didi,
     didi,
@@ -455,6 +461,87 @@ def test_predict_without_rows_is_scikit_learns_error():
 def test_wrong_names_of_arguments(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+# --- new rows: found by predicting where no training row was
+
+
+def test_c2_23_a_correction_ends_with_the_range_of_the_fit():
+    r = np.random.default_rng(0)
+    age = r.uniform(18, 85, 3000)
+    pay = 300 + 0.12 * (age - 50) ** 2 - 0.5 * age + 40 * r.normal(size=3000)
+    model = ProjectedRegressor(
+        HistGradientBoostingRegressor(random_state=0),
+        sensitive_columns=0,
+        kernel=PolynomialKernel(5, standardize=True),
+    ).fit(np.c_[age, r.normal(size=3000)], pay)
+    new = np.array([[85.0, 0], [100, 0], [120, 0], [50, 0]])
+    new[0, 0] = age.max()
+    with pytest.warns(
+        AttributeRangeWarning, match=r"2 of 4 rows \(50.0%\).*\[18.*, 84.97"
+    ) as caught:
+        predictions = model.predict(new)
+    assert len(caught) == 1
+    correction = predictions - model.estimator_.predict(new)
+    np.testing.assert_allclose(correction[1:3], correction[0])
+    assert correction[3] != correction[0]
+    # Within the range, a copy in single precision included, nothing is said.
+    model.predict(new[[0, 3]].astype(np.float32))
+
+
+@pytest.mark.parametrize("model", [ProjectedRegressor, ProjectedClassifier])
+def test_c2_23_of_several_attributes_each_has_its_range(model):
+    group = np.array(["a", "b"])[np.arange(n) % 2].astype(object)
+    both = np.c_[group, a.astype(object)]
+    fitted = model().fit(X, t if model is ProjectedRegressor else y, sensitive_features=both)
+    beyond = both.copy()
+    beyond[:30, 1] = 1e3
+    nearest = both.copy()
+    nearest[:30, 1] = a.max()
+    with pytest.warns(AttributeRangeWarning, match=r"30 of 120 rows \(25.0%\)"):
+        predictions = fitted.predict(X, sensitive_features=beyond)
+    np.testing.assert_array_equal(predictions, fitted.predict(X, sensitive_features=nearest))
+    beyond[0, 0] = "c"
+    with pytest.raises(ValueError, match="levels not seen before"):
+        fitted.predict(X, sensitive_features=beyond)
+
+
+def _frame_models():
+    options = {"sensitive_columns": "age", "drop_sensitive": True}
+    blind = {**options, "sensitive_at_predict": False, "attribute_estimator": LinearRegression()}
+    return [
+        MovingTargetsRegressor(LinearRegression(), **options),
+        MovingTargetsClassifier(LogisticRegression(), **options),
+        ProjectedRegressor(**blind),
+        ProjectedClassifier(**blind),
+    ]
+
+
+@pytest.mark.parametrize("model", _frame_models(), ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_c2_24_a_frame_without_the_dropped_column_predicts(model, frame):
+    columns = {"b": X[:, 1], "age": a, "c": a + 5 * X[:, 2]}
+    target = t if "Regressor" in type(model).__name__ else y
+    model.fit(frame(columns), target)
+    short = {name: columns[name] for name in ("b", "c")}
+    expected = model.predict(frame(columns))
+    np.testing.assert_array_equal(model.predict(frame(short)), expected)
+    if hasattr(model, "predict_proba"):
+        proba = model.predict_proba(frame(columns))
+        np.testing.assert_array_equal(model.predict_proba(frame(short)), proba)
+    for other in (("c", "b"), ("b",), ("b", "d"), ("c", "age"), ("age", "b", "c")):
+        wrong = frame({name: columns.get(name, a) for name in other})
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(wrong)
+    with pytest.raises(ValueError, match="2 features"):
+        model.predict(np.c_[short["b"], short["c"]])
+
+
+def test_c2_24_a_correction_that_needs_the_column_says_so():
+    frame = pd.DataFrame({"age": a, "b": X[:, 1]})
+    model = ProjectedRegressor(sensitive_columns="age", drop_sensitive=True).fit(frame, t)
+    with pytest.raises(ValueError, match=r"X lacks sensitive_columns='age'.* the correction does"):
+        model.predict(frame[["b"]])
 
 
 # --- the rule for searches: found by doing what the README says

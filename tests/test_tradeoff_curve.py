@@ -204,7 +204,7 @@ def test_networks_are_fitted_for_every_threshold(data):
 @settings(max_examples=10, deadline=None)
 def test_the_order_of_the_thresholds_is_kept(thresholds):
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(40, 2))
+    X = np.c_[np.tile([-1.0, 0.5, 0.0, 1.0], 10), rng.normal(size=40)]
     t = X.sum(axis=1) + 0.1 * rng.normal(size=40)
     model = ProjectedRegressor(sensitive_columns=0, cv=2)
     curve = tradeoff_curve(model, X, t, thresholds=thresholds, cv=2)

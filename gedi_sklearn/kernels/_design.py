@@ -11,7 +11,7 @@ from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dtrtri
 
 from .._validation import check_attribute_columns, check_numbers, check_sensitive
-from ..exceptions import IllConditionedKernelWarning, warn_caller
+from ..exceptions import AttributeRangeWarning, IllConditionedKernelWarning, warn_caller
 from ._basis import Basis
 from ._categories import AttributeEncoder, GroupEncoder
 from ._moments import row_blocks
@@ -21,6 +21,12 @@ from ._transformers import PolynomialKernel
 _CONVERSION_TOLERANCE = 1e-6
 # Condition of the conversion to raw units up to which no refinement is needed with many rows.
 _HARMLESS_CONVERSION = 1e4
+# Shares of the attribute's range: a copy in single precision is no other value, a value farther
+# outside than new rows of the same kind often are is worth a warning.
+_SAME_VALUE = 1e-6
+_FAR = 0.2
+# Share of rows outside from which they are worth one.
+_MANY = 0.1
 
 
 class FittedKernel:
@@ -50,6 +56,8 @@ class FittedKernel:
     R_ : ndarray of shape (k, k)
         Upper triangular with positive diagonal; R'R is the weighted covariance of the
         standardised columns.
+    range_ : ndarray of shape (2, m)
+        Smallest and largest value of every attribute, as numbers.
     attribute_columns : list of str or None
         Names of the attribute's columns, if it came in a data frame; frames of new rows must have
         the same names in this order.
@@ -71,6 +79,7 @@ class FittedKernel:
         self.n_columns = len(names)
         self.center_ = np.zeros(self.n_columns)
         self.R_ = np.eye(self.n_columns)
+        self.range_ = np.array([[-np.inf], [np.inf]])
         self.attribute_columns: list[str] | None = None
 
     def __repr__(self) -> str:
@@ -125,6 +134,37 @@ class FittedKernel:
         ndarray of shape (n, k)
         """
         return self.orthonormal_columns(self._encoded(values))
+
+    def orthonormal_within_range(self, values: Any) -> np.ndarray:
+        """Return Q for new rows, each at the nearest value that the training rows have reached.
+
+        Beyond that range nothing is known, and powers run away.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, m)
+            As in :meth:`transform`.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+
+        Warns
+        -----
+        AttributeRangeWarning
+            If a tenth of the rows lie outside the range, or one by more than a fifth of it. The few
+            that lie a little outside in any two samples are no reason.
+        """
+        values, (low, high) = self._encoded(values), self.range_
+        nearest = np.clip(values, low, high)
+        outside = np.abs(values - nearest)
+        beyond, far = outside > _SAME_VALUE * (high - low), outside > _FAR * (high - low)
+        n_beyond = int(beyond.any(axis=1).sum())
+        if far.any() or n_beyond > _MANY * len(values):
+            first = int(np.argmax(beyond.any(axis=0)))
+            facts = (n_beyond, len(values), low[first], high[first])
+            warn_caller(AttributeRangeWarning.from_rows(*facts))
+        return self.orthonormal_columns(nearest)
 
     def orthonormal_columns(self, values: np.ndarray) -> np.ndarray:
         """Return Q for the attribute as numbers, shape (n, k).

@@ -107,6 +107,7 @@ def _fit_rows(
         columns = columns_of(values)
         basis, n_columns = ColumnBasis(columns_of, columns, weight), columns.shape[1]
     fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
+    fitted.range_ = np.array([values.min(axis=0), values.max(axis=0)])
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design

@@ -55,7 +55,8 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         Column(s) of X that hold the protected attribute, by position or name. Exactly one of
         `sensitive_features` and `sensitive_columns` must be given.
     drop_sensitive : bool, default=False
-        Whether to remove `sensitive_columns` from the X of the network.
+        Whether to remove `sensitive_columns` from the X of the network. A frame without them
+        predicts as well.
     random_state : int, RandomState or None, default=None
         Seed of the initial weights and the order of batches; None draws a new one. The global
         generators of torch and numpy are not advanced.

@@ -95,7 +95,8 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         Column(s) of X that hold the protected attribute, by position or name. Exactly one of
         `sensitive_features` and `sensitive_columns` must be given.
     drop_sensitive : bool, default=False
-        Whether to remove `sensitive_columns` from the X of the inner estimator.
+        Whether to remove `sensitive_columns` from the X of the inner estimator. A frame without
+        them predicts as well.
     random_state : int, RandomState or None, default=None
         An int or RandomState seeds the `random_state` parameters of every clone of the inner
         estimator, and the projection. None leaves the seeds of the inner estimator as they are

@@ -262,7 +262,7 @@ class Projected(MetaEstimator):
 
     def _blind_X(self, X: Any) -> Any:
         """Return X without the attribute, whether or not the inner estimator uses it."""
-        return drop_columns(X, self._hidden) if self._hidden else X
+        return X if not self._hidden or self._lacks_dropped(X) else drop_columns(X, self._hidden)
 
     def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray | float:
         """Return the correction of the scores of new rows, shape (n,)."""
@@ -285,10 +285,16 @@ class Projected(MetaEstimator):
                 "pass it on: there, name its column of X with sensitive_columns=, or set "
                 "sensitive_at_predict=False."
             )
+        if sensitive_features is None and self._lacks_dropped(X):
+            raise ValueError(
+                f"X lacks sensitive_columns={self.sensitive_columns!r}, which the learner does not "
+                "use (drop_sensitive=True), but the correction does. Pass X with them, or set "
+                "sensitive_at_predict=False for a correction without the attribute."
+            )
         values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
             return 0.0
-        return self.kernel_.orthonormal(values) @ self.orthonormal_correction_
+        return self.kernel_.orthonormal_within_range(values) @ self.orthonormal_correction_
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""
@@ -301,7 +307,8 @@ class Projected(MetaEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            With the columns of the X in `fit`.
+            With the columns of the X in `fit`; with `drop_sensitive` and without
+            `sensitive_at_predict` a frame may lack the dropped ones.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
             The attribute of these rows; None if `sensitive_columns` names it, or with
             `sensitive_at_predict=False`.
@@ -309,6 +316,11 @@ class Projected(MetaEstimator):
         Returns
         -------
         y_pred : ndarray of shape (n,)
+
+        Warns
+        -----
+        AttributeRangeWarning
+            If attributes lie outside the range of the fit: they are corrected as its nearest value.
         """
         return self._decide(self._corrected(X, sensitive_features))
 

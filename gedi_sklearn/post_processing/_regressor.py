@@ -36,7 +36,8 @@ class ProjectedRegressor(RegressorMixin, Projected):
     sensitive_columns : int, str or list of these, default=None
         Column(s) of X that hold the attribute, in `fit` and `predict`.
     drop_sensitive : bool, default=False
-        Whether to remove these columns from the X of the learner.
+        Whether to remove these columns from the X of the learner. With `sensitive_at_predict=False`
+        a frame without them predicts as well.
     sensitive_at_predict : bool, default=True
         Whether the attribute of new rows is known. False gives an attribute-blind correction
         m(X)·β, with m(X) = E[F̃ | X] from `attribute_estimator`.
