@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
 from numbers import Integral, Real
@@ -17,6 +16,7 @@ from ._validation import (
     check_labels,
     check_levels,
     check_random_state,
+    target_kind,
     validate_params,
     warn_many_groups,
 )
@@ -33,7 +33,6 @@ from .metrics import (
     hgr,
     hides_class,
     resampled_hgr,
-    target_kind,
 )
 
 __all__ = ["fairness_report"]
@@ -251,10 +250,7 @@ def _hgr_row(
 
     values = [measure(own, own.target) for own in samples]
     sample = samples[int(np.argmax(values))]
-    with warnings.catch_warnings():
-        # The value of the predictions has warned already.
-        warnings.filterwarnings("ignore", ".*lie outside the grid", UserWarning)
-        row = ("hgr", method, max(values), measure(sample, sample.y_true))
+    row = ("hgr", method, max(values), measure(sample, sample.y_true))
     if (sample.target == sample.target[0]).all():
         return (*row, 0.0, 0.0, 0.0, 0.0)
     permuted, drawn = resampled_hgr(sample, method, n_resamples, rng)

@@ -5,6 +5,7 @@ Each test names the public report, or the way, by which its kind of fault was fo
 
 import datetime
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -419,6 +420,16 @@ def hgr_of_t():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return hgr(t, sensitive_features=a)
+
+
+# --- what the whole process shares
+
+
+def test_c2_15_threads_leave_the_warning_filters_alone():
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: project_targets(y, sensitive_features=a), range(16)))
+    assert warnings.filters == before
 
 
 # --- messages

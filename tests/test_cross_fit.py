@@ -97,13 +97,15 @@ def test_out_of_bag_predictions_are_the_forests_own(data):
         assert (model.history_["violation"][1:] == 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @pytest.mark.parametrize("ensemble", [RandomForestRegressor, BaggingRegressor])
 def test_rows_never_left_out_are_counted(data, ensemble):
     X, t, _, _, _ = data
     model = MovingTargetsRegressor(ensemble(n_estimators=2, random_state=0), cv="oob", max_iter=2)
     with pytest.warns(UserWarning, match="of 120 rows are in the sample of every member") as said:
         model.fit(X, t, sensitive_features=X[:, 0])
-    assert len(said) == 1  # and not in every iteration
+    # And not in every iteration, as scikit-learn does.
+    assert sum("every member" in str(one.message) for one in said) == 1
     assert np.isfinite(model.history_["loss_predictions"]).all()
 
 

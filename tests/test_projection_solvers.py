@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from highspy import Highs, HighsModelStatus
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -273,31 +274,25 @@ def test_no_status_of_gurobi_is_forgotten():
         (17, "interrupted"),
     ],
 )
-def test_statuses_of_highs(code, status):
-    assert _highs.read_status(f"Whatever it says. (HiGHS Status {code}: something)") == status
+def test_statuses_of_highs(monkeypatch, code, status):
+    highs_ends_with(monkeypatch, code)
+    assert _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, None).status == status
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "(HiGHS Status 0: Not Set)",
-        "(HiGHS Status 4: Solve error)",
-        "(HiGHS Status 10: Unbounded)",
-        "(HiGHS Status 99: new)",
-        "no status",
-        "",
-    ],
-)
-def test_a_status_of_highs_that_is_no_answer_is_an_error(message):
+@pytest.mark.parametrize("code", [0, 4, 10, 15, 18])
+def test_a_status_of_highs_that_is_no_answer_is_an_error(monkeypatch, code):
+    # Not set, failed, unbounded, unknown, out of memory.
+    highs_ends_with(monkeypatch, code)
     with pytest.raises(SolverError, match="highs"):
-        _highs.read_status(message)
+        _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, None)
 
 
-def milp_answer(code, x, fun):
-    message = f"something (HiGHS Status {code}: something)"
-    return lambda *args, **kwargs: SimpleNamespace(
-        message=message, x=x, fun=fun, mip_dual_bound=None
-    )
+TINY = LinearModel(np.r_[1.0], np.r_[[[1.0]]], np.r_[0.0], np.r_[1.0], np.r_[1.0], 1)
+
+
+def highs_ends_with(monkeypatch, code):
+    status = HighsModelStatus(code)
+    monkeypatch.setattr(_highs._Silent, "getModelStatus", lambda self: status)
 
 
 @pytest.mark.usefixtures("solver_only")
@@ -306,15 +301,24 @@ def milp_answer(code, x, fun):
     [(0, SolverError), (8, InfeasibleProjectionError), (13, SolverLimitError), (4, SolverError)],
 )
 def test_zeros_that_highs_hands_back_are_no_solution(monkeypatch, code, error):
-    monkeypatch.setattr(_highs, "milp", milp_answer(code, np.zeros(N), None))
+    run = _highs._run
+
+    def without_solution(model, n_integers, options):
+        if not n_integers:
+            return run(model, n_integers, options)
+        highs_ends_with(monkeypatch, code)
+        highs, status = run(model, n_integers, options)
+        none = SimpleNamespace(objective_function_value=np.inf, mip_dual_bound=-np.inf)
+        return SimpleNamespace(getInfo=lambda: none, getSolution=highs.getSolution), status
+
+    monkeypatch.setattr(_highs, "_run", without_solution)
     with pytest.raises(error):
         project_targets(Y, P, solver="highs", **FINE)
 
 
 @pytest.mark.parametrize("code", [0, 4, 13])
 def test_a_relaxation_that_fails_is_an_error(monkeypatch, code):
-    message = f"something (HiGHS Status {code}: something)"
-    monkeypatch.setattr(_highs, "linprog", lambda *a, **k: SimpleNamespace(message=message))
+    highs_ends_with(monkeypatch, code)
     with pytest.raises(SolverError):
         project_targets(Y, P, solver="highs", **FINE)
 
@@ -535,6 +539,24 @@ def test_nothing_is_printed(capfd, solver, y):
     captured = capfd.readouterr()
     assert captured.out == ""
     assert captured.err == ""
+
+
+@pytest.mark.usefixtures("solver_only")
+def test_integer_models_of_highs_print_nothing(capfd):
+    for y in (Y, 1 - Y):
+        project_targets(y, P, solver="highs", **FINE)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("solver_only")
+def test_the_number_of_threads_is_free_whatever_ran_before():
+    for threads in (1, 2, 3, 1):
+        params = {"threads": threads}
+        assert project_targets(Y, P, solver="highs", solver_params=params, **FINE).satisfied
+    own = Highs()
+    own.setOptionValue("output_flag", False)
+    own.run()
+    assert project_targets(Y, P, solver="highs", **FINE).satisfied
 
 
 def test_verbose_prints_the_solvers_log(capfd, monkeypatch):

@@ -45,7 +45,7 @@ from ._columns import (
     select_columns,
 )
 from ._parameters import N_JOBS, named_in_errors, validate_params
-from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds
+from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds, target_kind
 
 __all__ = [
     "CLASS_LOSSES",
@@ -89,6 +89,7 @@ __all__ = [
     "is_text",
     "named_in_errors",
     "select_columns",
+    "target_kind",
     "validate_params",
     "warn_many_groups",
 ]

@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 
 from ._arrays import check_labels, check_numbers, check_same_length, is_text
 
@@ -39,8 +39,8 @@ class Targets:
             labels = check_labels(y, "y")
             # Numbers are checked before scikit-learn looks at them: it casts infinite ones.
             labels = labels if is_text(labels) else check_numbers(labels, "y", n_columns=1)
-            classes = is_text(labels) or type_of_target(labels) == "binary"
-            loss = "hamming" if classes else "squared_error"
+            is_class = target_kind(labels) in ("labels", "binary")
+            loss = "hamming" if is_class else "squared_error"
         self.loss = loss
         self.classes: np.ndarray | None = None
         if loss not in CLASS_LOSSES:
@@ -170,3 +170,15 @@ def check_bounds(target_bounds: Any, targets: Targets) -> tuple[float, float] | 
             f"{targets.y.min():.6g} to {targets.y.max():.6g}."
         )
     return None if np.isinf(low) and np.isinf(high) else (low, high)
+
+
+def target_kind(target: np.ndarray) -> str:
+    """Return "labels" for text, else "binary", "multiclass" or "continuous".
+
+    As scikit-learn's `type_of_target`, which warns of many classes: here the caller is asked.
+    """
+    if is_text(target):
+        return "labels"
+    if target.dtype.kind == "f" and (target != np.floor(target)).any():
+        return "continuous"
+    return "binary" if len(np.unique(target)) <= 2 else "multiclass"

@@ -11,7 +11,6 @@ from ._didi import (
     make_binned_didi_scorer,
     make_didi_scorer,
     quantile_bin_edges,
-    target_kind,
 )
 from ._gedi import INDICATOR_CONSTRAINTS, fit_gedi, gedi, gedi_coefficients, make_gedi_scorer
 from ._hgr import hgr, hides_class, make_hgr_scorer, resampled_hgr
@@ -54,5 +53,4 @@ __all__ = [
     "quantile_bin_edges",
     "reference_disparity",
     "resampled_hgr",
-    "target_kind",
 ]

@@ -2,12 +2,10 @@ r"""Disparate impact over the groups, or the bins, of an attribute."""
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
 
 from .._validation import (
     Interval,
@@ -17,6 +15,7 @@ from .._validation import (
     check_numbers_or_inf,
     check_sample_weight,
     is_text,
+    target_kind,
     validate_params,
     warn_many_groups,
 )
@@ -343,16 +342,6 @@ def _detect_task(sample: Sample) -> str:
         f"{target_kind(sample.y_true)}, y_pred is {target_kind(sample.target)}. Pass "
         "task='regression' or task='classification'."
     )
-
-
-def target_kind(target: np.ndarray) -> str:
-    if is_text(target):
-        return "labels"
-    with warnings.catch_warnings():
-        # It suspects regression if there are many integers; here the caller is asked instead.
-        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        kind = type_of_target(target)
-    return str(kind)
 
 
 def _class_columns(target: np.ndarray, classes: np.ndarray) -> np.ndarray:

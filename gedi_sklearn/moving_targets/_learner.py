@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -122,10 +121,7 @@ class Learner:
         if seed is not None:
             _set_seed(estimator, seed)
         y = self.decode(targets)
-        with warnings.catch_warnings():
-            # The source of the predictions gives its own warning about these rows.
-            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
-            estimator.fit(self.X, y, **self.fit_params)
+        estimator.fit(self.X, y, **self.fit_params)
         self._last = estimator
         responses = self.source(estimator, y)
         predictions = self.predictions(responses, self.X)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -83,12 +82,10 @@ class Master:
 
     def solve(self, scores: np.ndarray | None = None, target_weight: float = 1.0) -> np.ndarray:
         """Return the allowed targets nearest to the learner's scores and to y."""
-        with self.timed(), warnings.catch_warnings():
-            # Said once at the end of the fit, see `warn_early_stops`.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            # Of interest where the learner follows, which `warn_collapse` looks at.
-            warnings.filterwarnings("ignore", "the projection leaves a single row", UserWarning)
-            result = self.projection.solve(scores, target_weight)
+        with self.timed():
+            # Limits are said once at the end of the fit, see `warn_early_stops`; lost classes
+            # where the learner follows, see `LearnerFit.warn_collapse`.
+            result = self.projection.solve_step(scores, target_weight)
         self._facts = {name: getattr(result, name) for name in _FACTS}
         self.solver = result.solver
         if result.status not in ("optimal", "gap"):

@@ -20,7 +20,7 @@ import numpy as np
 
 from .._validation import check_group_codes
 from ..constraints import VIOLATION_TOLERANCE, FittedConstraint
-from ..exceptions import InfeasibleProjectionError, warn_caller
+from ..exceptions import InfeasibleProjectionError
 from ._cores import INTEGRALITY, Cores, Counts, Relaxed, smallest_slack
 from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
 from ._linear_model import LinearModel, Solution, SolverSession
@@ -129,7 +129,6 @@ class ClassTargets:
         status = found.status
         if status in ("optimal", "gap"):
             status = "optimal" if gap <= 1e-9 else "gap"
-        self._warn_collapse(z)
         return Solution(
             z=z,
             objective=(objective * largest + constant) * self.mean_weight,
@@ -367,17 +366,6 @@ class ClassTargets:
             least = smallest_slack(model, units, self.session)
         facts = self.constraint.describe()
         return InfeasibleProjectionError.from_problem(**facts, smallest_slack=least)
-
-    def _warn_collapse(self, z: np.ndarray) -> None:
-        """Warn where only the rule that each class keeps a row stands against losing it."""
-        fate = "are nearly constant" if self.n_classes == 2 else "hardly use it"
-        for c in range(self.n_classes):
-            if (z == c).sum() == 1 < (self.y == c).sum():
-                warn_caller(
-                    f"the projection leaves a single row in class {c} (of the encoded classes): "
-                    f"the nearest targets that satisfy the constraint {fate}. Raise `threshold`, "
-                    "or `target_weight`."
-                )
 
 
 def _nearest(groups: Groups, relaxed: Relaxed) -> np.ndarray:

@@ -1,20 +1,22 @@
-"""HiGHS, through scipy: linear relaxations and mixed-integer models, free of any licence."""
+"""HiGHS: linear relaxations and mixed-integer models, free of any licence.
+
+Through its own package: the wrappers in scipy warn of every option that they do not know, which
+only `warnings.catch_warnings` could silence, and that changes the filters of all threads.
+"""
 
 from __future__ import annotations
 
-import re
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import Bounds, LinearConstraint, OptimizeWarning, linprog, milp
+from highspy import Highs, HighsLp, HighsModelStatus, HighsStatus, HighsVarType, MatrixFormat
 
 from ..exceptions import SolverError
 from ._linear_model import LinearModel, Outcome, SolverSession
 
-# Options of HiGHS that `solver_params` may set. scipy lets unknown names pass, so they are
-# checked against this list: https://ergo-code.github.io/HiGHS/dev/options/definitions/
+# Options of HiGHS that `solver_params` may set:
+# https://ergo-code.github.io/HiGHS/dev/options/definitions/
 _NAMES = """
 mip_abs_gap mip_feasibility_tolerance mip_heuristic_effort mip_max_improving_sols mip_max_leaves
 mip_max_nodes mip_max_stall_nodes mip_rel_gap parallel presolve primal_feasibility_tolerance
@@ -22,15 +24,16 @@ random_seed threads time_limit
 """
 PARAMETERS = frozenset(_NAMES.split())
 
-# HiGHS's model status, as it stands in scipy's message. Everything else is an error.
+# HiGHS's model status. Everything else is an error.
 _STATUS = {
-    7: "optimal",
-    8: "infeasible",
-    9: "infeasible",  # unbounded or infeasible: every variable of our models is bounded
-    13: "time_limit",
-    14: "interrupted",  # iteration limit
-    16: "node_limit",  # the limit on solutions, leaves or nodes
-    17: "interrupted",
+    HighsModelStatus.kOptimal: "optimal",
+    HighsModelStatus.kInfeasible: "infeasible",
+    # Every variable of our models is bounded.
+    HighsModelStatus.kUnboundedOrInfeasible: "infeasible",
+    HighsModelStatus.kTimeLimit: "time_limit",
+    HighsModelStatus.kIterationLimit: "interrupted",
+    HighsModelStatus.kSolutionLimit: "node_limit",  # the limit on solutions, leaves or nodes
+    HighsModelStatus.kInterrupt: "interrupted",
 }
 
 
@@ -44,7 +47,7 @@ class HighsSession(SolverSession):
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         options: dict[str, Any] = {
-            "disp": self.verbose,
+            "output_flag": self.verbose,
             "mip_rel_gap": 0.0,
             "mip_abs_gap": gap,
             "mip_feasibility_tolerance": 1e-9,
@@ -53,50 +56,13 @@ class HighsSession(SolverSession):
         }
         if time_limit is not None:
             options["time_limit"] = time_limit
-        integrality = np.zeros(len(model.cost))
-        integrality[: model.n_integers] = 1
-        with warnings.catch_warnings():
-            # scipy warns of every option beyond its own six; the names are checked already.
-            warnings.filterwarnings("ignore", "Unrecognized options", RuntimeWarning)
-            # ... and drops a value that HiGHS refuses, with a warning.
-            warnings.filterwarnings("error", "Invalid option value", OptimizeWarning)
-            try:
-                result = milp(
-                    model.cost,
-                    integrality=integrality,
-                    bounds=Bounds(0, model.upper_bound),
-                    constraints=LinearConstraint(model.matrix, model.lower, model.upper),
-                    options=options | self.params,
-                )
-            except (OptimizeWarning, TypeError) as error:
-                raise ValueError(
-                    f"solver_params={self.params!r} holds a value that HiGHS refuses: {error}"
-                ) from error
-        status = read_status(result.message)
+        highs, status = _run(model, model.n_integers, options | self.params)
+        info = highs.getInfo()
         # An infeasible or unfinished model can hand back a vector of zeros: only an objective
         # marks a solution.
-        solved = status != "infeasible" and result.x is not None and result.fun is not None
-        bound = result.mip_dual_bound
-        return Outcome(
-            result.x if solved and np.isfinite(result.fun) else None,
-            status,
-            -np.inf if bound is None else float(bound),
-        )
-
-
-def read_status(message: str) -> str:
-    """Map HiGHS's status in scipy's message to ours.
-
-    Raises
-    ------
-    SolverError
-        If the status is none of those that our models can end in.
-    """
-    found = re.search(r"HiGHS Status (\d+)", message)
-    code = int(found.group(1)) if found else None
-    if code not in _STATUS:
-        raise SolverError.from_status("highs", message)
-    return _STATUS[code]
+        solved = status != "infeasible" and np.isfinite(info.objective_function_value)
+        x = np.array(highs.getSolution().col_value) if solved else None
+        return Outcome(x, status, float(info.mip_dual_bound))
 
 
 def solve_continuous(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
@@ -107,26 +73,59 @@ def solve_continuous(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None
     SolverError
         If HiGHS ends in any other status.
     """
-    equal, above, below = model.split_rows()
-    stack = sp.vstack if sp.issparse(model.matrix) else np.vstack
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", OptimizeWarning)
-        result = linprog(
-            model.cost,
-            A_ub=stack([model.matrix[above], -model.matrix[below]]),
-            b_ub=np.r_[model.upper[above], -model.lower[below]],
-            A_eq=model.matrix[equal],
-            b_eq=model.upper[equal],
-            bounds=np.column_stack([np.zeros(len(model.upper_bound)), model.upper_bound]),
-            method="highs",
-        )
-    status = read_status(result.message)
+    # The simplex method ends in a vertex, where few variables are between their ends.
+    highs, status = _run(model, 0, {"solver": "simplex"})
     if status == "infeasible":
         return None
     if status != "optimal":
-        raise SolverError.from_status("highs", result.message)
-    multipliers = np.zeros(len(model.lower))
-    multipliers[equal] = result.eqlin.marginals
-    multipliers[above] += result.ineqlin.marginals[: above.sum()]
-    multipliers[below] -= result.ineqlin.marginals[above.sum() :]
-    return result.x, multipliers
+        raise SolverError.from_status("highs", status)
+    solution = highs.getSolution()
+    return np.array(solution.col_value), np.array(solution.row_dual)
+
+
+class _Silent(Highs):
+    """HiGHS without callbacks, whose set-up prints its version."""
+
+    def enableCallbacks(self) -> None:
+        """Enable none."""
+
+
+def _run(model: LinearModel, n_integers: int, options: dict[str, Any]) -> tuple[Highs, str]:
+    """Solve a model; return what holds its solution, and the status.
+
+    Raises
+    ------
+    ValueError
+        If HiGHS refuses the value of an option.
+    SolverError
+        If the status is none of those that our models can end in.
+    """
+    highs = _Silent()
+    # One thread: processes that fork find no lock held, and every machine the same solution.
+    for name, value in ({"output_flag": False, "threads": 1} | options).items():
+        if name in ("parallel", "presolve") and isinstance(value, bool):
+            value = "on" if value else "off"
+        if highs.setOptionValue(name, value) != HighsStatus.kOk:
+            raise ValueError(
+                f"solver_params: HiGHS refuses {name}={value!r}. See its documentation for the "
+                "values that it takes."
+            )
+    lp, matrix = HighsLp(), sp.csc_array(model.matrix)
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.col_cost_ = model.cost
+    lp.col_lower_, lp.col_upper_ = np.zeros(len(model.cost)), model.upper_bound
+    lp.row_lower_, lp.row_upper_ = model.lower, model.upper
+    lp.a_matrix_.format_ = MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr, matrix.indices
+    lp.a_matrix_.value_ = matrix.data
+    if n_integers:
+        kinds = [HighsVarType.kInteger] * n_integers
+        lp.integrality_ = kinds + [HighsVarType.kContinuous] * (len(model.cost) - n_integers)
+    highs.passModel(lp)
+    # Another number of threads than in this thread's last run would be an error.
+    highs.resetGlobalScheduler(True)
+    highs.run()
+    status = highs.getModelStatus()
+    if status not in _STATUS:
+        raise SolverError.from_status("highs", highs.modelStatusToString(status))
+    return highs, _STATUS[status]

@@ -286,6 +286,21 @@ class Projection:
             If a limit stopped the solver: the targets satisfy the constraint, with the reported
             gap to the nearest ones.
         """
+        solution, result = self._solve(y_pred, target_weight)
+        if self.is_classification:
+            self._warn_early_stop(solution)
+            self._warn_collapse(solution.z)
+        return result
+
+    def solve_step(self, y_pred: Any = None, target_weight: float = 1.0) -> ProjectionResult:
+        """Solve as :meth:`solve` does, for one of many steps.
+
+        Limits and classes that are nearly lost are left to the caller, to be said once for all.
+        """
+        return self._solve(y_pred, target_weight)[1]
+
+    def _solve(self, y_pred: Any, target_weight: float) -> tuple[Solution, ProjectionResult]:
+        """Return the solution for the rows that count, and what is made of it."""
         if not np.isfinite(target_weight) or target_weight < 0:
             raise ValueError(f"target_weight must be finite and at least 0, got {target_weight}.")
         started = time.perf_counter()
@@ -297,8 +312,9 @@ class Projection:
         correction = solution.correction
         if correction is None:
             correction = np.full(len(solution.multipliers), np.nan)
-        self._warn_gap(solution)
-        return ProjectionResult(
+        if not self.is_classification and solution.gap > _PROVEN:
+            warn_caller(IllConditionedKernelWarning.from_gap(solution.gap))
+        return solution, ProjectionResult(
             targets=self._targets.decode(self._with_counted(solution.z)),
             coefficients=judged.coefficients,
             threshold=self.threshold_,
@@ -501,18 +517,27 @@ class Projection:
         targets[self._rows] = z
         return targets
 
-    def _warn_gap(self, solution: Solution) -> None:
-        """Warn where the targets are not proven to be as near as was asked."""
-        if not self.is_classification:
-            if solution.gap > _PROVEN:
-                warn_caller(IllConditionedKernelWarning.from_gap(solution.gap))
-        elif solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
+    def _warn_early_stop(self, solution: Solution) -> None:
+        """Warn where classes are not proven to be as near as was asked."""
+        if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
             warn_caller(
                 f"the projection stopped with status {solution.status!r} at a gap of "
                 f"{solution.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "
                 "Raise `time_limit`, or the limits in `solver_params`, for nearer ones.",
                 ConvergenceWarning,
             )
+
+    def _warn_collapse(self, z: np.ndarray) -> None:
+        """Warn where only the rule that each class keeps a row stands against losing it."""
+        y, n_classes = self.counted(self._targets.y), self._targets.n_classes
+        fate = "are nearly constant" if n_classes == 2 else "hardly use it"
+        for c in range(n_classes):
+            if (z == c).sum() == 1 < (y == c).sum():
+                warn_caller(
+                    f"the projection leaves a single row in class {c} (of the encoded classes): "
+                    f"the nearest targets that satisfy the constraint {fate}. Raise `threshold`, "
+                    "or `target_weight`."
+                )
 
 
 def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:
