@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ._prediction_source import PredictionSource, make_prediction_source
 from ._validation import (
@@ -34,6 +34,7 @@ from ._validation import (
     attribute_columns,
     change_tables,
     check_attribute_columns,
+    check_same_length,
     check_sample_weight,
     check_sensitive,
     column_positions,
@@ -79,7 +80,7 @@ class ColumnsMixin:
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         y = self._check_targets(y, sample_weight)
-        check_consistent_length(X, y)
+        check_same_length(len(y), X=X)
         weight = check_sample_weight(sample_weight, len(y))
         attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
         _check_feature_names(self, X, reset=True)

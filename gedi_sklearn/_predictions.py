@@ -98,7 +98,11 @@ def checked_predict(estimator: Any, X: Any, *, n_columns: int = 1) -> Any:
     ------
     ValueError
         If they are not one value per row, or `n_columns` of them; a single column is accepted.
+    TypeError
+        If there is no `predict`, which some estimators have once they are fitted only.
     """
+    if not hasattr(estimator, "predict"):
+        raise TypeError(f"estimator={estimator!r} predicts nothing: it has no method `predict`.")
     return _check_response(estimator.predict(X), X, estimator, "predict", n_columns)
 
 

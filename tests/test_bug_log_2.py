@@ -408,18 +408,27 @@ def test_weights_and_targets_whose_squares_are_no_floats():
             measure(t, sensitive_features=a, sample_weight=huge)
         with pytest.raises(ValueError, match=r"y(_true)? holds values beyond"):
             measure(t * 1e305, sensitive_features=a)
+        with pytest.raises(ValueError, match=r"y(_true)? holds .* too small for floats"):
+            measure(t * 1e-305, sensitive_features=a)
+        with pytest.raises(ValueError, match=r"sensitive_features holds .* too small for floats"):
+            measure(t, sensitive_features=a * 1e-305)
+        with pytest.raises(ValueError, match=r"sample_weight holds .* too small for floats"):
+            measure(t, sensitive_features=a, sample_weight=huge / 1e306 * 5e-324)
+    with pytest.raises(ValueError, match=r"conditional_on holds .* too small for floats"):
+        gedi(t, sensitive_features=a, conditional_on=np.c_[t, a * 1e-305])
+    # Predictions are measured in the unit of the targets.
+    assert gedi(t, t * 1e-305, sensitive_features=a, norm="sd", relative=True) == 0.0
     for unit in (1e140, 1e-140):
         with pytest.raises(ValueError, match="powers of sensitive_features up to degree 3"):
             gedi(t, sensitive_features=a * unit, degree=3)
-    with pytest.warns(UserWarning, match="outside the grid"):
-        tiny = hgr(t * 1e-305, sensitive_features=a)
-    assert tiny == pytest.approx(hgr_of_t(), rel=1e-9)
-
-
-def hgr_of_t():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return hgr(t, sensitive_features=a)
+    for unit in (1e-149, 1e149):
+        for norm in ("l1", "sd", "adjusted_sd"):
+            value = gedi(t * unit, sensitive_features=a, norm=norm)
+            expected = gedi(t, sensitive_features=a, norm=norm)
+            assert value / unit == pytest.approx(expected, rel=1e-9)
+            expected = gedi(t, y, sensitive_features=a, norm=norm, relative=True) / unit
+            value = gedi(t * unit, y, sensitive_features=a, norm=norm, relative=True)
+            assert value == pytest.approx(expected, rel=1e-9)
 
 
 # --- what the whole process shares

@@ -418,3 +418,11 @@ def test_errors_name_the_parameter_of_what_was_called():
         project_targets([1, "a", 1, "a"], sensitive_features=[1, 2, 3, 4])
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         project_targets(x, sensitive_features=x, loss="hamming")
+
+
+@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+def test_a_threshold_that_no_float_holds_is_refused(constraint):
+    x = np.linspace(-1, 1, 9)
+    for threshold in (10**400, [10**400]) if constraint == "fine" else (10**400,):
+        with pytest.raises(ValueError, match=r"threshold .* no float"):
+            project_targets(x, sensitive_features=x, constraint=constraint, threshold=threshold)

@@ -281,3 +281,10 @@ def test_the_value_of_a_target_is_that_of_its_coordinates(name, weighted):
     assert indicator.value(indicator.coordinates(y)) == pytest.approx(value)
     assert indicator.reference(y) == pytest.approx(value)
     assert indicator.reference(np.full(150, 0.1)) == 0.0
+
+
+@pytest.mark.parametrize("quantiles", [[2.0], [-0.1], [np.nan], ["a"], 0.5, None])
+def test_levels_that_are_none_are_refused(quantiles):
+    x, y = sample(0)
+    with pytest.raises((ValueError, TypeError), match="quantiles"):
+        gedi_null(y, sensitive_features=x, quantiles=quantiles)

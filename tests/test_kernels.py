@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -613,3 +614,31 @@ def test_a_u_shape_is_seen_and_bounded():
     result = project_targets(U_SHAPE, **splines)
     assert result.threshold == pytest.approx(0.2 * gedi(U_SHAPE, **splines))
     assert gedi(result.targets, **splines) == pytest.approx(result.threshold)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        FourierKernel(period=0.0),
+        FourierKernel(order=1.5),
+        PolynomialKernel("2"),
+        PolynomialKernel(-1),
+        PolynomialKernel(standardize="yes"),
+    ],
+    ids=repr,
+)
+def test_the_parameters_of_a_kernel_are_checked_wherever_it_is_used(kernel):
+    name = rf"^kernel=.*'(period|order|degree|standardize)' parameter of {type(kernel).__name__}"
+    y, model = BIRTH + RNG.normal(size=60), MovingTargetsRegressor(kernel=kernel, max_iter=1)
+    calls = [partial(use, kernel=kernel) for use in (gedi, gedi_coefficients, project_targets)]
+    for use in (*calls, partial(model.fit, BIRTH[:, None])):
+        with pytest.raises(ValueError, match=name):
+            use(y, sensitive_features=BIRTH)
+
+
+def test_a_constant_category_is_no_covariate():
+    y, weight = BIRTH**2 + RNG.normal(size=60), np.arange(60)
+    for own in (None, weight):
+        options = {"sensitive_features": BIRTH, "sample_weight": own}
+        value = gedi(y, conditional_on=["u"] * 60, **options)
+        assert value == pytest.approx(gedi(y, **options))

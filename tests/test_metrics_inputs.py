@@ -1,11 +1,13 @@
 """Containers, types, missing values, labels: what the indicators accept and how they refuse."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from gedi_sklearn import FourierKernel, PolynomialKernel
+from gedi_sklearn import FourierKernel, PolynomialKernel, project_targets
 from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_coefficients
 
 AGE = [20, 31, 45, 52, 60, 38]
@@ -283,3 +285,11 @@ def test_kernel_objects_stay_unfitted():
     kernel = PolynomialKernel(2, standardize=True)
     gedi([0.5, 1, 3], sensitive_features=[1, 2, 4], kernel=kernel)
     assert not hasattr(kernel, "powers_")
+
+
+@pytest.mark.parametrize("label", [{}, object(), None], ids=["dict", "object", "None"])
+def test_labels_without_an_order_are_refused(label):
+    x = np.arange(4.0)
+    for use in (didi, partial(gedi, pos_label=1), project_targets):
+        with pytest.raises((ValueError, TypeError), match=r"^y(_true)?\b"):
+            use([label] * 4, sensitive_features=x)

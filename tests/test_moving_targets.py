@@ -537,3 +537,17 @@ def test_a_solver_that_stops_early_warns_once(data):
         model.fit(X, y, sensitive_features=attribute)
     assert len([w for w in record if issubclass(w.category, ConvergenceWarning)]) == 1
     assert set(model.history_["status"]) - {"", "optimal", "gap"}
+
+
+@pytest.mark.parametrize("model", [MovingTargetsRegressor, MovingTargetsClassifier])
+def test_an_estimator_that_predicts_nothing_is_refused(model):
+    X, y = np.arange(8.0).reshape(4, 2), [0, 0, 1, 1]
+    with pytest.raises(TypeError, match=r"estimator=StandardScaler\(\) predicts nothing"):
+        model(StandardScaler(), sensitive_columns=0).fit(X, y)
+
+
+@pytest.mark.parametrize("bounds", [(0,), (0, 1, 2), (None, "a"), (1, 0), (np.nan, 1)])
+def test_bounds_that_are_none_are_refused_by_name(bounds):
+    X, y = np.arange(8.0).reshape(4, 2), [0.0, 1.0, 0.5, 0.25]
+    with pytest.raises(ValueError, match=r"^target_bounds must"):
+        MovingTargetsRegressor(sensitive_columns=0, target_bounds=bounds).fit(X, y)

@@ -837,3 +837,11 @@ def test_a_million_rows_take_little_memory(constraint):
     assert result.satisfied
     assert result.gap <= 1e-6
     assert peak < 30 * n * k
+
+
+@pytest.mark.parametrize("loss", ["hamming", "log_loss"])
+@pytest.mark.filterwarnings("ignore:sensitive_features is constant")
+def test_classes_without_a_constraint_stay(loss):
+    y = np.array([0, 1, 1, 0])
+    with Projection(y, sensitive_features=np.ones(4), loss=loss, allow_constant=True) as projection:
+        np.testing.assert_array_equal(projection.solve().targets, y)

@@ -867,3 +867,17 @@ def test_a_path_is_the_projections_at_its_thresholds(constraint):
     assert default.gedi[-1] == pytest.approx(0, abs=1e-10)
     assert (np.diff(default.objective) >= -1e-9).all()
     assert default.targets is None
+
+
+@pytest.mark.parametrize("target_weight", ["1", None, np.nan, np.inf, -1.0, 1j, 10**400])
+def test_a_weight_that_is_no_number_is_refused(target_weight):
+    x = np.linspace(-1, 1, 9)
+    with pytest.raises((ValueError, TypeError), match=r"^target_weight"):
+        projection_path(x, x, sensitive_features=x, thresholds=[0.5], target_weight=target_weight)
+
+
+def test_targets_beyond_integers_are_real_without_a_warning():
+    # Scikit-learn's look at the type of targets casts them.
+    x = np.linspace(-1, 1, 9)
+    small, large = (project_targets(u * x, sensitive_features=x) for u in (1.0, 2.0**250))
+    np.testing.assert_array_equal(large.targets, 2.0**250 * small.targets)

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _num_samples
 
 # pandas.NA and pandas.NaT, recognised by name so that pandas is not required.
 _MISSING_TYPES = {"NAType", "NaTType"}
+# Beyond it squares are infinite; below its inverse they are 0, or have lost digits.
 _LARGEST = 1e152
 _NUMBERS: tuple[type, ...] = (numbers.Number, np.bool_)
 # Dates, times and durations: Python's and numpy's types (pandas' own are subclasses of these, but
@@ -178,6 +180,11 @@ def check_labels(values: Any, name: str) -> np.ndarray:
     _refuse_missing(array, name)
     if array.dtype.kind == "O" and len({isinstance(label, str) for label in array}) > 1:
         raise ValueError(f"{name} mixes text with other labels; use labels of one type.")
+    if array.dtype.kind == "O" and first_stray(array, (*_NUMBERS, str)):
+        try:
+            np.unique(array)
+        except TypeError as error:
+            raise TypeError(f"{name} holds labels that cannot be sorted: {error}.") from error
     return array
 
 
@@ -188,7 +195,9 @@ def check_values(values: Any, name: str) -> np.ndarray:
     return array.reshape(array.shape[0], -1)
 
 
-def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np.ndarray:
+def check_numbers(
+    values: Any, name: str, *, n_columns: int | None = None, sets_scale: bool = False
+) -> np.ndarray:
     """Return finite float64 values; booleans and integers count as they are.
 
     Parameters
@@ -199,6 +208,8 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
         The caller's argument, for the error.
     n_columns : int, default=None
         1 asks for a result of shape (n,); None for one of shape (n, m).
+    sets_scale : bool, default=False
+        Whether deviations of these values are computed, so that they must not be too small either.
 
     Returns
     -------
@@ -227,10 +238,16 @@ def check_numbers(values: Any, name: str, *, n_columns: int | None = None) -> np
     _refuse_missing(array, name)
     if not _all_finite(array):
         raise ValueError(f"{name} contains infinity; every value must be finite.")
-    if max(array.max(), -array.min()) > _LARGEST:
+    largest = np.maximum(array.max(axis=0), -array.min(axis=0))
+    if np.max(largest) > _LARGEST:
         raise ValueError(
             f"{name} holds values beyond ±{_LARGEST:g}, whose squares are too large for floats; "
             "use another unit."
+        )
+    if sets_scale and np.any((largest > 0) & (largest < 1 / _LARGEST)):
+        raise ValueError(
+            f"{name} holds values of at most ±{1 / _LARGEST:g} and not only 0, whose squares are "
+            "too small for floats; use another unit."
         )
     if n_columns == 1:
         if array.ndim == 2 and array.shape[1] != 1:
@@ -251,13 +268,19 @@ def _refuse_lost_integers(given: np.ndarray, array: np.ndarray, name: str) -> No
         )
 
 
-def check_same_length(n_samples: int, **arrays: np.ndarray | None) -> None:
-    """Raise if the number of rows of an array is not ``n_samples``."""
+def check_same_length(n_samples: int, **arrays: Any) -> None:
+    """Raise if the number of rows of an array, or of another X, is not ``n_samples``."""
     for name, array in arrays.items():
-        if array is not None and array.shape[0] != n_samples:
+        if array is None:
+            continue
+        try:
+            given = _num_samples(array)
+        except TypeError as error:
+            raise TypeError(f"{name} has no rows: {error}") from error
+        if given != n_samples:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: {name} has "
-                f"{array.shape[0]} rows where {n_samples} were expected."
+                f"{given} rows where {n_samples} were expected."
             )
 
 
@@ -276,7 +299,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
     array = _as_array(sample_weight, "sample_weight")
     if array.ndim != 1:
         raise ValueError(f"sample_weight: Sample weights must be 1D, got shape {array.shape}.")
-    weight = check_numbers(array, "sample_weight", n_columns=1)
+    weight = check_numbers(array, "sample_weight", n_columns=1, sets_scale=True)
     check_same_length(n_samples, sample_weight=weight)
     if (weight < 0).any():
         raise ValueError(

@@ -81,7 +81,10 @@ def check_attribute(
     """
     if kind == "mixed":
         refuse_dates(values, name)
-    array = check_numbers(values, name) if kind == "numbers" else check_values(values, name)
+    if kind == "numbers":
+        array = check_numbers(values, name, sets_scale=True)
+    else:
+        array = check_values(values, name)
     if n_samples is not None:
         check_same_length(n_samples, **{name.split()[0]: array})
     if kind != "mixed":
@@ -90,14 +93,14 @@ def check_attribute(
     if not any(categorical):
         refuse_date_objects(array, name)
         if not is_text(array):
-            return check_numbers(array, name)
+            return check_numbers(array, name, sets_scale=True)
     given, array = array, array.astype(object)
     for position in np.flatnonzero(categorical):
         array[:, position] = [Level(value) for value in given[:, position]]
     for column in array.T:
         refuse_date_objects(column, name)
         if not is_text(column):
-            check_numbers(column, name)
+            check_numbers(column, name, sets_scale=True)
     if name == "conditional_on":
         # An attribute may be groups, which only the constraint tells; covariates are none.
         check_levels(array, name)

@@ -10,6 +10,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from ._arrays import check_column, check_labels, check_numbers, check_sample_weight
 
 
+def refuse_real_values(labels: np.ndarray, name: str) -> None:
+    """Raise if labels are real numbers, in scikit-learn's words; it casts them to integers."""
+    try:
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(labels)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
 def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes of labels, shape (K,), and the class of each row as an integer, (n,).
 
@@ -21,7 +30,7 @@ def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     labels = check_labels(check_column(y, "y"), "y")
     if labels.dtype.kind == "f":
         check_numbers(labels, "y")  # infinity is not a label
-    check_classification_targets(labels)
+    refuse_real_values(labels, "y")
     classes, codes = np.unique(labels, return_inverse=True)
     weight = check_sample_weight(sample_weight, len(codes))
     present = np.unique(codes if weight is None else codes[weight > 0])

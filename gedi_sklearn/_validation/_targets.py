@@ -6,9 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from ._arrays import check_labels, check_numbers, check_same_length, is_text
+from ._classes import refuse_real_values
 
 REAL_LOSSES = frozenset({"squared_error", "absolute_error"})
 CLASS_LOSSES = frozenset({"hamming", "log_loss"})
@@ -44,12 +44,12 @@ class Targets:
         self.loss = loss
         self.classes: np.ndarray | None = None
         if loss not in CLASS_LOSSES:
-            self.y = check_numbers(y, "y", n_columns=1)
+            self.y = check_numbers(y, "y", n_columns=1, sets_scale=True)
             return
         labels = check_labels(y, "y")
         self.classes = np.unique(labels)
         if len(self.classes) > 2:
-            check_classification_targets(labels)  # real values are no classes; two may be
+            refuse_real_values(labels, "y")  # two may be classes
         if len(self.classes) < 2:
             raise ValueError(
                 f"loss={loss!r} needs y with at least two classes, got {self.classes.tolist()}."

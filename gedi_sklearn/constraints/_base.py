@@ -49,7 +49,10 @@ class Constraint(BaseEstimator):
                 "only, a constraint needs a transformer or a callable of the attribute."
             )
         self._validate_params()
-        entries = np.atleast_1d(self.absolute_threshold(1.0))
+        try:
+            entries = np.atleast_1d(self.absolute_threshold(1.0))
+        except OverflowError as error:  # Python's integers have no end
+            raise ValueError(f"threshold is a number that is no float: {error}.") from error
         if np.isnan(entries).any() or (entries < 0).any():
             raise ValueError(f"threshold must be at least 0, got {self.threshold!r}.")
 

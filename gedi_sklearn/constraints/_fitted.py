@@ -269,7 +269,7 @@ class FittedConstraint:
             "n_rows": len(self.weight),
             "n_columns": sum(own[0].kernel.n_columns for own in self.listed),
             "threshold": self.threshold,
-            "slack": max(getattr(own.constraint, "slack", 0.0) for own in parts),
+            "slack": max((getattr(own.constraint, "slack", 0.0) for own in parts), default=0.0),
         }
 
 

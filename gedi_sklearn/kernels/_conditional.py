@@ -96,7 +96,9 @@ class ConditionalDesign(KernelDesign):
         self.covariates = covariates
         self._unconditional = design
         self._root = np.sqrt(np.broadcast_to(self.shares(slice(None)), self.n_rows))
-        mean = np.average(covariates, axis=0, weights=self.weight)
+        # A constant category leaves no covariates, which `numpy.average` cannot take.
+        weight = self.weight
+        mean = covariates.mean(axis=0) if weight is None else weight @ covariates
         centred = covariates - mean
         spread = np.abs(centred).max(axis=0)
         spread[spread == 0] = 1.0

@@ -352,7 +352,7 @@ class KernelDesign:
         alpha = self.fitted.to_raw(standardized)
         rows = self.fitted.basis.to_raw @ self.fitted.R_inverse
         deviation = self.deviation(z)
-        error = np.finfo(float).eps * deviation * np.linalg.norm(rows, axis=1).sum()
+        error = np.finfo(float).eps * deviation * np.hypot.reduce(rows, axis=1).sum()
         size = float(np.abs(alpha).sum())
         negligible = 1e-12 * deviation / self.fitted.scale[0]
         if error > max(_CONVERSION_TOLERANCE * size, negligible):

@@ -47,7 +47,13 @@ def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
     if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
         return check_numbers(kernel, "kernel")
     if hasattr(kernel, "transform"):
-        return clone(kernel)
+        kernel = clone(kernel)
+        if is_named_type(kernel):
+            try:
+                kernel._validate_params()  # its `fit` does not within another checked call
+            except ValueError as error:  # a plain one: scikit-learn's is renamed on its way
+                raise ValueError(f"kernel={kernel!r}: {error}") from error
+        return kernel
     if callable(kernel):
         return kernel
     raise ValueError(

@@ -242,7 +242,7 @@ def quantile_bin_edges(
     >>> quantile_bin_edges([20, 30, 40, 50], bins=2)
     array([20., 35., 50.])
     """
-    values = check_numbers(sensitive_features, "sensitive_features", n_columns=1)
+    values = check_numbers(sensitive_features, "sensitive_features", n_columns=1, sets_scale=True)
     weight = check_sample_weight(sample_weight, len(values))
     if weight is not None:
         values, weight = values[weight > 0], as_counts(weight[weight > 0])

@@ -160,7 +160,8 @@ def _plain_numbers(values: Any, name: str) -> np.ndarray:
             f"{name} holds labels that are not numbers; pass `pos_label`, the label that counts "
             "as 1."
         )
-    return check_numbers(values, name, n_columns=1)
+    # Predictions are measured in the unit of the targets, and may be as small as they like.
+    return check_numbers(values, name, n_columns=1, sets_scale=name == "y_true")
 
 
 def typed_labels(values: Any, name: str) -> np.ndarray:

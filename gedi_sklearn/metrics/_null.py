@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_random_state, validate_params
+from .._validation import check_numbers, check_random_state, validate_params
 from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
 from ._inputs import check_sample
 
@@ -116,9 +116,11 @@ sample_weight
     >>> round(gedi(y, **options), 2), round(gedi_null(y, **options).mean, 2)
     (0.62, 0.44)
     """
+    levels = check_numbers(quantiles, "quantiles", n_columns=1)
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"quantiles must be levels from 0 to 1, got {quantiles!r}.")
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
-    levels = np.asarray(quantiles, dtype=np.float64)
     rng = check_random_state(random_state)
     return GediNull(
         mean=indicator.null_mean(sample.target) / unit,

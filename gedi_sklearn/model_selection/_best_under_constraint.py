@@ -112,7 +112,9 @@ class best_under_constraint:
             )
         known = np.isfinite(score) & np.isfinite(disparity)
         if not known.any():
-            raise ValueError(f"no candidate has both a {score_key!r} and a {key!r}: all are NaN.")
+            raise ValueError(
+                f"no candidate has both score={score_key!r} and disparity={key!r}: all are NaN."
+            )
         within = known & (disparity <= self.at_most)
         if within.any():
             order = np.lexsort((disparity, -score))

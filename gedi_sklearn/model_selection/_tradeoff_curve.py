@@ -12,7 +12,6 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_consistent_length
 
 from .._folds import Folds, make_folds
 from .._meta_estimator import COLUMN_CONSTRAINTS
@@ -27,6 +26,7 @@ from .._validation import (
     check_column,
     check_numbers,
     check_numbers_or_inf,
+    check_same_length,
     check_sample_weight,
     check_sensitive,
     validate_params,
@@ -230,9 +230,9 @@ def tradeoff_curve(
     """
     part = find_constrained_part(estimator, param_name)
     steps = _check_thresholds(thresholds)
-    (X,) = indexable(X)
     y, classes = _check_targets(estimator, y, sample_weight)
-    check_consistent_length(X, y)
+    check_same_length(len(y), X=X)
+    (X,) = indexable(X)
     weight = check_sample_weight(sample_weight, len(y))
     values = _check_attribute(part, X, sensitive_features, sensitive_columns, len(y))
     options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
 from .._validation import (
@@ -18,6 +17,7 @@ from .._validation import (
     StrOptions,
     _fit_context,
     check_random_state,
+    check_same_length,
     select_columns,
 )
 from ..constraints import CARRIED, constraint_in_words
@@ -308,7 +308,7 @@ class BaseMovingTargets(MetaEstimator):
             )
         self._check_columns(X)
         y = self._check_more_targets(y)
-        check_consistent_length(X, y)
+        check_same_length(len(y), X_val=X)
         attribute = self._check_attribute(X, sensitive_features, len(y), reset=False)
         try:
             gedi = master.projection.gedi_on(attribute, self._covariates(X))

@@ -42,8 +42,6 @@ class Master:
     def __init__(self, y: np.ndarray, sensitive_features: np.ndarray, **options: Any) -> None:
         self.y = y
         self.weight = options.get("sample_weight")
-        low, high = options.get("target_bounds") or (None, None)
-        self.bounds = (-np.inf if low is None else low, np.inf if high is None else high)
         self.solver = ""
         self._facts: dict[str, Any] = {}
         self._stopped: list[str] = []
@@ -52,6 +50,8 @@ class Master:
             y, sensitive_features=sensitive_features, allow_constant=True, **options
         )
         self._seconds = perf_counter() - start
+        low, high = options.get("target_bounds") or (None, None)
+        self.bounds = (-np.inf if low is None else low, np.inf if high is None else high)
 
         # Targets and predictions are numbers here, so that nothing is to be checked again.
         self.constraint = self.projection.fitted_constraint_

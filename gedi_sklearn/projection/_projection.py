@@ -22,6 +22,7 @@ from .._validation import (
     check_attribute,
     check_attribute_columns,
     check_bounds,
+    check_numbers,
     check_random_state,
     check_sample_weight,
     check_sensitive,
@@ -253,7 +254,7 @@ class Projection:
         self.threshold_, self.reference_ = fitted.threshold, fitted.reference
         self._problem = self._make_problem()
 
-    def solve(self, y_pred: Any = None, target_weight: float = 1.0) -> ProjectionResult:
+    def solve(self, y_pred: Any = None, target_weight: Any = 1.0) -> ProjectionResult:
         r"""Return the nearest targets that satisfy the constraint.
 
         Minimises loss(z, y_pred) + target_weight · loss(z, y), or loss(z, y) where there are no
@@ -292,20 +293,21 @@ class Projection:
             self._warn_collapse(solution.z)
         return result
 
-    def solve_step(self, y_pred: Any = None, target_weight: float = 1.0) -> ProjectionResult:
+    def solve_step(self, y_pred: Any = None, target_weight: Any = 1.0) -> ProjectionResult:
         """Solve as :meth:`solve` does, for one of many steps.
 
         Limits and classes that are nearly lost are left to the caller, to be said once for all.
         """
         return self._solve(y_pred, target_weight)[1]
 
-    def _solve(self, y_pred: Any, target_weight: float) -> tuple[Solution, ProjectionResult]:
+    def _solve(self, y_pred: Any, target_weight: Any) -> tuple[Solution, ProjectionResult]:
         """Return the solution for the rows that count, and what is made of it."""
-        if not np.isfinite(target_weight) or target_weight < 0:
-            raise ValueError(f"target_weight must be finite and at least 0, got {target_weight}.")
+        weight = float(check_numbers([target_weight], "target_weight").item())
+        if weight < 0:
+            raise ValueError(f"target_weight must be at least 0, got {target_weight}.")
         started = time.perf_counter()
         p = None if y_pred is None else self.counted(self._targets.encode_predictions(y_pred))
-        solution = self._problem.solve(p, target_weight)
+        solution = self._problem.solve(p, weight)
         constraint = self.fitted_constraint_
         judged = constraint.judge(solution.z)
         judged.warn_rounding()

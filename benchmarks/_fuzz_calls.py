@@ -1,0 +1,418 @@
+"""The calls of the fuzz test: for every public callable, how a random call of it is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+
+import gedi_sklearn
+
+from ._fuzz_values import VALUES
+
+# Exported by `metrics` for the other packages of the library: their arguments have been checked.
+INTERNAL = {
+    "GroupIndicator",
+    "Inference",
+    "KernelIndicator",
+    "LinearIndicator",
+    "Sample",
+    "bin_codes",
+    "check_sample",
+    "fit_gedi",
+    "fit_inference",
+    "hides_class",
+    "is_negligible",
+    "reference_disparity",
+    "resampled_hgr",
+}
+# What calls return; users do not build them.
+RESULTS = {
+    "ConfidenceInterval",
+    "GediNull",
+    "PermutationTestResult",
+    "ProjectionPath",
+    "ProjectionResult",
+    "TradeoffCurve",
+}
+# Parameters that hold rows, and the variable that they get; the others are written out.
+_DATA = {
+    "X": "X",
+    "y": "y",
+    "y_true": "y",
+    "y_pred": "p",
+    "sensitive_features": "x",
+    "sample_weight": "w",
+    "conditional_on": "c",
+}
+# Always drawn: the defaults take long, or draw from numpy's global generator.
+_ALWAYS = {
+    "time_limit",
+    "random_state",
+    "max_iter",
+    "max_epochs",
+    "n_resamples",
+    "cv",
+    "thresholds",
+}
+# What a constraint object carries itself.
+CARRIED = ("threshold", "degree", "kernel", "relative", "slack", "norm")
+# Never drawn: what matplotlib takes.
+_UNDRAWN = {"ax", "scatter_kwargs", "curve_kwargs", "bin_kwargs", "line_kwargs", "curve"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as code: lines that prepare the data, and lines that use the library."""
+
+    number: int
+    name: str
+    data: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.data}\n{self.code}"
+
+
+@dataclass
+class Draw:
+    """The random choices of one call."""
+
+    rng: np.random.Generator
+    mood: str
+    kind: str
+    lines: dict[str, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def chance(self, probability: float) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def pick(self, options: tuple[str, ...] | list[str]) -> str:
+        return options[self.rng.integers(len(options))]
+
+    def value(self, name: str) -> str:
+        """Return an expression: plain, or with the mood's probability of the mood's own level."""
+        values = VALUES[name]
+        if self.mood == "borderline" and values.borderline and self.chance(0.4):
+            return self.pick(values.borderline)
+        if self.mood == "invalid" and values.invalid and self.chance(0.25):
+            self.mood = "plain"  # one fault a call: its message has to be about that one
+            return self.pick(values.invalid)
+        return self.pick(values.plain)
+
+    def argument(self, owner: str, name: str) -> str:
+        """Return the expression of a parameter; data become a line and a variable."""
+        group = "estimator" if owner in ESTIMATORS else owner
+        kinds = (f"{owner}.{name}", f"{group}.{name}", f"{self.kind} {name}", name)
+        kind = next((known for known in kinds if known in VALUES), None)
+        if name in ("y", "y_true"):
+            kind = f"{self.kind} y"
+        elif name == "estimator":
+            kind = f"{'real' if self.kind == 'real' else 'classes'} estimator"
+        if kind is None:
+            raise KeyError(f"the parameter {name!r} of {owner} has no values to draw from")
+        if name not in _DATA or (owner, name) in _COLUMNS:
+            return self.value(kind)
+        variable = _DATA[name]
+        self.lines.setdefault(variable, self.value(kind))
+        return variable
+
+    def arguments(self, owner: str, skip: tuple[str, ...] = (), **given: str) -> str:
+        """Return the arguments of a call: those that it needs, and some of the others."""
+        parts = dict(given)
+        for parameter in parameters(owner):
+            name = parameter.name
+            needed = parameter.default is parameter.empty or name in _ALWAYS
+            if name in (*skip, *given) or not (needed or self.chance(0.35)):
+                continue
+            parts[name] = self.argument(owner, name)
+        if self.mood == "invalid" and parts and self.chance(0.1) and owner not in ESTIMATORS:
+            self.mood = "plain"
+            name = self.pick(sorted(parts))
+            parts[f"{name}s"] = parts.pop(name)
+        return ", ".join(f"{name}={value}" for name, value in parts.items())
+
+    def construct(self, owner: str, **given: str) -> str:
+        return f"{owner.split('.')[-1]}({self.arguments(owner, **given)})"
+
+
+def draw_call(seed: int, number: int) -> Call:
+    """Return call `number` of a seed, the same each time."""
+    rng = np.random.default_rng([seed, number])
+    names = sorted(runnable())
+    weights = np.array([_WEIGHT.get(name, 1.0) for name in names])
+    name = str(rng.choice(names, p=weights / weights.sum()))
+    draw = Draw(
+        rng,
+        mood=str(rng.choice(["plain", "borderline", "invalid"], p=[0.25, 0.45, 0.3])),
+        kind=str(rng.choice(["real", "binary", "classes"], p=[0.5, 0.3, 0.2])),
+    )
+    code = BUILDERS[name](draw)
+    latent = {"r": f"np.random.default_rng({number})", "n": draw.value("rows")}
+    # Rounded so that some values are equal; targets depend on it.
+    latent["v"] = "np.round(r.normal(size=n), 3)"
+    ordered = sorted(draw.lines.items(), key=lambda line: line[0] != "y")  # p may be y
+    lines = [f"{variable} = {value}" for variable, value in [*latent.items(), *ordered]]
+    return Call(number, name, "\n".join(lines), code)
+
+
+# --- the builders, each for a kind of callable
+
+
+def _function(name: str, draw: Draw) -> str:
+    return f"result = {name}({draw.arguments(name)})"
+
+
+def _path(name: str, draw: Draw) -> str:
+    own = draw.arguments(name)
+    skip = ("threshold", *(parameter.name for parameter in parameters(name)))
+    return f"result = {name}({own}, {draw.arguments('project_targets', skip=skip)})"
+
+
+def _constraint(name: str, draw: Draw) -> str:
+    skip = ("constraint", *CARRIED)
+    own = draw.construct(name)
+    others = draw.arguments("project_targets", skip=skip, constraint=own)
+    return f"result = project_targets({others})"
+
+
+def _kernel(name: str, draw: Draw) -> str:
+    x = draw.argument("gedi", "sensitive_features")
+    w = f", sample_weight={draw.argument('gedi', 'sample_weight')}" if draw.chance(0.3) else ""
+    lines = [
+        f"kernel = {draw.construct(name)}",
+        f"result = kernel.fit({x}{w}).transform({x})",
+        "result = result, kernel, list(kernel.get_feature_names_out())",
+    ]
+    return "\n".join(lines)
+
+
+def _scorer(name: str, draw: Draw) -> str:
+    draw.kind = draw.kind if draw.kind == "real" else draw.pick(["binary", "classes"])
+    options = draw.arguments(
+        name, skip=("sensitive_columns",), sensitive_columns=_column(draw, name)
+    )
+    data = f"{draw.argument(name, 'X')}, {draw.argument(name, 'y')}"
+    lines = [
+        f"scorer = {name}({options})",
+        f"model = {draw.value('real estimator' if draw.kind == 'real' else 'classes estimator')}",
+        f"result = repr(scorer), scorer(model.fit({data}), {data})",
+    ]
+    return "\n".join(lines)
+
+
+def _projection(name: str, draw: Draw) -> str:
+    lines = [f"projection = {draw.construct(name)}", "with projection:"]
+    p, x = draw.argument("project_targets", "y_pred"), draw.argument("gedi", "sensitive_features")
+    weight, threshold = draw.value("target_weight"), draw.value("threshold")
+    lines += [
+        f"    result = projection.solve({p}, target_weight={weight})",
+        "    z = result.targets",
+        "    result = result, projection.gedi(z), projection.coefficients(z), "
+        "projection.violation(z), projection.satisfied(z)",
+    ]
+    if draw.chance(0.4):
+        lines.append(f"    result = result, projection.at({threshold}).solve({p})")
+    if draw.kind == "real" and draw.chance(0.4):
+        lines.append(f"    result = result, projection.gedi_on({x})(z)")
+    return "\n".join(lines)
+
+
+def _estimator(name: str, draw: Draw) -> str:
+    is_real = name.endswith("Regressor")
+    draw.kind = "real" if is_real else draw.pick(["binary", "classes"])
+    by_column = draw.chance(0.5)
+    given = {"sensitive_columns": _column(draw, name)} if by_column else {}
+    lines = [f"model = {draw.construct(name, **given)}"]
+    x = None if by_column else draw.argument("gedi", "sensitive_features")
+    attribute = f", sensitive_features={x}" if x else ""
+    X, y = draw.argument(name, "X"), draw.argument(name, "y")
+    weight = f", sample_weight={draw.argument('gedi', 'sample_weight')}" if draw.chance(0.3) else ""
+    lines.append(f"model.fit({X}, {y}{attribute}{weight})")
+    at_predict = attribute if name.startswith("Projected") and x else ""
+    if at_predict:
+        lines.append(
+            f"needed = {{'sensitive_features': {x}}} if model.sensitive_at_predict else {{}}"
+        )
+        at_predict = ", **needed"
+    lines.append(f"result = model, model.predict({X}{at_predict})")
+    if not is_real:
+        lines.append("if hasattr(model, 'predict_proba'):")
+        lines.append(f"    result = *result, model.predict_proba({X}{at_predict})")
+    if draw.chance(0.3):
+        inside = [f"    {line}" for line in lines]
+        lines = ["with config_context(enable_metadata_routing=True):", *inside]
+    return "\n".join(lines)
+
+
+def _column(draw: Draw, owner: str) -> str:
+    X = draw.argument(owner, "X")
+    if draw.mood == "plain" and X in draw.lines:
+        return "'a'" if "DataFrame" in draw.lines[X] else "0"
+    return draw.value("sensitive_columns")
+
+
+def _rule(name: str, draw: Draw) -> str:
+    X, y = draw.argument(name, "X"), draw.argument("gedi", "y_true") if draw.kind == "real" else "v"
+    lines = [
+        f"rule = {draw.construct(name)}",
+        "scoring = {'r2': 'r2', 'neg_gedi': make_gedi_scorer(sensitive_columns=0)}",
+        "search = GridSearchCV(Ridge(), {'alpha': [0.1, 9.0]}, scoring=scoring, refit=rule, cv=2)",
+        f"result = search.fit({X}, {y}).best_index_",
+    ]
+    return "\n".join(lines)
+
+
+def _curve(name: str, draw: Draw) -> str:
+    return f"result = {name}({_of_curve(name, draw)})"
+
+
+def _of_curve(name: str, draw: Draw) -> str:
+    is_real = draw.kind == "real"
+    family = draw.pick(["MovingTargets", "Projected"])
+    owner = f"{family}{'Regressor' if is_real else 'Classifier'}"
+    model = draw.construct(owner, **({"max_iter": "2"} if family == "MovingTargets" else {}))
+    by_column = draw.chance(0.5) or "sensitive_columns" in model
+    skip = ("sensitive_features", "sensitive_columns", "kernel", "degree", "relative")
+    given = {"estimator": model}
+    if "sensitive_columns" not in model:
+        way = "sensitive_columns" if by_column else "sensitive_features"
+        given[way] = _column(draw, name) if by_column else draw.argument(name, way)
+    return draw.arguments(name, skip=skip, **given)
+
+
+def _display(name: str, draw: Draw) -> str:
+    """Return a display of predictions, or of an estimator."""
+    if draw.chance(0.6):
+        return f"result = plotting.{name}.from_predictions({draw.arguments(name)})"
+    draw.kind = draw.kind if draw.kind == "real" else "binary"
+    family = "real estimator" if draw.kind == "real" else "classes estimator"
+    data = f"{draw.argument(name, 'X')}, {draw.argument(name, 'y')}"
+    skip = ("y_true", "y_pred", "sensitive_features")
+    options = draw.arguments(name, skip=skip, sensitive_columns=_column(draw, name))
+    fitted = f"{draw.value(family)}.fit({data})"
+    return f"result = plotting.{name}.from_estimator({fitted}, {data}, {options})"
+
+
+def _history(name: str, draw: Draw) -> str:
+    code = _estimator("MovingTargetsRegressor", draw).split("\n")
+    indent = "    " if code[0].startswith("with") else ""
+    return "\n".join([*code, f"{indent}result = plotting.{name}.from_estimator(model)"])
+
+
+def _tradeoff(name: str, draw: Draw) -> str:
+    own = draw.arguments(name, skip=("X", "y", "estimator", "thresholds"))
+    curve = _of_curve("tradeoff_curve", draw)
+    return f"result = plotting.{name}.from_estimator({', '.join(filter(None, [curve, own]))})"
+
+
+_FUNCTIONS = (
+    "binned_didi",
+    "didi",
+    "fairness_report",
+    "gedi",
+    "gedi_coefficients",
+    "gedi_interval",
+    "gedi_null",
+    "gedi_permutation_test",
+    "hgr",
+    "load_adult",
+    "load_communities",
+    "make_running_example",
+    "project_targets",
+    "quantile_bin_edges",
+)
+ESTIMATORS = (
+    "LagrangianDualClassifier",
+    "LagrangianDualRegressor",
+    "MovingTargetsClassifier",
+    "MovingTargetsRegressor",
+    "ProjectedClassifier",
+    "ProjectedRegressor",
+)
+_SCORERS = ("make_binned_didi_scorer", "make_didi_scorer", "make_gedi_scorer", "make_hgr_scorer")
+_COLUMNS = {(name, "conditional_on") for name in ESTIMATORS}
+BUILDERS: dict[str, Callable[[Draw], str]] = {
+    name: partial(builder, name)
+    for builder, names in (
+        (_function, _FUNCTIONS),
+        (_path, ("projection_path",)),
+        (_constraint, ("CoarseConstraint", "DidiConstraint", "FineConstraint")),
+        (_kernel, ("FourierKernel", "PolynomialKernel", "SplineKernel")),
+        (_scorer, _SCORERS),
+        (_projection, ("Projection",)),
+        (_estimator, ESTIMATORS),
+        (_rule, ("best_under_constraint",)),
+        (_curve, ("tradeoff_curve",)),
+        (_display, ("DependenceDisplay", "GediCoefficientsDisplay")),
+        (_history, ("MovingTargetsHistoryDisplay",)),
+        (_tradeoff, ("TradeoffDisplay",)),
+    )
+    for name in names
+}
+# The estimators have the most parameters; the loaders few and take long.
+_WEIGHT = {
+    "load_adult": 0.05,
+    "load_communities": 0.1,
+    "LagrangianDualClassifier": 0.5,
+    "LagrangianDualRegressor": 0.5,
+    "MovingTargetsClassifier": 3,
+    "MovingTargetsRegressor": 3,
+    "ProjectedClassifier": 3,
+    "ProjectedRegressor": 3,
+    "gedi": 3,
+    "project_targets": 4,
+}
+_NEEDS = {"LagrangianDual": "torch", "Display": "matplotlib"}
+
+
+def runnable() -> list[str]:
+    """Return the callables that need no package that is missing."""
+    missing = [part for part, package in _NEEDS.items() if find_spec(package) is None]
+    return [name for name in BUILDERS if not any(part in name for part in missing)]
+
+
+def public_callables() -> Iterator[tuple[str, object]]:
+    """Yield name and object of everything that users call."""
+    for name in gedi_sklearn.__all__:
+        value = getattr(gedi_sklearn, name)
+        if inspect.ismodule(value):
+            yield from ((own, getattr(value, own)) for own in value.__all__)
+        else:
+            yield name, value
+
+
+def uncovered() -> list[str]:
+    """Name each public callable, and each parameter of one, that no call is drawn of."""
+    known = BUILDERS.keys() | RESULTS | INTERNAL
+    faults = [
+        f"{name} has no builder in BUILDERS"
+        for name, value in public_callables()
+        if callable(value) and name not in known
+    ]
+    for owner in BUILDERS:
+        draw = Draw(np.random.default_rng(0), "plain", "real")
+        for parameter in parameters(owner):
+            try:
+                draw.argument(owner, parameter.name)
+            except KeyError as error:
+                faults.append(error.args[0])
+    return faults
+
+
+def parameters(owner: str) -> list[inspect.Parameter]:
+    """Return the parameters of a callable that are drawn; of a display, those of its making."""
+    value = dict(public_callables())[owner]
+    if hasattr(value, "from_predictions"):
+        value = value.from_predictions
+    elif hasattr(value, "from_estimator"):
+        value = value.from_estimator
+    return [
+        parameter
+        for parameter in inspect.signature(value).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in _UNDRAWN
+    ]
