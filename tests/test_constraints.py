@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linprog
 from sklearn.base import clone
 
 from gedi_sklearn import (
@@ -250,10 +251,37 @@ def test_violation_is_zero_inside_and_the_excess_outside(allowed, seed):
     outside = corner + 0.5 * outward
     assert allowed.violation(outside) >= 0.5 - 1e-12
     assert not allowed.contains(outside[:, None])[0]
-    normals, limits = allowed.cuts(outside)
-    assert len(normals) == isinstance(allowed, Ball)  # the others are polyhedra
-    assert (normals @ outside > limits).all()
-    assert (normals @ corners.T <= limits[:, None] + 1e-12).all()
+    # Linear rows hold the set, and none but it once they touch it where a point is outside.
+    assert fits(allowed, inside)
+    assert all(fits(allowed.touched(outside), own) for own in corners[:5] * (1 - 1e-9))
+    assert not fits(allowed.touched(outside), outside)
+    if allowed.is_polyhedron:
+        return
+    # A polyhedron inside holds a point but for the margin, and nothing that is outside.
+    margin = rng.uniform(0, 0.2) * allowed.radius
+    held = inside * (1 - 1e-9)
+    part = allowed.inside(held, margin)
+    assert part.is_polyhedron
+    size = np.linalg.norm(held)
+    assert fits(part, held * min(1, (allowed.radius - margin) / size) * (1 - 1e-9))
+    for direction in rng.normal(size=(5, allowed.size)):
+        ends = [end for end in np.linspace(0, 1.2, 25) if fits(part, end * direction)]
+        assert allowed.violation(max(ends) * direction) <= 1e-9
+
+
+def fits(allowed, v):
+    """Tell whether a linear model of the set has a solution at v."""
+    rows = allowed.linear_rows()
+    size = rows.auxiliary.shape[1]
+    if not size:
+        return bool(((rows.lower <= v) & (v <= rows.upper)).all())
+    found = linprog(
+        np.zeros(size),
+        A_ub=np.vstack([rows.auxiliary, -rows.auxiliary, rows.sums]),
+        b_ub=np.r_[rows.upper - v, v - rows.lower, rows.most] + 1e-12,
+        bounds=(0, 1),
+    )
+    return found.status == 0
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

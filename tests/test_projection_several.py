@@ -313,7 +313,14 @@ def test_text_attributes_reach_the_master(data):
     [
         ({"constraint": ["coarse"]}, "list of 1, but sensitive_features has 2"),
         ({"constraint": ["coarse", "gini"]}, "constraint holds 'gini'"),
-        ({"constraint": ["coarse", "fine"], "threshold": 0.3}, "threshold=0.3 was given beside"),
+        (
+            {"constraint": [CoarseConstraint(), CoarseConstraint()], "threshold": 0.3},
+            "threshold=0.3 was given beside",
+        ),
+        ({"constraint": ["coarse", "fine"], "norm": "sd"}, "norm='sd' was given beside"),
+        ({"constraint": "fine", "norm": "sd"}, "norm='sd' was given beside"),
+        ({"constraint": "didi", "norm": "sd"}, "norm='sd' was given beside"),
+        ({"norm": "sd", "relative": 1}, "relative=1 was given beside norm='sd'"),
         ({"constraint": "didi", "degree": 2}, "degree=2 was given beside"),
         ({"constraint": "didi", "relative": 2}, "relative"),
         ({"conditional_on": [1.0, 2.0]}, "conditional_on has 2 rows"),

@@ -19,11 +19,19 @@ from ._kernel import CoarseConstraint, FineConstraint
 
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
 # Parameters that a constraint object carries itself, with their defaults here.
-CARRIED = {"kernel": "polynomial", "degree": 1, "threshold": 0.2, "relative": True, "slack": 1e-3}
+CARRIED = {
+    "kernel": "polynomial",
+    "degree": 1,
+    "norm": "l1",
+    "threshold": 0.2,
+    "relative": True,
+    "slack": 1e-3,
+}
 
 # The declared ranges of the parameters, for all functions and estimators that take them.
 CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
     "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
+    **CoarseConstraint._parameter_constraints,
     **FineConstraint._parameter_constraints,
 }
 
@@ -101,7 +109,6 @@ def _fit_columns(
 ) -> list[ColumnConstraint]:
     """Return one constraint on the rows, or one per class, on a kernel that they share."""
     design = beside_covariates(constraint.fit_design(values, weight), covariates)
-    warn_attribute_scale(design)
     numbers = tuple(range(columns.shape[1]))
     several = len(numbers) > 1 and not constraint.joins_classes
     fitted = []
@@ -115,8 +122,11 @@ def _fit_columns(
                 "sensitive_features at that degree). Pass an absolute threshold: relative=False."
             )
         reference = disparity if constraint.relative else 1.0
-        unit = disparity * design.fitted.scale[0] or design.deviation(targets[:, 0])
+        unit = disparity * constraint.outcome_scale(design.fitted)
+        unit = unit or design.deviation(targets[:, 0])
         fitted.append(ColumnConstraint(constraint, design, own, is_class, reference, unit))
+    if fitted[0].coordinate_set.in_raw_units:
+        warn_attribute_scale(design)
     return fitted
 
 
@@ -140,7 +150,7 @@ def constraint_in_words(constraint: Any, **carried: Any) -> str:
         The parameters beside it.
     """
     if isinstance(constraint, (list, tuple)):
-        return "; ".join(constraint_in_words(own) for own in constraint)
+        return "; ".join(constraint_in_words(own, **carried) for own in constraint)
     if isinstance(constraint, str):
         constraint = _named(constraint, carried)
     return constraint.in_words()
@@ -156,6 +166,9 @@ def _named(name: str, carried: dict[str, Any]) -> Constraint:
 def _build(constraint: Any, n_attributes: int, carried: dict[str, Any]) -> list[Constraint]:
     """Return the constraint objects of the `constraint` parameter and those beside it.
 
+    Names share the parameters beside them, of which "didi" has a threshold that may be relative;
+    objects carry their own.
+
     Raises
     ------
     ValueError
@@ -163,32 +176,41 @@ def _build(constraint: Any, n_attributes: int, carried: dict[str, Any]) -> list[
         for, a parameter is out of its range, or the constraints of a list are not as many as the
         attributes.
     """
-    if not isinstance(constraint, (list, tuple)):
-        return [_build_one(constraint, carried)]
-    if len(constraint) != n_attributes:
+    is_list = isinstance(constraint, (list, tuple))
+    given = constraint if is_list else [constraint]
+    if is_list and len(given) != n_attributes:
         raise ValueError(
-            f"constraint is a list of {len(constraint)}, but sensitive_features has "
+            f"constraint is a list of {len(given)}, but sensitive_features has "
             f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
         )
-    _refuse_carried("[...]", carried, CARRIED.keys())
-    return [_build_one(own, CARRIED) for own in constraint]
+    built = [_build_one(own, carried) for own in given]
+    # What one constraint of a list has no use for, another one may.
+    idle = set.intersection(set(CARRIED), *map(_idle, given))
+    _refuse_carried(constraint, carried, idle)
+    if "fine" in given:
+        _refuse_carried("fine", carried, ["norm"])
+    for own in built:
+        own.validate()
+    return built
+
+
+def _idle(constraint: Any) -> set[str]:
+    """Return the names of the carried parameters that a constraint does not take."""
+    if not isinstance(constraint, str):
+        return set(CARRIED)
+    # The disparity of groups has no kernel; the slack is idle beside "coarse" as well.
+    return CARRIED.keys() - set(NAMED_CONSTRAINTS[constraint]._get_param_names()) - {"slack"}
 
 
 def _build_one(constraint: Any, carried: dict[str, Any]) -> Constraint:
     if isinstance(constraint, str) and constraint in NAMED_CONSTRAINTS:
-        built = _named(constraint, carried)
-        # The disparity of groups has no kernel; the slack is idle beside "coarse" as well.
-        refused = CARRIED.keys() - built.get_params().keys() - {"slack"}
-    elif isinstance(constraint, Constraint):
-        built, refused = clone(constraint), CARRIED.keys()
-    else:
-        raise ValueError(
-            f"constraint holds {constraint!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or "
-            "constraint objects."
-        )
-    _refuse_carried(constraint, carried, refused)
-    built.validate()
-    return built
+        return _named(constraint, carried)
+    if isinstance(constraint, Constraint):
+        return clone(constraint)
+    raise ValueError(
+        f"constraint holds {constraint!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or "
+        "constraint objects."
+    )
 
 
 def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:

@@ -77,6 +77,10 @@ class Constraint(BaseEstimator):
         """Return a fitted kernel's own columns on other rows, centred there."""
         return fit_kernel(kernel.transform(values), values)
 
+    def outcome_scale(self, kernel: FittedKernel) -> float:
+        """Return an indicator of 1 in units of the targets, per deviation of the first column."""
+        return float(kernel.scale[0])
+
     def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
         """Return the indicator of targets: ‖α̃(z)‖₁, of the worst of several columns.
 
@@ -105,6 +109,7 @@ class Constraint(BaseEstimator):
             degree=self.degree,
             relative=self.relative or True,
             weight=design.weight,
+            norm=getattr(self, "norm", "l1"),
             covariates=getattr(design, "covariates", None),
         )
 

@@ -93,7 +93,7 @@ class DidiConstraint(Constraint):
         to_v = group_rows(design)
         # s = W d for the deviations, which are tied.
         from_v = np.linalg.pinv(to_v)
-        unit = radius if 0 < radius < np.inf else unit / design.fitted.scale[0]
+        unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
         size = n_columns * len(to_v)
         ball = GroupBall(size, unit, radius, design.group_weights(), design.n_covariates == 0)
         return CoordinateSet(ball, to_v, from_v, design.fitted)

@@ -103,12 +103,12 @@ class ColumnConstraint:
         violation = self.allowed.violation(np.concatenate([seen.to_v @ s for s in standardized]))
         tolerance = VIOLATION_TOLERANCE * unit + 10 * seen.rounding * float(np.abs(columns).max())
         hidden = 0.0
-        if not self.kernel.conversion_is_harmless:
+        if not seen.is_exact:
             hidden = seen.rounding * max(map(self.design.deviation, columns.T)) / unit
         if violation <= tolerance:
             violation = 0.0
         # What a unit of the targets makes, per deviation of a kernel column.
-        per_outcome = float(np.abs(seen.to_v[:, 0]).max())
+        per_outcome = float(np.abs(seen.rows[:, 0]).max())
         raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
         return Judgement(raw, violation, violation / per_outcome, hidden)
 

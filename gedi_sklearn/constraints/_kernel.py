@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import Interval, check_numbers_or_inf
+from .._validation import Interval, StrOptions, check_numbers_or_inf
 from ..kernels import (
     KERNEL_CONSTRAINTS,
     FittedKernel,
@@ -15,8 +15,9 @@ from ..kernels import (
     PolynomialKernel,
     describe_kernel,
 )
+from ..metrics import check_relative
 from ._base import Constraint
-from ._sets import Box, L1Ball
+from ._sets import Ball, Box, L1Ball
 from ._span import CoordinateSet
 
 _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
@@ -28,7 +29,7 @@ _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class CoarseConstraint(Constraint):
-    r"""Bound on the indicator itself: :math:`\|\tilde\alpha(z)\|_1 \le q`.
+    r"""Bound on the indicator, :math:`\|\tilde\alpha(z)\|_1 \le q`, or on its form in units of z.
 
     Parameters
     ----------
@@ -36,11 +37,16 @@ class CoarseConstraint(Constraint):
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.
+    norm : {"l1", "sd"}, default="l1"
+        "l1" bounds ‖α̃‖₁, the paper's indicator. "sd" bounds the deviation of z that the attribute
+        explains, :math:`S(z) = \|\tilde F \tilde\alpha\| / \sqrt n`: in units of z, the same for
+        every unit of the attribute, and with a kernel that follows the attribute's influence what
+        "20 %" is taken to mean.
     threshold : float, default=0.2
         The bound q, at least 0; inf allows everything.
     relative : bool or int, default=True
-        Whether q is a share of the indicator of the original targets; an integer d takes that
-        indicator at degree d, True at degree 1.
+        Whether q is a share of the indicator of the original targets. With "l1" an integer d
+        takes that indicator at degree d, True at degree 1; with "sd" it is that of the same kernel.
 
     See Also
     --------
@@ -63,33 +69,59 @@ class CoarseConstraint(Constraint):
     """
 
     name: ClassVar[str] = "coarse"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _SHARED_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_SHARED_CONSTRAINTS,
+        "norm": [StrOptions({"l1", "sd"})],
+    }
 
     def __init__(
         self,
         *,
         kernel: Any = "polynomial",
         degree: int = 1,
+        norm: str = "l1",
         threshold: float = 0.2,
         relative: bool | int = True,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
+        self.norm = norm
         self.threshold = threshold
         self.relative = relative
+
+    def validate(self) -> None:
+        """Check the parameters' types and ranges; see the base class."""
+        super().validate()
+        check_relative(self.relative, self.norm)
+
+    def outcome_scale(self, kernel: FittedKernel) -> float:
+        """Return an indicator of 1 in units of the targets; see the base class."""
+        return super().outcome_scale(kernel) if self.norm == "l1" else 1.0
+
+    def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
+        """Return ‖α̃(z)‖₁ or S(z), of the worst of several columns."""
+        if self.norm == "l1":
+            return super().indicator(design, columns, is_class=is_class)
+        return max(float(np.linalg.norm(design.coordinates(column))) for column in columns.T)
 
     def allowed(
         self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
     ) -> CoordinateSet:
-        """Return the L1 ball in raw coefficients; see the base class."""
+        """Return the L1 ball of raw coefficients, or the ball of orthonormal ones."""
         radius = float(self.threshold)
         kernel = design.fitted
-        unit = radius if 0 < radius < np.inf else unit / kernel.scale[0]
-        ball = L1Ball(kernel.n_columns, unit, radius)
-        return CoordinateSet(ball, kernel.basis.to_raw, kernel.basis.from_raw, kernel)
+        unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(kernel)
+        if self.norm == "sd":
+            ball = Ball(kernel.n_columns, unit, radius)
+            return CoordinateSet(ball, kernel.R_, kernel.R_inverse, kernel, in_raw_units=False)
+        l1_ball = L1Ball(kernel.n_columns, unit, radius)
+        return CoordinateSet(l1_ball, kernel.basis.to_raw, kernel.basis.from_raw, kernel)
 
     def in_words(self) -> str:
-        bound = f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}"
+        if self.norm == "sd":
+            bound = f"S(z) ≤ {self.threshold:g}{' × S(y)' if self.relative else ''}"
+        else:
+            bound = f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}"
         return f"{bound}, {describe_kernel(self.kernel, self.degree)}"
 
 

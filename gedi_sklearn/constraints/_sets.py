@@ -26,7 +26,7 @@ _EQUATION = 1e5
 
 
 class LinearRows(NamedTuple):
-    r"""A set in a linear model: lower ≤ v + D w ≤ upper and S w ≤ 1, with 0 ≤ w ≤ 1.
+    r"""A set in a linear model: lower ≤ v + D w ≤ upper and S w ≤ most, with 0 ≤ w ≤ 1.
 
     Attributes
     ----------
@@ -36,12 +36,15 @@ class LinearRows(NamedTuple):
         D.
     sums : ndarray of shape (b, a)
         S.
+    most : ndarray of shape (b,)
+        The bounds of these sums.
     """
 
     lower: np.ndarray
     upper: np.ndarray
     auxiliary: np.ndarray
     sums: np.ndarray
+    most: np.ndarray
 
 
 class Region(NamedTuple):
@@ -146,12 +149,21 @@ class AllowedSet(ABC):
         return direction
 
     def linear_rows(self) -> LinearRows:
-        """Return what a linear model needs of the set, or of the box around it."""
+        """Return what a linear model needs of the set, or of a polyhedron around it."""
         return _box_rows(np.broadcast_to(self.limits, self.size))
 
-    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return half-spaces N v ≤ h that v breaks, where :meth:`linear_rows` are not enough."""
-        return np.empty((0, self.size)), np.empty(0)
+    @property
+    def is_polyhedron(self) -> bool:
+        """Whether :meth:`linear_rows` are the set itself."""
+        return True
+
+    def touched(self, v: np.ndarray) -> AllowedSet:
+        """Return the set with linear rows that touch it in the direction of v, too."""
+        return self
+
+    def inside(self, v: np.ndarray, margin: float) -> AllowedSet:
+        """Return a polyhedron in the set that reaches up to a point v, but for a margin."""
+        return self
 
     @abstractmethod
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
@@ -311,7 +323,8 @@ class L1Ball(_NormBall):
     def linear_rows(self) -> LinearRows:
         # v = q(w⁺ − w⁻), Σ(w⁺ + w⁻) ≤ 1
         units, at_zero = self.radius * np.eye(self.size), np.zeros(self.size)
-        return LinearRows(at_zero, at_zero, np.hstack([-units, units]), np.ones((1, 2 * self.size)))
+        sums = np.ones((1, 2 * self.size))
+        return LinearRows(at_zero, at_zero, np.hstack([-units, units]), sums, np.ones(1))
 
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         size, sign = np.abs(direction), np.sign(direction)
@@ -370,10 +383,24 @@ class GroupBall(L1Ball):
 
 @dataclass(frozen=True)
 class Ball(_NormBall):
-    """‖v‖₂ ≤ q."""
+    """‖v‖₂ ≤ q.
+
+    Attributes
+    ----------
+    touching : ndarray of shape (t, r) or None
+        Directions in which the linear rows, those of the box around the ball, touch it as well.
+    inner : LinearRows or None
+        Those of a box inside, in the place of these.
+    """
+
+    touching: np.ndarray | None = None
+    inner: LinearRows | None = None
 
     def sizes(self, v: Any) -> Any:
-        return ((v * v).sum(0) ** 0.5)[None]
+        squares = (v * v).sum(0)
+        # At 0 a torch tensor has no derivative but that of a constant.
+        is_zero = squares == 0
+        return ((squares + is_zero) ** 0.5 * ~is_zero)[None]
 
     def support(self, direction: np.ndarray) -> float:
         size = float(np.linalg.norm(direction))
@@ -388,12 +415,14 @@ class Ball(_NormBall):
         left, axes, right = np.linalg.svd(matrix, full_matrices=False)
         along = axes * (left.T @ c)
         # v = V diag(axes² + λ)⁻¹ along, with λ such that its norm is the radius.
-        highest = float(np.linalg.norm(along)) / self.radius
+        highest = 2 * float(np.linalg.norm(along)) / self.radius
 
         def excess(multiplier: float) -> float:
             return float(np.linalg.norm(along / (axes**2 + multiplier))) / self.radius - 1
 
-        multiplier = brentq(excess, 0.0, highest, xtol=1e-300, rtol=1e-15)
+        multiplier = 0.0
+        if excess(0.0) > 0:  # else it is outside by rounding only
+            multiplier = brentq(excess, 0.0, highest, xtol=1e-300, rtol=1e-15)
         v = right.T @ (along / (axes**2 + multiplier))
         return v * (self.radius / np.linalg.norm(v))
 
@@ -404,10 +433,38 @@ class Ball(_NormBall):
         size = float(np.linalg.norm(c))
         return self.radius / size * (np.eye(len(c)) - np.outer(c, c) / size**2)
 
-    def cuts(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self.violation(v) <= _ACTIVE * self.unit:
-            return super().cuts(v)
-        return v[None] / np.linalg.norm(v), np.array([self.radius])
+    @property
+    def is_polyhedron(self) -> bool:
+        return self.inner is not None
+
+    def linear_rows(self) -> LinearRows:
+        if self.inner is not None:
+            return self.inner
+        # v = q(2w − 1), and 2q u·w ≤ q(1 + Σu) for every direction u.
+        units, at_end = 2 * self.radius * np.eye(self.size), np.full(self.size, -self.radius)
+        touching = np.empty((0, self.size)) if self.touching is None else self.touching
+        most = 0.5 * (1 + touching.sum(axis=1))
+        return LinearRows(at_end, at_end, -units, touching, most)
+
+    def touched(self, v: np.ndarray) -> Ball:
+        size = np.linalg.norm(v)
+        if not size:
+            return self
+        known = np.empty((0, self.size)) if self.touching is None else self.touching
+        return replace(self, touching=np.vstack([known, v / size]))
+
+    def inside(self, v: np.ndarray, margin: float) -> Ball:
+        # A box whose longest side points to v. The cap beyond its end is as deep as the margin, or
+        # half the way from v to the boundary; the other sides are as long as the ball allows.
+        k, q, size = self.size, self.radius, float(np.linalg.norm(v))
+        depth = min(max((q - size) / 2, margin), q * (1 - k**-0.5))
+        axes = np.linalg.qr(np.column_stack([v if size else np.eye(k)[0], np.eye(k)]))[0]
+        across = np.sqrt(depth * (2 * q - depth) / max(k - 1, 1))
+        sides = axes * np.r_[q - depth, np.full(k - 1, across)]
+        # v = sides (2w − 1)
+        at_end, no_sums = -sides.sum(axis=1), np.empty((0, k))
+        rows = LinearRows(at_end, at_end, -2 * sides, no_sums, no_sums[:, 0])
+        return replace(self, inner=rows)
 
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         size = float(np.linalg.norm(direction))
@@ -457,14 +514,44 @@ class Product:
     def linear_rows(self) -> LinearRows:
         """Return what a linear model needs of the sets."""
         rows = [_box_rows(np.empty(0)), *(part.linear_rows() for part in self.parts)]
-        lower, upper, auxiliary, sums = zip(*rows, strict=True)
+        lower, upper, auxiliary, sums, most = zip(*rows, strict=True)
         limits = np.concatenate(lower), np.concatenate(upper)
-        return LinearRows(*limits, block_diag(*auxiliary), block_diag(*sums))
+        blocks = block_diag(*auxiliary), block_diag(*sums)
+        return LinearRows(*limits, *blocks, np.concatenate(most))
+
+    @property
+    def is_polyhedron(self) -> bool:
+        """Whether :meth:`linear_rows` are the sets themselves."""
+        return all(part.is_polyhedron for part in self.parts)
+
+    def touched(self, v: np.ndarray) -> Product:
+        """Return the sets with linear rows that touch those that v leaves where it leaves them."""
+        left = [part.violation(own) > 0 for part, own in self.split(v)]
+        pairs = zip(self.split(v), left, strict=True)
+        return Product([part.touched(own) if out else part for (part, own), out in pairs])
+
+    def inside(self, v: np.ndarray, multipliers: np.ndarray, loss: float) -> Product:
+        """Return polyhedra in the sets about the points v, where no multiplier loses much.
+
+        Parameters
+        ----------
+        v : ndarray of shape (r,)
+            Points of the sets.
+        multipliers : ndarray of shape (r,)
+            What a unit of v is worth there.
+        loss : float
+            What each set may lose.
+        """
+        sizes = [float(np.linalg.norm(own)) for _, own in self.split(multipliers)]
+        margins = [loss / size if size else np.inf for size in sizes]
+        pairs = zip(self.split(v), margins, strict=True)
+        return Product([part.inside(own, margin) for (part, own), margin in pairs])
 
     def near_optimal_box(self, direction: np.ndarray, tolerance: float) -> Region:
         """Return the region of all sets; see :meth:`AllowedSet.near_optimal_box`."""
+        nothing = Region(np.empty((0, 0)), np.empty(0), np.empty(0))
         regions = [part.near_optimal_box(own, tolerance) for part, own in self.split(direction)]
-        transforms, centres, half_widths = zip(*regions, strict=True)
+        transforms, centres, half_widths = zip(nothing, *regions, strict=True)
         return Region(block_diag(*transforms), np.concatenate(centres), np.concatenate(half_widths))
 
     def interior(self, width: float) -> Product:
@@ -484,7 +571,7 @@ def pieces(stacked: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
 
 def _box_rows(half_widths: np.ndarray) -> LinearRows:
     empty = np.zeros((len(half_widths), 0))
-    return LinearRows(-half_widths, half_widths, empty, empty[:0])
+    return LinearRows(-half_widths, half_widths, empty, empty[:0], np.empty(0))
 
 
 def _orthonormal_span(columns: np.ndarray) -> np.ndarray:

@@ -68,9 +68,13 @@ class CoordinateSet:
         v = V s and s = W v, with s the standardised coefficients of one column.
     kernel : FittedKernel
         Its R gives c = R s.
+    in_raw_units : bool, default=True
+        Whether v is in units of the attribute, which amplify rounding.
 
     Attributes
     ----------
+    is_exact : bool
+        Whether products with `rows` and `matrix` keep their digits.
     rows, matrix : ndarray of shape (r, k) and (k, r)
         v = A c and c = M v.
     rounding : float
@@ -81,10 +85,11 @@ class CoordinateSet:
     to_v: np.ndarray
     from_v: np.ndarray
     kernel: FittedKernel
+    in_raw_units: bool = True
 
     def __post_init__(self) -> None:
         R, R_inverse = self.kernel.R_, self.kernel.R_inverse
-        self._is_exact = self.kernel.conversion_is_harmless
+        self.is_exact = not self.in_raw_units or self.kernel.conversion_is_harmless
         self.rows = self.to_v @ R_inverse
         self.matrix = R @ self.from_v
         # What rounding makes of products with these, whose terms cancel far from 0.
@@ -119,7 +124,7 @@ class CoordinateSet:
         else:
             solved = np.linalg.solve(root, self.matrix), np.linalg.solve(root, point)
             v = self.allowed.nearest(*solved, None)
-        return (self.matrix @ v if self._is_exact else self._on_face(point, v, root)), v
+        return (self.matrix @ v if self.is_exact else self._on_face(point, v, root)), v
 
     def _on_face(self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None) -> np.ndarray:
         """Return the coordinates of a nearest v, from the face that holds it.
@@ -182,7 +187,7 @@ class CoordinateSet:
         if v is None:
             return np.zeros(len(multipliers)), 0.0
         known = -self.matrix.T @ multipliers
-        normal = known if self._is_exact else self._outward(known, multipliers, v)
+        normal = known if self.is_exact else self._outward(known, multipliers, v)
         terms = 4 * len(multipliers) * np.finfo(float).eps
         rounding = terms * np.abs(normal) @ self.rows_magnitude @ np.abs(self.matrix @ v)
         return -self.rows.T @ normal, self.allowed.support(normal) + float(rounding)
@@ -223,7 +228,7 @@ class JointSpan:
     def __init__(self, constraints: Sequence[Any], weight: np.ndarray) -> None:
         self.weight = weight
         self.sets: list[CoordinateSet] = [own.coordinate_set for own in constraints]
-        self._is_harmless = all(own.kernel.conversion_is_harmless for own in constraints)
+        self._is_harmless = all(own.is_exact for own in self.sets)
         self._bases = [own.design.orthonormal for own in constraints]
         if len(self._bases) <= 1:
             self.q = self._bases[0] if self._bases else np.empty((len(weight), 0))

@@ -57,6 +57,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         constraint: Any = "coarse",
         kernel: Any = "polynomial",
         degree: int = 1,
+        norm: str = "l1",
         threshold: Any = 0.2,
         relative: bool | int = True,
         slack: float = 1e-3,
@@ -75,6 +76,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self.constraint = constraint
         self.kernel = kernel
         self.degree = degree
+        self.norm = norm
         self.threshold = threshold
         self.relative = relative
         self.slack = slack

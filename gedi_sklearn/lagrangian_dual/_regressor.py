@@ -28,6 +28,9 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.
+    norm : {"l1", "sd"}, default="l1"
+        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
+        of y; see :class:`CoarseConstraint`.
     threshold : float or array-like of shape (k,), default=0.2
         The bound, at least 0; inf allows everything. An array ("fine") gives one bound per
         coefficient: 0 forces it to 0, inf leaves it unconstrained.

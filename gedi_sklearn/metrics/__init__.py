@@ -19,7 +19,7 @@ from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample
 from ._interval import ConfidenceInterval, gedi_interval
 from ._linear import GroupIndicator, Inference, KernelIndicator, LinearIndicator, is_negligible
 from ._null import GediNull, PermutationTestResult, gedi_null, gedi_permutation_test
-from ._reference import reference_disparity
+from ._reference import check_relative, reference_disparity
 
 __all__ = [
     "INDICATOR_CONSTRAINTS",
@@ -34,6 +34,7 @@ __all__ = [
     "Sample",
     "bin_codes",
     "binned_didi",
+    "check_relative",
     "check_sample",
     "didi",
     "fit_gedi",

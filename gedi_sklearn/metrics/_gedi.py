@@ -28,13 +28,14 @@ from ._inputs import (
     undefined_if_constant,
 )
 from ._linear import KernelIndicator
-from ._reference import reference_disparity
+from ._reference import check_relative, reference_disparity
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
 INDICATOR_CONSTRAINTS: dict = {
     "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
     "degree": [Interval(Integral, 1, None, closed="left")],
 }
+NORMS = ("l1", "sd", "adjusted_sd")
 # True is degree 1.
 RELATIVE = ["boolean", Interval(Integral, 0, None, closed="left")]
 
@@ -44,7 +45,7 @@ RELATIVE = ["boolean", Interval(Integral, 0, None, closed="left")]
         **TARGET_CONSTRAINTS,
         **INDICATOR_CONSTRAINTS,
         "relative": RELATIVE,
-        "norm": [StrOptions({"l1", "sd", "adjusted_sd"})],
+        "norm": [StrOptions(set(NORMS))],
         "conditional_on": ["array-like", None],
     },
     prefer_skip_nested_validation=True,
@@ -91,7 +92,8 @@ def gedi(
         Degree (order) of a kernel given by name.
     relative : bool or int, default=False
         Divide by the indicator of `y_true` at this degree; True is 1, the paper's "GeDI %". A
-        kernel without a degree is divided by its own value of `y_true`; a spline takes True only.
+        kernel without a degree is divided by its own value of `y_true` (a spline takes True only),
+        and so is every kernel beside a `norm` in units of y, which takes True or False only.
     norm : {"l1", "sd", "adjusted_sd"}, default="l1"
         "l1" is the paper's indicator, ‖α̃‖₁. "sd" is its unit-free companion ‖F̃α̃‖/√n, the
         standard deviation of the part of y that is in the kernel's span: in units of y, the same
@@ -149,6 +151,7 @@ def gedi(
     >>> gedi([1.0, 2.0, 3.0, 4.0], [1.0, 1.5, 2.0, 2.5], sensitive_features=age, relative=True)
     0.5
     """
+    check_relative(relative, norm)
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     try:
         fitted = fit_gedi(sample, kernel, degree, norm, conditional_on)
@@ -305,7 +308,8 @@ def fit_gedi(
     design = fit_kernel(
         kernel, sample.values, weight=sample.weight, names=sample.names, target=sample.target
     )
-    warn_attribute_scale(design)
+    if norm == "l1":  # the others do not depend on the attribute's unit
+        warn_attribute_scale(design)
     if covariates is not None:
         design = ConditionalDesign(design, covariates)
     return FittedGedi(sample, kernel, covariates, KernelIndicator(design, norm, sample.size))
@@ -327,6 +331,8 @@ def _checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | Non
         "kernel": KERNEL_CONSTRAINTS,
         "degree": INDICATOR_CONSTRAINTS["degree"],
         "relative": RELATIVE,
+        "norm": [StrOptions(set(NORMS))],
+        "conditional_on": SCORER_CONSTRAINTS["sensitive_columns"],
     },
     prefer_skip_nested_validation=True,
 )
@@ -337,6 +343,8 @@ def make_gedi_scorer(
     kernel: Any = "polynomial",
     degree: int = 1,
     relative: bool | int = False,
+    norm: str = "l1",
+    conditional_on: Any = None,
     pos_label: Any = None,
 ) -> DisparityScorer:
     """Scorer of :func:`gedi`, negated: the largest score is the fairest.
@@ -357,6 +365,10 @@ def make_gedi_scorer(
         Degree (order) of a kernel given by name.
     relative : bool or int, default=False
         Divide by the indicator of the original targets; see :func:`gedi`.
+    norm : {"l1", "sd", "adjusted_sd"}, default="l1"
+        What is measured of the coefficients; see :func:`gedi`.
+    conditional_on : int, str or list of these, default=None
+        Column(s) of X that may explain the targets legitimately; see :func:`gedi`.
     pos_label : object, default=None
         The label that counts as 1; needed where two predicted labels are text.
 
@@ -382,5 +394,12 @@ def make_gedi_scorer(
     >>> cross_val_score(LinearRegression(), X, 2 * X[:, 0], scoring=scorer, cv=3)
     array([-2., -2., -2.])
     """
-    options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}
-    return DisparityScorer(gedi, options, sensitive_columns, response_method)
+    check_relative(relative, norm)
+    options = {
+        "kernel": kernel,
+        "degree": degree,
+        "relative": relative,
+        "norm": norm,
+        "pos_label": pos_label,
+    }
+    return DisparityScorer(gedi, options, sensitive_columns, response_method, conditional_on)

@@ -9,6 +9,7 @@ from .._validation import Interval, StrOptions
 from ._gedi import INDICATOR_CONSTRAINTS, RELATIVE, fit_gedi
 from ._inputs import TARGET_CONSTRAINTS, Sample
 from ._linear import LinearIndicator
+from ._reference import check_relative
 
 # Numbers that a batch of permuted or resampled targets may hold.
 BATCH = 4_000_000
@@ -28,6 +29,7 @@ def fit_inference(
     sample: Sample, kernel: Any, degree: int, relative: bool | int, norm: str, conditional_on: Any
 ) -> tuple[LinearIndicator, float]:
     """Return the indicator on a sample, and the reference that its values are divided by."""
+    check_relative(relative, norm)
     fitted = fit_gedi(sample, kernel, degree, norm, conditional_on)
     unit = fitted.reference(relative) if relative else 1.0
     if unit == 0.0:

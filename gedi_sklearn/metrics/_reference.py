@@ -1,4 +1,4 @@
-"""The one denominator behind `relative`."""
+"""The one denominator behind `relative`, and which values that parameter takes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def reference_disparity(
 ) -> float:
     """Return the indicator of the original targets, by which relative values are divided.
 
+    In the L1 norm it is that of the degree `relative`, in units of y that of the same kernel.
+
     Parameters
     ----------
     y : ndarray of shape (n,)
@@ -36,7 +38,7 @@ def reference_disparity(
     degree : int, default=1
         Its degree, where it is given by name.
     relative : bool or int, default=True
-        Degree of the reference; True is 1.
+        Degree of the reference in the L1 norm; True is 1.
     weight : ndarray of shape (n,), default=None
         Positive weights.
     norm : {"l1", "sd", "adjusted_sd"}, default="l1"
@@ -51,8 +53,24 @@ def reference_disparity(
     float
         Exactly 0.0 where it counts as zero.
     """
-    kernel = kernel_of_degree(resolve_kernel(kernel, degree), int(relative))
+    kernel = resolve_kernel(kernel, degree)
+    if norm == "l1":
+        kernel = kernel_of_degree(kernel, int(relative))
     design = fit_kernel(kernel, values, weight=weight, target=y)
     if covariates is not None:
         design = ConditionalDesign(design, covariates)
     return KernelIndicator(design, norm, size).reference(y)
+
+
+def check_relative(relative: Any, norm: str) -> None:
+    """Refuse a degree beside a norm in units of y, whose reference is that of the same kernel.
+
+    Raises
+    ------
+    ValueError
+    """
+    if norm != "l1" and not isinstance(relative, (bool, np.bool_)):
+        raise ValueError(
+            f"relative={relative!r} was given beside norm={norm!r}, where a relative value is a "
+            "share of the indicator of y with the same kernel: pass True or False."
+        )

@@ -47,9 +47,11 @@ class DisparityScorer(_BaseScorer):
         options: dict[str, Any],
         sensitive_columns: Any,
         response_method: Any,
+        conditional_on: Any = None,
     ) -> None:
         self._indicator = indicator
         self._sensitive_columns = sensitive_columns
+        self._conditional_on = conditional_on
         super().__init__(
             score_func=partial(_score, indicator),
             sign=-1,
@@ -63,6 +65,8 @@ class DisparityScorer(_BaseScorer):
             "response_method": self._response_method,
             **self._kwargs,
         }
+        if self._conditional_on is not None:
+            options["conditional_on"] = self._conditional_on
         shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
         return f"{_factory(self._indicator)}({shown}, greater_is_better=False)"
 
@@ -77,6 +81,8 @@ class DisparityScorer(_BaseScorer):
             kwargs["sensitive_features"] = select_columns(X, self._sensitive_columns)
         method = _check_response_method(estimator, self._response_method).__name__
         options = dict(self._kwargs)
+        if self._conditional_on is not None:
+            options["conditional_on"] = select_columns(X, self._conditional_on, "conditional_on")
         pos_label = options["pos_label"] if is_classifier(estimator) else None
         responses = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
         y_pred = method_caller(responses, method, X, pos_label=pos_label)

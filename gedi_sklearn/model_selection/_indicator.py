@@ -116,7 +116,8 @@ class GediMeasure(Measure):
 
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
         kernel, degree = self.options["kernel"], self.options["degree"]
-        return fit_inference(sample, kernel, degree, self.relative, "l1", self._given(rows))
+        norm = self.options["norm"]
+        return fit_inference(sample, kernel, degree, self.relative, norm, self._given(rows))
 
     def _given(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.covariates is None else self.covariates[rows]
@@ -148,6 +149,7 @@ def make_measure(
     *,
     kernel: Any,
     degree: int | None,
+    norm: str | None,
     relative: bool | int | None,
     pos_label: Any,
 ) -> Measure:
@@ -163,7 +165,7 @@ def make_measure(
         As in :class:`Measure`.
     classes : ndarray or None
         The classes of `y`; None for numbers.
-    kernel, degree, relative, pos_label
+    kernel, degree, norm, relative, pos_label
         The caller's; None takes the estimator's.
 
     Returns
@@ -199,7 +201,9 @@ def make_measure(
     if degree is None:
         degree = getattr(constraint, "degree", 1) if takes_degree(kernel) else 1
     covariates = _covariates(part, X, len(y))
-    return GediMeasure(*measured, {"kernel": kernel, "degree": degree}, covariates)
+    norm = getattr(constraint, "norm", "l1") if norm is None else norm
+    options = {"kernel": kernel, "degree": degree, "norm": norm}
+    return GediMeasure(*measured, options, covariates)
 
 
 def _covariates(part: ConstrainedPart, X: Any, n_samples: int) -> np.ndarray | None:

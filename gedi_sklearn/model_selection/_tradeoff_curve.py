@@ -106,6 +106,7 @@ class _Pooled(NamedTuple):
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "kernel": [*KERNEL_CONSTRAINTS, None],
         "degree": [Interval(Integral, 1, None, closed="left"), None],
+        "norm": [StrOptions({"l1", "sd"}), None],
         "relative": ["boolean", Interval(Integral, 0, None, closed="left"), None],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "sample_weight": ["array-like", None],
@@ -129,6 +130,7 @@ def tradeoff_curve(
     scoring: Any = None,
     kernel: Any = None,
     degree: int | None = None,
+    norm: str | None = None,
     relative: bool | int | None = None,
     pos_label: Any = None,
     confidence_level: float = 0.95,
@@ -166,7 +168,7 @@ def tradeoff_curve(
     scoring : str, callable or None, default=None
         A scorer; it must take `sample_weight` if weights are given. None is R² or accuracy, the
         `score` of this library's estimators.
-    kernel, degree, relative : default=None
+    kernel, degree, norm, relative : default=None
         Parameters of the indicator; see :func:`gedi_sklearn.metrics.gedi`. None takes the
         estimator's own; with ``constraint="didi"`` the indicator is
         :func:`gedi_sklearn.metrics.didi`. The estimator's `conditional_on` applies as well.
@@ -235,8 +237,8 @@ def tradeoff_curve(
     (X,) = indexable(X)
     weight = check_sample_weight(sample_weight, len(y))
     values = _check_attribute(part, X, sensitive_features, sensitive_columns, len(y))
-    options = {"kernel": kernel, "degree": degree, "relative": relative, "pos_label": pos_label}
-    measure = make_measure(part, X, y, values, weight, classes, **options)
+    options = {"kernel": kernel, "degree": degree, "norm": norm, "relative": relative}
+    measure = make_measure(part, X, y, values, weight, classes, **options, pos_label=pos_label)
     scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
     data = Data(X, y, weight, classes, *_keywords(part, values, weight, params), scorer, measure)
     folds = make_folds(

@@ -72,6 +72,7 @@ class BaseMovingTargets(MetaEstimator):
         constraint: Any = "coarse",
         kernel: Any = "polynomial",
         degree: int = 1,
+        norm: str = "l1",
         threshold: Any = 0.2,
         relative: bool | int = True,
         loss: str = "auto",
@@ -102,6 +103,7 @@ class BaseMovingTargets(MetaEstimator):
         self.constraint = constraint
         self.kernel = kernel
         self.degree = degree
+        self.norm = norm
         self.threshold = threshold
         self.relative = relative
         self.loss = loss
@@ -338,6 +340,7 @@ class BaseMovingTargets(MetaEstimator):
             "constraint",
             "kernel",
             "degree",
+            "norm",
             "threshold",
             "relative",
             "slack",

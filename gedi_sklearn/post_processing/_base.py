@@ -85,6 +85,7 @@ class Projected(MetaEstimator):
         constraint: Any = "coarse",
         kernel: Any = "polynomial",
         degree: int = 1,
+        norm: str = "l1",
         threshold: Any = 0.2,
         relative: bool | int = True,
         slack: float = 1e-3,
@@ -99,6 +100,7 @@ class Projected(MetaEstimator):
         self.constraint = constraint
         self.kernel = kernel
         self.degree = degree
+        self.norm = norm
         self.threshold = threshold
         self.relative = relative
         self.slack = slack

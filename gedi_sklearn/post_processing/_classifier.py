@@ -34,7 +34,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     estimator : classifier, default=None
         The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. Wrap a
         fitted one in :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
-    constraint, kernel, degree, threshold, relative, slack
+    constraint, kernel, degree, norm, threshold, relative, slack
         As in :class:`MovingTargetsClassifier`.
     cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
         As in :class:`ProjectedRegressor`.

@@ -28,7 +28,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
     constraint : {"coarse", "fine"} or constraint object, default="coarse"
         The constraint, as in :class:`MovingTargetsRegressor`.
-    kernel, degree, threshold, relative, slack
+    kernel, degree, norm, threshold, relative, slack
         As in :class:`MovingTargetsRegressor`.
     cv : {"train", "oob"}, int or splitter, default=5
         Whose predictions the correction is computed from: those of clones fitted on the other

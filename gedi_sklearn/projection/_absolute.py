@@ -3,20 +3,27 @@ r"""Real targets, absolute error: a linear program with few rows and many column
 A row's loss |z − p| + w|z − y| is piecewise linear with kinks at p and y, so z leaves its cheapest
 value t in at most two segments on either side, each at its own price per unit. The constraint has
 one row for each bounded coefficient, whatever the number of rows of data, and the program is
-solved by the sifting of :mod:`._relaxation`. There is nothing to round.
+solved by the sifting of :mod:`._relaxation`. There is nothing to round. A set that is no polyhedron
+is cut off wherever a solution leaves it, which gives the bound; the targets are then the best ones
+in a polyhedron inside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..constraints import FittedConstraint
+from ..constraints import FittedConstraint, Product
 from ..exceptions import SolverError
 from ._groups import LinearImage, row_scale
 from ._linear_model import LinearModel, Solution, set_model
 from ._relaxation import BoundedColumns, solve_relaxation
+
+# Times that a set is cut off at most, how near a solution has to come to it, in the set's unit, and
+# what a polyhedron inside may lose of the objective; a factor that leads out of every set.
+_MOST_CUTS, _NEAR, _LOST, _FAR = 100, 1e-6, 1e-9, 1e3
 
 
 @dataclass(eq=False)
@@ -54,37 +61,67 @@ class AbsoluteLoss:
         # mean 1.
         scale, mean_weight = row_scale(matrix), float(self.weight.mean())
         unit = self._deviation(base) or self._deviation(self.y) or 1.0
-        model = set_model(
-            self.image.allowed,
-            cost[used] / mean_weight,
-            matrix / scale[:, None],
-            reach[used] / unit,
-            fixed=self.effects @ ((base - self.share @ base) / unit),
-            scale=scale,
-            unit=unit,
+        fixed = self.effects @ ((base - self.share @ base) / unit)
+
+        def model_in(allowed: Product) -> LinearModel:
+            return set_model(
+                allowed,
+                cost[used] / mean_weight,
+                matrix / scale[:, None],
+                reach[used] / unit,
+                fixed=fixed,
+                scale=scale,
+                unit=unit,
+            )
+
+        model, x, multipliers = self._solve(
+            model_in, lambda x: unit * (matrix @ x[: matrix.shape[1]] + fixed), scale
         )
-        solved = solve_relaxation(BoundedColumns(model))
-        if solved is None:
-            raise SolverError.from_status("highs", "infeasible, though constant targets are not")
         moved = np.zeros(len(cost))
-        moved[used] = unit * solved[0][: used.sum()]
+        moved[used] = unit * x[: used.sum()]
         z = base + (moved * sign).reshape(4, -1).sum(axis=0)
         z = np.clip(z, self.low, self.high)
         objective, fixed = self._loss(z, p, target_weight), self._loss(base, p, target_weight)
-        bound = min(objective, fixed + mean_weight * unit * self._lower_bound(model, solved[1]))
+        bound = min(objective, fixed + mean_weight * unit * self._lower_bound(model, multipliers))
         return Solution(
             z=z,
             objective=objective,
             bound=bound,
             gap=(objective - bound) / objective if objective else 0.0,
             multipliers=self.image.orthonormal_multipliers(
-                mean_weight * solved[1][: len(scale)] / scale
+                mean_weight * multipliers[: len(scale)] / scale
             ),
             status="optimal",
             solver="highs",
             n_variables=len(model.cost),
             n_groups=len(z),
         )
+
+    def _solve(
+        self,
+        model_in: Callable[[Product], LinearModel],
+        v: Callable[[np.ndarray], np.ndarray],
+        scale: np.ndarray,
+    ) -> tuple[LinearModel, np.ndarray, np.ndarray]:
+        """Return a model that proves a bound, an allowed solution, and the model's multipliers."""
+        sets = allowed = self.image.allowed
+        model = model_in(allowed)
+        x, multipliers = _solved(model)
+        middle = v(x)
+        for _ in range(_MOST_CUTS):
+            if allowed.is_polyhedron or sets.violation(v(x)) <= _NEAR:
+                break
+            # Solutions jump from corner to corner; their mean tells where the optimum is. Far
+            # outside, every set is left.
+            middle = 0.7 * middle + 0.3 * v(x)
+            allowed = allowed.touched(v(x)).touched(_FAR * middle)
+            model = model_in(allowed)
+            x, multipliers = _solved(model, multipliers)
+        if not allowed.is_polyhedron:
+            loss = _LOST * abs(float(model.cost @ x))
+            inside = sets.inside(v(x), multipliers[: len(scale)] / scale, loss)
+            x, _ = _solved(model_in(inside))
+        return model, x, multipliers
 
     def _deviation(self, z: np.ndarray) -> float:
         return float(np.sqrt(self.share @ (z - self.share @ z) ** 2))
@@ -125,3 +162,13 @@ class AbsoluteLoss:
         cost = np.concatenate([inner, outer, inner, outer]) * np.tile(self.weight, 4)
         reach = np.concatenate([up, self.high - beyond[0], down, beyond[1] - self.low])
         return base, cost, reach
+
+
+def _solved(model: LinearModel, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return solution and multipliers of a model, from those of one with fewer rows."""
+    if start is not None:
+        start = np.r_[start, np.zeros(len(model.lower) - len(start))]
+    solved = solve_relaxation(BoundedColumns(model), start)
+    if solved is None:
+        raise SolverError.from_status("highs", "infeasible, though constant targets are not")
+    return solved

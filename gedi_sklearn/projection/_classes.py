@@ -14,23 +14,27 @@ class at C − E'λ beats the second one. Rounding the relaxation is tried first
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from .._validation import check_group_codes
-from ..constraints import VIOLATION_TOLERANCE, FittedConstraint
+from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, Product
 from ..exceptions import InfeasibleProjectionError
 from ._cores import INTEGRALITY, Cores, Counts, Relaxed, smallest_slack
 from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
-from ._linear_model import LinearModel, Solution, SolverSession
+from ._linear_model import LinearModel, Solution, SolverSession, set_model
 from ._relaxation import Assignment, BoundedColumns, solve_relaxation
 from ._rounding import rounded_classes, rounded_ones
+from ._smoothed_dual import maximise_dual
 
 # Groups in the integer model: a small one is answered soonest, a larger one holds better solutions.
 # The licence that comes with gurobipy allows 2,000 variables.
 _CORE_SIZES = (250, 600, 1500)
 _CORE_VARIABLES = (600, 1800)
+# What polyhedra inside the sets may lose, relative to the tolerance; the tolerance, for costs of at
+# most 1, where the relaxation alone is asked for.
+_INSIDE, _EXACT = 0.01, 1e-6
 # Groups of smallest reduced cost among which a core is chosen.
 _NEAREST = 50_000
 
@@ -215,11 +219,8 @@ class ClassTargets:
             If no targets satisfy the constraint.
         """
         cost, _, largest = self._costs(p, 0.0)
-        groups = self._group(cost, self._confidence(p))
-        solved = self._relax(groups, np.zeros(len(self.image.row)))
-        if solved is None:
-            raise self._infeasible(groups)
-        return self._orthonormal(solved[1] * largest)
+        relaxed = self._relaxation(self._group(cost, self._confidence(p)), _EXACT)
+        return self._orthonormal(relaxed.multipliers * largest)
 
     def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
         """Return the labels of the relaxation of two classes against p alone, rounded.
@@ -240,10 +241,10 @@ class ClassTargets:
             None where no labels of both classes are in the sets.
         """
         groups = self._group(self._costs(p, 0.0)[0], self._confidence(p))
-        solved = self._relax(groups, offset)
-        if solved is None:
+        relaxed = self._relax(groups, _EXACT, offset)
+        if relaxed is None:
             return None
-        labels = groups.spread(np.rint(solved[0]))
+        labels = groups.spread(np.rint(relaxed.counts))
         return labels if 0 < labels.sum() < len(labels) else None
 
     def _orthonormal(self, multipliers: np.ndarray) -> np.ndarray:
@@ -264,82 +265,96 @@ class ClassTargets:
             matrix = matrix[:, np.r_[code[start], np.arange(n_codes, matrix.shape[1])]]
         return Groups(order, start, size, sorted_cost[start], matrix, self.scale, self.image)
 
-    def _core_model(self, groups: Groups, core: np.ndarray, fixed: np.ndarray) -> LinearModel:
-        """Return the integer model of a core, given the counts of the other groups."""
-        if self.n_classes == 2:
-            return self._ones_model(groups, core, fixed)
-        own = groups.take(core, groups.size[core])
-        least = np.maximum(1.0 - groups.rows_of_classes(fixed), 0.0)
-        return Assignment.model(own, groups.v(fixed), least)
-
-    def _ones_model(
-        self, groups: Groups, core: np.ndarray | None, fixed: np.ndarray
+    def _core_model(
+        self, groups: Groups, core: np.ndarray, fixed: np.ndarray, allowed: Product
     ) -> LinearModel:
-        r"""Return the model of the second of two classes in a core (all for None).
+        r"""Return the integer model of a core, given the counts of the other groups.
 
-        Variables: the count of every group, then the auxiliary ones w of the sets::
+        Of two classes it counts the second one, in every group::
 
-            min c'x   s.t.  lower ≤ E x + f + D w ≤ upper,   S w ≤ 1
+            min c'x   s.t.  lower ≤ E x + f + D w ≤ upper,   S w ≤ most
                             1 ≤ Σ x + ones ≤ n − 1                (both classes stay)
+
+        with the auxiliary variables w of the sets.
         """
-        matrix, cost, size = groups.matrix, groups.cost[:, 0], groups.size
-        sets = self.image.allowed.linear_rows()
-        n_sums, n_auxiliary = sets.sums.shape
-        if core is not None:
-            matrix = matrix[:, np.r_[core, groups.n + np.arange(n_auxiliary)]]
-            cost, size = cost[core], size[core]
-        shift, ones = groups.v(fixed) / self.scale, fixed.sum()
-        lower, upper = sets.lower / self.scale - shift, sets.upper / self.scale - shift
-        return LinearModel(
-            np.r_[cost, np.zeros(n_auxiliary)] if n_auxiliary else cost,
-            matrix,
-            np.r_[lower, 1 - ones, np.full(n_sums, -np.inf)],
-            np.r_[upper, len(self.y) - 1 - ones, np.ones(n_sums)],
-            np.r_[size.astype(float), np.ones(n_auxiliary)],
-            len(cost),
+        own = groups.take(core, groups.size[core])
+        if self.n_classes > 2:
+            least = np.maximum(1.0 - groups.rows_of_classes(fixed), 0.0)
+            return Assignment.model(own, groups.v(fixed), least, allowed)
+        rest, ones = 1 - fixed.sum(), np.ones((1, len(core)))
+        return set_model(
+            allowed,
+            own.cost[:, 0],
+            own.matrix,
+            own.size.astype(float),
+            fixed=groups.v(fixed),
+            scale=self.scale,
+            others=(ones, np.array([rest]), np.array([len(self.y) - 2 + rest])),
         )
 
-    def _relax(self, groups: Groups, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Solve the relaxation of two classes, with an offset of v; return counts and λ of v."""
-        model = self._ones_model(groups, None, np.zeros((groups.n, 1)))
-        moved = np.zeros(len(model.lower))
-        moved[: len(offset)] = offset / self.scale
-        solved = solve_relaxation(
-            BoundedColumns(replace(model, lower=model.lower - moved, upper=model.upper - moved))
+    def _ones_model(self, groups: Groups, allowed: Product, offset: np.ndarray) -> LinearModel:
+        """Return the model of the second of two classes in all groups, as that of a core is."""
+        sets = allowed.linear_rows()
+        n_sums, n_auxiliary = sets.sums.shape
+        groups.matrix[: len(self.scale), groups.n :] = sets.auxiliary / self.scale[:, None]
+        return LinearModel(
+            np.r_[groups.cost[:, 0], np.zeros(n_auxiliary)],
+            groups.matrix,
+            np.r_[(sets.lower - offset) / self.scale, 1, np.full(n_sums, -np.inf)],
+            np.r_[(sets.upper - offset) / self.scale, len(self.y) - 1, sets.most],
+            np.r_[groups.size.astype(float), np.ones(n_auxiliary)],
+            groups.n,
         )
+
+    def _relaxation(self, groups: Groups, tolerance: float) -> Relaxed:
+        """Solve the relaxation over all groups."""
+        relaxed = self._relax(groups, tolerance, np.zeros(len(self.image.row)))
+        if relaxed is None:
+            raise self._infeasible(groups)
+        return relaxed
+
+    def _relax(self, groups: Groups, tolerance: float, offset: np.ndarray) -> Relaxed | None:
+        """Solve the relaxation with an offset of v (two classes); None if infeasible."""
+        allowed, known = self.image.allowed, None
+        if not allowed.is_polyhedron:
+            known, points = maximise_dual(groups, tolerance, offset)
+            loss = max(_INSIDE * tolerance, 1e-12 * groups.range_of_costs())
+            allowed = allowed.inside(points, known, loss / len(allowed.parts))
+        if self.n_classes > 2:
+            solved = solve_relaxation(Assignment(groups, allowed), known, is_optimal=True)
+            if solved is None:
+                return None
+            counts, multipliers = solved
+            bound, reduced = groups.dual_value(multipliers), groups.choose(multipliers)[1]
+            return Relaxed(counts, bound, reduced, multipliers, allowed)
+        model = self._ones_model(groups, allowed, offset)
+        if known is None:
+            solved = solve_relaxation(BoundedColumns(model))
+        else:
+            padded = np.r_[known * self.scale, np.zeros(len(model.lower) - len(known))]
+            solved = solve_relaxation(BoundedColumns(model), padded, is_optimal=True)
         if solved is None:
             return None
-        return solved[0][: groups.n, None], solved[1][: len(offset)] / self.scale
-
-    def _relaxation(self, groups: Groups) -> Relaxed:
-        """Solve the relaxation over all groups."""
-        if self.n_classes > 2:
-            found = solve_relaxation(Assignment(groups))
-            if found is None:
-                raise self._infeasible(groups)
-            counts, multipliers = found
-            bound, reduced = groups.dual_value(multipliers), groups.choose(multipliers)[1]
-            return Relaxed(counts, bound, reduced, multipliers)
-        model = self._ones_model(groups, None, np.zeros((groups.n, 1)))
-        solved = solve_relaxation(BoundedColumns(model))
-        if solved is None:
-            raise self._infeasible(groups)
-        reduced = model.reduced_cost(solved[1])[: groups.n]
+        if known is None:
+            multipliers, bound = solved[1], model.lagrangian_bound(solved[1])
+        else:
+            # That of a polyhedron inside would be no bound.
+            multipliers = padded
+            bound = groups.dual_value(known) - float(known @ offset)
+        reduced = model.reduced_cost(multipliers)[: groups.n]
         np.abs(reduced, out=reduced)
-        return Relaxed(
-            solved[0][: groups.n, None],
-            model.lagrangian_bound(solved[1]),
-            reduced,
-            solved[1][: len(self.scale)] / self.scale,
-        )
+        multipliers = multipliers[: len(offset)] / self.scale
+        return Relaxed(solved[0][: groups.n, None], bound, reduced, multipliers, allowed)
 
     def _solve_groups(self, groups: Groups, tolerance: float) -> Counts:
         """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
-        relaxed = self._relaxation(groups)
+        relaxed = self._relaxation(groups, tolerance)
         nearest = _nearest(groups, relaxed)
 
-        def core_model(core: np.ndarray, fixed: np.ndarray) -> LinearModel:
-            return self._core_model(groups, core, fixed)
+        def core_model(
+            core: np.ndarray, fixed: np.ndarray, allowed: Product = relaxed.allowed
+        ) -> LinearModel:
+            return self._core_model(groups, core, fixed, allowed)
 
         cores = Cores(
             groups,
@@ -361,7 +376,7 @@ class ClassTargets:
         least = None
         # Finding that slack takes a model of all groups.
         if self.n_classes == 2 and groups.n <= _CORE_SIZES[-1]:
-            model = self._ones_model(groups, None, np.zeros((groups.n, 1)))
+            model = self._ones_model(groups, self.image.allowed, np.zeros(len(self.scale)))
             units = self.image.allowed.slack_units() / self.scale
             least = smallest_slack(model, units, self.session)
         facts = self.constraint.describe()

@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from ..constraints import VIOLATION_TOLERANCE
+from ..constraints import VIOLATION_TOLERANCE, Product
 from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
 from ._groups import Groups
-from ._linear_model import LIMITS, LinearModel, SolverSession
+from ._linear_model import LIMITS, LinearModel, Outcome, SolverSession
 
 # A count further than this from an integer is not one.
 INTEGRALITY = 1e-3
+# Times that sets are cut off where a solution leaves them.
+_MOST_CUTS = 12
 # Seconds to look for the least slack with a solution.
 _SLACK_SECONDS = 10.0
 
@@ -43,12 +45,15 @@ class Relaxed:
         What it costs at least to differ from `counts` in a group.
     multipliers : ndarray of shape (r,)
         Multipliers of v.
+    allowed : Product
+        The sets, or polyhedra inside that hold its v.
     """
 
     counts: np.ndarray
     bound: float
     reduced_cost: np.ndarray
     multipliers: np.ndarray
+    allowed: Product
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ class Cores:
     time_limit : float or None
         Seconds from now.
     core_model : callable
-        From some groups, and the counts of all others, to their model, whose integer variables
-        are the counts of the former.
+        From some groups, the counts of all others, and the sets, to their model, whose integer
+        variables are the counts of the former.
     infeasible : callable
         Makes the error for groups without a solution.
     description : dict
@@ -105,7 +110,7 @@ class Cores:
     tolerance: float
     session: SolverSession
     time_limit: float | None
-    core_model: Callable[[np.ndarray, np.ndarray], LinearModel]
+    core_model: Callable[[np.ndarray, np.ndarray, Product], LinearModel]
     infeasible: Callable[[], InfeasibleProjectionError]
     description: dict[str, Any]
     best: Counts | None = None
@@ -150,20 +155,21 @@ class Cores:
         SolverError
             If the solver failed, or returned what is no solution.
         """
+        status = ""
         for size in sizes:
             if self.best is not None and self.best.is_within(self.tolerance):
                 break
             core = nearest[:size]
-            model, status = self._solve_core(core, start)
+            n_variables, status = self._solve_core(core, start)
             if status in LIMITS:
                 if self.best is None:
                     raise SolverLimitError.from_limit(
                         solver=self.session.name, status=status, **self.description
                     )
-                return replace(self.best, status=status, n_variables=len(model.cost))
+                return replace(self.best, status=status, n_variables=n_variables)
         if self.best is not None:
             return self.best
-        if sizes[-1] < self.groups.n:
+        if sizes[-1] < self.groups.n or status != "infeasible":
             # The largest core has no solution, which proves nothing of the whole.
             raise SolverError.from_status(
                 self.session.name,
@@ -171,29 +177,59 @@ class Cores:
             )
         raise self.infeasible()
 
-    def _solve_core(self, core: np.ndarray, start: np.ndarray | None) -> tuple[LinearModel, str]:
-        """Solve the model of a core, and take its counts; return it with the solver's status."""
+    def _solve_core(self, core: np.ndarray, start: np.ndarray | None) -> tuple[int, str]:
+        """Solve the model of a core, and take its counts.
+
+        Return the number of its variables, and the solver's status. Sets that are no polyhedra
+        are cut off wherever a solution leaves them, which proves a bound; where none is found
+        inside, those of the polyhedra inside are taken.
+        """
         groups, relaxed = self.groups, self.relaxed
-        counts = np.rint(relaxed.counts)
-        counts[core] = 0
-        fixed_cost = groups.objective(counts)
-        model = self.core_model(core, counts)
+        fixed = np.rint(relaxed.counts)
+        fixed[core] = 0
         known = start if self.best is None else self.best.counts
         start = None if known is None else known[core].ravel()
+        # Where the relaxation is near their boundary, twice as far is outside.
+        allowed = groups.image.allowed.touched(2 * groups.v(relaxed.counts))
+        # A better solution is in the core, or differs from the relaxation outside of it.
+        elsewhere = relaxed.bound + _least_outside(relaxed.reduced_cost, core)
+        bound, counts = relaxed.bound, None
+        for _ in range(1 if allowed.is_polyhedron else _MOST_CUTS):
+            outcome, counts = self._solve_model(core, fixed, allowed, start)
+            bound = max(bound, min(outcome.bound + groups.objective(fixed), elsewhere))
+            if counts is None or outcome.status in LIMITS or self._is_allowed(counts):
+                break
+            allowed = allowed.touched(groups.v(counts))
+        status, n_variables = outcome.status, groups.cost[core].size
+        if counts is not None and not (allowed.is_polyhedron or self._is_allowed(counts)):
+            _, counts = self._solve_model(core, fixed, relaxed.allowed, start)
+        if counts is not None:
+            self.best = self._accept(counts, bound, status, n_variables).better_of(self.best)
+        elif self.best is not None:
+            bound = min(max(self.best.bound, bound), self.best.objective)
+            self.best = replace(self.best, bound=bound)
+        return n_variables, status
+
+    def _is_allowed(self, counts: np.ndarray) -> bool:
+        image = self.groups.image
+        return image.allowed.violation(self.groups.v(counts)) <= VIOLATION_TOLERANCE
+
+    def _solve_model(
+        self, core: np.ndarray, fixed: np.ndarray, allowed: Product, start: np.ndarray | None
+    ) -> tuple[Outcome, np.ndarray | None]:
+        """Solve the model of a core in sets; return the outcome, and the counts of all groups."""
+        model = self.core_model(core, fixed, allowed)
         left = max(self.deadline - time.monotonic(), 0.01)
         limit = None if self.time_limit is None else left
         outcome = self.session.solve_linear(
             model, gap=self.tolerance, start=start, time_limit=limit
         )
-        if outcome.x is not None:
-            inside = _as_integers(outcome.x[: model.n_integers], self.session.name)
-            counts[core] = inside.reshape(counts[core].shape)
-            # A better solution is in the core, or differs from the relaxation outside of it.
-            elsewhere = relaxed.bound + _least_outside(relaxed.reduced_cost, core)
-            bound = max(relaxed.bound, min(outcome.bound + fixed_cost, elsewhere))
-            found = self._accept(counts, bound, outcome.status, len(model.cost))
-            self.best = found.better_of(self.best)
-        return model, outcome.status
+        if outcome.x is None:
+            return outcome, None
+        inside = _as_integers(outcome.x[: model.n_integers], self.session.name)
+        counts = fixed.copy()
+        counts[core] = inside.reshape(fixed[core].shape)
+        return outcome, counts
 
     def _accept(self, counts: np.ndarray, bound: float, status: str, n_variables: int) -> Counts:
         """Check counts against every constraint, and value them."""

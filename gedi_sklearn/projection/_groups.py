@@ -240,6 +240,11 @@ class Groups:
             least = np.minimum(least, 0.0)
         return float(self.size @ least) - self.image.allowed.support(multipliers)
 
+    def range_of_costs(self) -> float:
+        """Return by how much the classes of the rows differ in cost, summed."""
+        columns = (self.cost, 0 * self.cost) if self.n_columns == 1 else (self.cost,)
+        return float(self.size @ np.ptp(np.hstack(columns), axis=1))
+
     def objective(self, counts: np.ndarray) -> float:
         """Return the cost of counts."""
         return float((self.cost * counts).sum())

@@ -107,7 +107,7 @@ def set_model(
         np.r_[cost, np.zeros(n_auxiliary)],
         matrix if sp.issparse(rows) else matrix.toarray(),
         np.r_[sets.lower / unit / scale - shift, lower, np.full(n_sums, -np.inf)],
-        np.r_[sets.upper / unit / scale - shift, upper, np.ones(n_sums)],
+        np.r_[sets.upper / unit / scale - shift, upper, sets.most],
         np.r_[upper_bound, np.ones(n_auxiliary)],
         len(cost),
     )

@@ -26,6 +26,7 @@ def project_targets(
     constraint: Any = "coarse",
     kernel: Any = "polynomial",
     degree: int = 1,
+    norm: str = "l1",
     threshold: Any = 0.2,
     relative: bool | int = True,
     target_weight: float = 1.0,
@@ -66,6 +67,9 @@ def project_targets(
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.
+    norm : {"l1", "sd"}, default="l1"
+        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
+        of y; see :class:`CoarseConstraint`.
     threshold : float or array-like of shape (k,), default=0.2
         The bound, at least 0; inf allows everything. For "fine" a number bounds the first
         coefficient and forbids the others, an array bounds each.
@@ -136,6 +140,7 @@ def project_targets(
         constraint=constraint,
         kernel=kernel,
         degree=degree,
+        norm=norm,
         threshold=threshold,
         relative=relative,
         loss=loss,

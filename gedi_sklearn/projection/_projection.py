@@ -79,6 +79,9 @@ class Projection:
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
         Degree (order) of a kernel given by name.
+    norm : {"l1", "sd"}, default="l1"
+        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
+        of y; see :class:`CoarseConstraint`.
     threshold : float or array-like of shape (k,), default=0.2
         The bound, see :class:`CoarseConstraint` and :class:`FineConstraint`.
     relative : bool or int, default=True
@@ -172,6 +175,7 @@ class Projection:
         constraint: Any = "coarse",
         kernel: Any = "polynomial",
         degree: int = 1,
+        norm: str = "l1",
         threshold: Any = 0.2,
         relative: bool | int = True,
         loss: str = "auto",
@@ -200,6 +204,7 @@ class Projection:
             allow_constant=allow_constant,
             kernel=kernel,
             degree=degree,
+            norm=norm,
             threshold=threshold,
             relative=relative,
             slack=slack,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ..constraints import Product
 from ..kernels import row_blocks
 from ._groups import Groups
 from ._highs import solve_continuous
@@ -25,7 +26,12 @@ _GROWTH = 8
 _OPEN = 8.0
 
 
-def solve_relaxation(program: BoundedColumns | Assignment) -> tuple[np.ndarray, np.ndarray] | None:
+def solve_relaxation(
+    program: BoundedColumns | Assignment,
+    start: np.ndarray | None = None,
+    *,
+    is_optimal: bool = False,
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Solve a program of many choices.
 
     Parameters
@@ -33,6 +39,11 @@ def solve_relaxation(program: BoundedColumns | Assignment) -> tuple[np.ndarray, 
     program : BoundedColumns or Assignment
         The program: it samples its choices, makes them at given multipliers, and solves itself with
         all but some of them fixed.
+    start : ndarray, default=None
+        Multipliers near to the optimal ones; None finds some by samples.
+    is_optimal : bool, default=False
+        Whether these are the optimal ones: the solution is then the best one with all but the
+        choices nearest to a tie as they make them.
 
     Returns
     -------
@@ -45,6 +56,8 @@ def solve_relaxation(program: BoundedColumns | Assignment) -> tuple[np.ndarray, 
         If the solver of the small programs fails.
     """
     n, multipliers = program.n, np.zeros(program.n_multipliers)
+    if start is not None:
+        return _sift(program, start, n, is_optimal=is_optimal)
     shuffled = np.random.default_rng(0).permutation(n)
     size, previous = program.direct, None
     while size < n:
@@ -56,7 +69,11 @@ def solve_relaxation(program: BoundedColumns | Assignment) -> tuple[np.ndarray, 
 
 
 def _sift(
-    program: BoundedColumns | Assignment, multipliers: np.ndarray, sample_size: int | None
+    program: BoundedColumns | Assignment,
+    multipliers: np.ndarray,
+    sample_size: int | None,
+    *,
+    is_optimal: bool = False,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Solve a program from the multipliers of a sample of the given size."""
     n = program.n
@@ -80,6 +97,8 @@ def _sift(
             more = min(len(closed), int(free.sum()))
             free[closed[np.argsort(distance[closed])[:more]]] = True
             continue
+        if is_optimal:
+            return solved
         now, distance = program.choose(solved[1])
         wrong = ~free & (now != choice)
         if not wrong.any():
@@ -171,12 +190,14 @@ class Assignment:
     ----------
     groups : Groups
         The groups, with a column per class.
+    allowed : Product
+        The sets of v.
     """
 
     direct = 1000
 
-    def __init__(self, groups: Groups) -> None:
-        self.groups = groups
+    def __init__(self, groups: Groups, allowed: Product) -> None:
+        self.groups, self.allowed = groups, allowed
 
     @property
     def n(self) -> int:
@@ -193,7 +214,7 @@ class Assignment:
         # have to as well, or narrow sets around 0 exclude each other.
         mean = drawn.matrix @ drawn.size / drawn.size.sum()
         drawn.matrix[:] -= mean[:, None]
-        return Assignment(drawn)
+        return Assignment(drawn, self.allowed)
 
     def choose(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.groups.choose(multipliers)
@@ -210,7 +231,8 @@ class Assignment:
         counts = np.where(columns == choice[:, None], groups.size[:, None], 0.0)
         counts[opened] = 0.0
         own = groups.take(opened, groups.size[opened])
-        solved = solve_continuous(self.model(own, groups.v(counts), np.zeros(len(columns))))
+        fixed, none = groups.v(counts), np.zeros(len(columns))
+        solved = solve_continuous(self.model(own, fixed, none, self.allowed))
         if solved is None:
             return None
         counts[opened] = solved[0][: own.cost.size].reshape(-1, len(columns))
@@ -218,8 +240,10 @@ class Assignment:
         return counts, multipliers
 
     @staticmethod
-    def model(groups: Groups, fixed: np.ndarray, least: np.ndarray) -> LinearModel:
-        r"""Return the model of some groups, given the v of the others.
+    def model(
+        groups: Groups, fixed: np.ndarray, least: np.ndarray, allowed: Product
+    ) -> LinearModel:
+        r"""Return the model of some groups, given the v of the others, in sets of v.
 
         Variables: the counts of every group by class, then the auxiliary ones w of the sets::
 
@@ -239,7 +263,7 @@ class Assignment:
         classes, groups_of = sp.csr_array(np.tile(np.eye(k), g)), np.repeat(np.arange(g), k)
         one_class = sp.csr_array((np.ones(g * k), (groups_of, np.arange(g * k))))
         return set_model(
-            image.allowed,
+            allowed,
             groups.cost.ravel(),
             rows,
             np.repeat(groups.size, k).astype(float),
