@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
 from gedi_sklearn import (
+    DidiConstraint,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
@@ -26,6 +27,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.model_selection import tradeoff_curve
 
 pd = pytest.importorskip("pandas")
 
@@ -323,3 +325,113 @@ def test_the_attribute_at_prediction_is_that_of_the_rows(data):
     model.fit(X, t, sensitive_features=texts[:, :1])
     with pytest.raises(ValueError, match=r"has 2 column.*the kernel was fitted on 1"):
         model.predict(X, sensitive_features=texts)
+
+
+@pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint")
+@pytest.mark.parametrize("sensitive_at_predict", [True, False])
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 0.9])
+def test_scores_agree_with_the_labels_and_keep_the_order_of_equal_attributes(
+    data, sensitive_at_predict, threshold
+):
+    X, _, y, _ = data
+    X = np.c_[np.round(X[:, 0]), X[:, 1:]]
+    model = ProjectedClassifier(
+        sensitive_columns=0,
+        threshold=threshold,
+        sensitive_at_predict=sensitive_at_predict,
+        attribute_estimator=LinearRegression(),
+    )
+    p = model.fit(X, y).estimator_.predict_proba(X)[:, 1]
+    proba = model.predict_proba(X)
+    assert_allclose(proba.sum(axis=1), 1)
+    assert ((proba >= 0) & (proba <= 1)).all()
+    assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+    if not sensitive_at_predict:
+        return
+    for value in np.unique(X[:, 0]):
+        rows = X[:, 0] == value
+        tau = 0.5 - (model.kernel_.orthonormal([value]) @ model.orthonormal_correction_)[0]
+        expected = np.where(p <= tau, p / (2 * tau), 1 - (1 - p) / (2 * (1 - tau)))
+        assert_allclose(proba[rows, 1], expected[rows], atol=1e-9)
+        assert_array_equal(np.argsort(proba[rows, 1]), np.argsort(p[rows]))
+
+
+def test_scores_agree_where_the_threshold_leaves_the_unit_interval():
+    x = np.repeat([0.0, 1.0], 40)
+    y = (np.arange(80) % 40 < np.where(x > 0, 39, 1)).astype(int)
+    X = np.c_[x, np.zeros(80)]
+    model = ProjectedClassifier(sensitive_columns=0, threshold=np.inf).fit(X, y)
+    for correction in ([-3.0], [3.0], [0.5], [-0.5], [0.0]):
+        model.orthonormal_correction_ = np.array(correction)
+        proba = model.predict_proba(X)
+        assert np.isfinite(proba).all()
+        assert ((proba >= 0) & (proba <= 1)).all()
+        assert_array_equal(proba.argmax(axis=1), model.predict(X))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bounded_probabilities_are_the_nearest_between_0_and_1(data, weighted):
+    X, _, y, w = data
+    weight = w * (np.arange(400) % 5 > 0) if weighted else None
+    model = ProjectedClassifier(
+        sensitive_columns=0, kernel=CUBIC, threshold=0.1, constrain="probabilities", cv=4
+    ).fit(X, y, sample_weight=weight)
+    params = {} if weight is None else {"sample_weight": weight}
+    p = cross_val_predict(LogisticRegression(), X, y, cv=4, method="predict_proba", params=params)[
+        :, 1
+    ]
+    codes = (y == "yes") * 1.0
+    nearest = project_targets(
+        codes,
+        p,
+        sensitive_features=X[:, 0],
+        kernel=CUBIC,
+        threshold=0.1,
+        target_weight=0.0,
+        target_bounds=(0, 1),
+        sample_weight=weight,
+        loss="squared_error",
+    )
+    counted = np.full(400, True) if weight is None else weight > 0
+    assert_allclose(model.targets_[counted], nearest.targets[counted], atol=1e-9)
+    assert_array_equal(model.targets_[~counted], codes[~counted])
+    assert ((nearest.targets == 0) | (nearest.targets == 1)).any()
+    indicator = gedi(
+        codes, model.targets_, sensitive_features=X[:, 0], kernel=CUBIC, sample_weight=weight
+    )
+    assert indicator == pytest.approx(model.threshold_)
+
+    proba = model.predict_proba(X)
+    plain = model.estimator_.predict_proba(X)[:, 1]
+    shift = model.kernel_.orthonormal(X[:, 0]) @ model.orthonormal_correction_
+    assert_allclose(proba[:, 1], np.clip(plain + shift, 0, 1), atol=1e-12)
+    assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+
+
+def test_bounded_probabilities_of_the_rows_of_the_fit(data):
+    X, _, y, _ = data
+    for constraint in ("coarse", "fine", DidiConstraint()):
+        attribute = np.digitize(X[:, 0], [-0.5, 0.5]) * 1.0
+        model = ProjectedClassifier(constraint=constraint, constrain="probabilities", cv="train")
+        model.fit(X, y, sensitive_features=attribute)
+        proba = model.predict_proba(X, sensitive_features=attribute)[:, 1]
+        assert_allclose(proba, model.targets_, atol=1e-12)
+        if constraint == "coarse":
+            assert gedi(proba, sensitive_features=attribute) == pytest.approx(model.threshold_)
+    path = tradeoff_curve(
+        ProjectedClassifier(sensitive_columns=0, constrain="probabilities"),
+        X,
+        y,
+        thresholds=[0.2, 0.8],
+        cv=2,
+    )
+    assert np.isfinite(path.gedi).all()
+
+
+def test_bounded_probabilities_need_the_attribute(data):
+    X, _, y, _ = data
+    options = {"sensitive_columns": 0, "constrain": "probabilities"}
+    with pytest.raises(ValueError, match="constrain='probabilities' needs the attribute"):
+        ProjectedClassifier(sensitive_at_predict=False, **options).fit(X, y)
+    with pytest.raises(ValueError, match="'constrain' parameter"):
+        ProjectedClassifier(sensitive_columns=0, constrain="scores").fit(X, y)

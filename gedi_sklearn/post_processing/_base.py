@@ -43,7 +43,7 @@ class Learned(NamedTuple):
     columns : ndarray of shape (n, k)
         F̃(x), or its prediction from X.
     labels : ndarray of shape (n,)
-        The original targets.
+        The original targets, as they would be in `targets_`.
     weight : ndarray of shape (n,) or None
         Weights of the rows.
     """
@@ -158,7 +158,7 @@ class Projected(MetaEstimator):
                 columns = self.kernel_.orthonormal(attribute)
             else:
                 columns = self._expect_kernel(X, y, attribute, keywords, source)
-            learned = Learned(projection, p, columns, self._labels(y), weight)
+            learned = Learned(projection, p, columns, self._own_targets(y), weight)
             if self._is_corrected_later:
                 self._learned = learned
             else:
@@ -175,6 +175,7 @@ class Projected(MetaEstimator):
             constraint=self.constraint,
             **{name: getattr(self, name) for name in CARRIED},
             loss=self._loss,
+            target_bounds=self._target_bounds,
             sample_weight=sample_weight,
             solver="highs",
             allow_constant=True,
@@ -191,10 +192,23 @@ class Projected(MetaEstimator):
         self.correction_ = projection.fitted_constraint_.raw_correction(
             self.orthonormal_correction_
         )
-        self.targets_ = self._decide(p + columns @ self.orthonormal_correction_)
+        self.targets_ = self._as_targets(p + columns @ self.orthonormal_correction_)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
             self.targets_ = np.where(weight > 0, self.targets_, labels)
+
+    @property
+    def _target_bounds(self) -> tuple[float, float] | None:
+        """The range of corrected targets; None for any."""
+        return None
+
+    def _as_targets(self, scores: np.ndarray) -> np.ndarray:
+        """Return what the constraint bounds: here the predictions."""
+        return self._decide(scores)
+
+    def _own_targets(self, y: np.ndarray) -> np.ndarray:
+        """Return the original targets in the form of those."""
+        return self._labels(y)
 
     def _correct_at(self, threshold: Any) -> None:
         """Correct at another threshold what `fit` has learned; to the last bit as a refit does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
 from .._predictions import checked_predict_proba
-from .._validation import check_classes, check_numbers
+from .._validation import StrOptions, check_classes, check_numbers
 from ..exceptions import warn_caller
 from ..projection import Projection
 from ._base import Projected
@@ -38,13 +38,18 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         As in :class:`MovingTargetsClassifier`.
     cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
         As in :class:`ProjectedRegressor`.
+    constrain : {"labels", "probabilities"}, default="labels"
+        What the constraint bounds. "probabilities" are corrected by the exact projection of
+        cross-fitted ones, in the form of real targets and kept between 0 and 1; labels are then
+        where they exceed 1/2, and bounded by nothing. It needs the attribute at prediction.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         The labels.
     targets_ : ndarray of shape (n,)
-        The corrected labels of the training rows, from cross-fitted probabilities.
+        The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
+        cross-fitted probabilities.
     estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
 n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
@@ -58,6 +63,13 @@ n_features_in_, feature_names_in_
     -----
     A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows with equal score
     and attribute get the same label, so with many ties the constraint may not be tight.
+
+    Bounded labels are a threshold :math:`\tau(x) = 1/2 - Q(x) \cdot c` on p. `predict_proba` is
+    p / 2τ up to it and 1 − (1 − p) / 2(1 − τ) above: 1/2 at the threshold, p itself where
+    τ = 1/2. On unseen rows of three data sets it ranks better, by 0.014 to 0.08 of AUC, than
+    σ(logit p − logit τ), and than p + 1/2 − τ, which leaves [0, 1], by 0.1 to 0.22
+    (``python -m benchmarks.threshold_scores``). How far this score itself depends on the attribute
+    is not bounded; that is what ``constrain="probabilities"`` is for.
 
     Examples
     --------
@@ -75,7 +87,59 @@ n_features_in_, feature_names_in_
     # As `predict` does.
     __metadata_request__predict_proba = {"sensitive_features": True}  # noqa: RUF012
 
-    _loss = "hamming"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Projected._parameter_constraints,
+        "constrain": [StrOptions({"labels", "probabilities"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraint: Any = "coarse",
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        norm: str = "l1",
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        slack: float = 1e-3,
+        cv: Any = 5,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        sensitive_at_predict: bool = True,
+        attribute_estimator: Any = None,
+        n_jobs: int | None = None,
+        constrain: str = "labels",
+    ) -> None:
+        super().__init__(
+            estimator,
+            constraint=constraint,
+            kernel=kernel,
+            degree=degree,
+            norm=norm,
+            threshold=threshold,
+            relative=relative,
+            slack=slack,
+            cv=cv,
+            sensitive_columns=sensitive_columns,
+            drop_sensitive=drop_sensitive,
+            sensitive_at_predict=sensitive_at_predict,
+            attribute_estimator=attribute_estimator,
+            n_jobs=n_jobs,
+        )
+        self.constrain = constrain
+
+    @property
+    def _bounds_labels(self) -> bool:
+        return self.constrain == "labels"
+
+    @property
+    def _loss(self) -> str:
+        return "hamming" if self._bounds_labels else "squared_error"
+
+    @property
+    def _target_bounds(self) -> tuple[float, float] | None:
+        return None if self._bounds_labels else (0.0, 1.0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -86,6 +150,12 @@ n_features_in_, feature_names_in_
         return LogisticRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        if not (self._bounds_labels or self.sensitive_at_predict):
+            raise ValueError(
+                "constrain='probabilities' needs the attribute at prediction, and "
+                "sensitive_at_predict=False leaves it out. Use constrain='labels', or "
+                "MovingTargetsClassifier, which needs the attribute in `fit` only."
+            )
         self.classes_, codes = check_classes(y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(
@@ -110,9 +180,17 @@ n_features_in_, feature_names_in_
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[_is_second(scores)]
 
+    def _as_targets(self, scores: np.ndarray) -> np.ndarray:
+        return self._decide(scores) if self._bounds_labels else np.clip(scores, 0.0, 1.0)
+
+    def _own_targets(self, y: np.ndarray) -> np.ndarray:
+        return self._labels(y) if self._bounds_labels else y.astype(np.float64)
+
     def _find_correction(
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
+        if not self._bounds_labels:
+            return projection.solve(p, 0.0).orthonormal_correction
         expected = None if self.sensitive_at_predict else columns
 
         def attempt(fraction: float) -> tuple[float, np.ndarray]:
@@ -137,7 +215,10 @@ n_features_in_, feature_names_in_
         return best[1]
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the corrected scores as probabilities; `predict` returns the more probable class.
+        """Return corrected probabilities; `predict` returns the more probable class.
+
+        Where the constraint bounds labels, they are scores on either side of its threshold; see
+        the notes of the class.
 
         Parameters
         ----------
@@ -151,9 +232,13 @@ n_features_in_, feature_names_in_
         proba : ndarray of shape (n, 2)
             Columns in the order of `classes_`.
         """
-        p = np.clip(self._corrected(X, sensitive_features), 0.0, 1.0)
-        p[np.abs(p - 0.5) <= _TIE] = 0.5
-        return np.column_stack([1 - p, p])
+        inner = self._new_inner_X(X)
+        p, shift = self._scores(self.estimator_, inner), self._shift(X, sensitive_features)
+        score = _bent(p, 0.5 - shift) if self._bounds_labels else np.clip(p + shift, 0.0, 1.0)
+        # Rounding is to change no decision.
+        second = _is_second(p + shift) == 1
+        score = np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
+        return np.column_stack([1 - score, score])
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -177,6 +262,14 @@ n_features_in_, feature_names_in_
         """
         y_pred = self._predict_for_score(X, sensitive_features)
         return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
+
+
+def _bent(p: np.ndarray, tau: np.ndarray | float) -> np.ndarray:
+    """Return probabilities as scores that are 1/2 at a threshold, linear on either side of it."""
+    # Beyond [0, 1] a threshold has one side only.
+    below = p / (2 * np.maximum(tau, _TIE))
+    above = 1 - (1 - p) / (2 * np.maximum(1 - tau, _TIE))
+    return np.where(p <= tau, below, above)
 
 
 def _is_second(scores: np.ndarray) -> np.ndarray:
