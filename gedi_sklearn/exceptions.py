@@ -12,6 +12,7 @@ import warnings
 __all__ = [
     "AttributeRangeWarning",
     "AttributeScaleWarning",
+    "ConstraintNotMetWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
     "RankDeficientKernelError",
@@ -173,6 +174,27 @@ class SolverLimitError(SolverError):
             f"{constraint} constraint: threshold={threshold} (absolute), slack={slack:g}, "
             f"{n_columns} kernel column(s), {n_rows} rows. Raise `time_limit` (or the limit in "
             "`solver_params`), `slack` or `threshold`, or lower `degree`."
+        )
+
+
+class ConstraintNotMetWarning(UserWarning):
+    """The predictions for the rows of a fit are beyond the constraint."""
+
+    @classmethod
+    def from_size(
+        cls, *, size: float, low: float, bound: float, what_to_do: str
+    ) -> ConstraintNotMetWarning:
+        """Build the warning for a bounded size, with its lower confidence limit."""
+        if bound > 0:
+            found = (
+                f"at {size / bound:.3g} times the bound, and beyond it by more than chance (with "
+                f"95 % confidence at {low / bound:.3g} times or more)"
+            )
+        else:
+            found = f"at {size:.3g} (with 95 % confidence {low:.3g} or more) where the bound is 0"
+        return cls(
+            f"the predictions for the training rows do not meet the constraint: they are {found}. "
+            f"{what_to_do}"
         )
 
 

@@ -4,6 +4,7 @@ Each test names the public report, or the way, by which its kind of fault was fo
 """
 
 import datetime
+import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,10 +16,12 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import (
     BaggingRegressor,
+    GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
 )
 from sklearn.exceptions import UndefinedMetricWarning, UnsetMetadataPassedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
@@ -26,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from gedi_sklearn import (
+    CoarseConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
@@ -34,13 +38,20 @@ from gedi_sklearn import (
     Projection,
     project_targets,
 )
-from gedi_sklearn.exceptions import AttributeRangeWarning, RankDeficientKernelError
+from gedi_sklearn.exceptions import (
+    AttributeRangeWarning,
+    ConstraintNotMetWarning,
+    RankDeficientKernelError,
+)
+from gedi_sklearn.kernels import KernelDesign, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
+    KernelIndicator,
     binned_didi,
     didi,
     gedi,
     gedi_interval,
     hgr,
+    lower_limits,
     make_binned_didi_scorer,
     make_gedi_scorer,
     make_hgr_scorer,
@@ -726,3 +737,106 @@ def test_c2_06_boosting_stops_early_without_the_attribute():
     model.fit(X, t, eval_set=[(X[:40], t[:40])], verbose=False)
     assert model.estimator_.n_features_in_ == 2
     assert len(model.estimator_.evals_result()["validation_0"]["rmse"]) <= 20
+
+
+# --- learners that do not follow their targets: found with a frozen estimator
+
+
+class Frozen(RegressorMixin, BaseEstimator):
+    """Predicts the attribute, whatever it is fitted on."""
+
+    def fit(self, X, y, sample_weight=None):
+        return self
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+UNMET = r"do not meet the constraint: they are at {} times the bound, .* at {} times or more"
+
+
+@pytest.mark.parametrize("init", ["pretraining", "projection"])
+def test_c2_08_a_learner_that_cannot_move_is_named(init):
+    frozen = FrozenEstimator(LinearRegression().fit(X, t))
+    model = MovingTargetsRegressor(frozen, sensitive_columns=0, threshold=0.1, init=init)
+    with pytest.warns(ConstraintNotMetWarning) as record:
+        model.fit(X, t)
+    assert len(record) == 1
+    message = str(record[0].message)
+    assert re.search(UNMET.format("10", r"[78]\.\d+"), message)
+    assert "FrozenEstimator does not follow its targets: they satisfy" in message
+    assert "or ProjectedRegressor, which corrects" in message
+    corrected = ProjectedRegressor(frozen, sensitive_columns=0, threshold=0.1).fit(X, t)
+    value = gedi(t, corrected.predict(X), sensitive_features=a, relative=True)
+    assert value == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("labels", [["low", "high"], [2, 0, 1]])
+@pytest.mark.parametrize("constraint", ["coarse", "fine", "didi", ["coarse"]], ids=str)
+def test_c2_08_classes_and_every_constraint(labels, constraint):
+    attribute = (a > 40) * 1.0
+    v = np.array(labels)[(a > 40).astype(int) + (len(labels) == 3) * (X[:, 1] > 0)]
+    frozen = FrozenEstimator(LogisticRegression(max_iter=10_000).fit(X, v))
+    given = [CoarseConstraint()] if constraint == ["coarse"] else constraint
+    model = MovingTargetsClassifier(frozen, constraint=given, max_iter=1, cv="train")
+    with pytest.warns(ConstraintNotMetWarning, match=UNMET.format(r"\S+", r"\S+")) as record:
+        model.fit(X, v, sensitive_features=attribute, sample_weight=None)
+    assert len(record) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if constraint == ["coarse"]:
+            model.set_params(constraint=[CoarseConstraint(threshold=1.5)])
+        else:
+            model.set_params(threshold=1.5)
+        model.fit(X, v, sensitive_features=attribute)
+
+
+def test_c2_08_a_bound_of_zero_and_weights():
+    frozen = FrozenEstimator(LinearRegression().fit(X, t))
+    model = MovingTargetsRegressor(frozen, sensitive_columns=0, threshold=0.0, max_iter=1)
+    with pytest.warns(ConstraintNotMetWarning, match="more\\) where the bound is 0"):
+        model.fit(X, t)
+    # Of 49 rows nothing is said, and rows of weight 0 do not count.
+    model.fit(X[:49], t[:49])
+    with config_context(enable_metadata_routing=True):
+        frozen = Frozen().set_fit_request(sample_weight=True)
+        model.set_params(estimator=frozen)
+        model.fit(X, t, sample_weight=np.arange(n) < 49)
+        with pytest.warns(ConstraintNotMetWarning):
+            model.fit(X, t, sample_weight=np.arange(n) < 50)
+
+
+def test_c2_08_learners_that_follow_are_silent():
+    for learner in (LinearRegression(), GradientBoostingRegressor(random_state=0)):
+        MovingTargetsRegressor(learner, sensitive_columns=0).fit(X, t)
+    MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0).fit(X, y)
+
+
+@pytest.mark.parametrize("degree", [1, 5])
+def test_c2_08_more_than_chance(degree):
+    """Bounds at the true value are seldom said to be exceeded, those a third below it mostly."""
+    kernel, random = PolynomialKernel(degree), np.random.default_rng(0)
+
+    def measured(n_rows, noise):
+        x = random.uniform(-1, 1, n_rows)
+        design = fit_kernel(kernel, x[:, None])
+        z = np.sin(2 * x) + noise * random.normal(size=n_rows)
+        raw = KernelIndicator(design).matrix
+        norms = lambda v: np.abs(v).sum(0)[None]  # noqa: E731
+        return lower_limits(design, z[:, None], raw, norms)[0], norms(raw @ design.coordinates(z))
+
+    true = measured(100_000, 0.0)[1][0]
+    low = np.array([measured(2000, 0.1)[0] for _ in range(100)])
+    assert (low > true).mean() <= 0.05
+    assert (low > true / 1.5).mean() >= 0.9
+
+
+def test_c2_08_groups_are_counted_and_not_expanded():
+    codes = np.random.default_rng(0).integers(0, 5, n)
+    columns = np.c_[t, y]
+    grouped = fit_codes(codes)
+    plain = KernelDesign(grouped.fitted, grouped.values, None)
+    plain.orthonormal = grouped.orthonormal
+    rows = np.eye(4)
+    limits = [lower_limits(own, columns, rows, lambda v: np.abs(v)) for own in (grouped, plain)]
+    np.testing.assert_allclose(*limits, atol=1e-12)

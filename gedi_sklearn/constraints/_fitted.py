@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from ..exceptions import IllConditionedKernelWarning, warn_caller
+from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import ConditionalDesign, KernelDesign
+from ..metrics import lower_limits
 from ._base import Constraint
 from ._sets import pieces
 from ._span import JointSpan
@@ -21,6 +22,9 @@ from ._span import JointSpan
 VIOLATION_TOLERANCE = 1e-9
 # Share of the unit from which rounding is worth a warning.
 _ROUNDING_SHOWS = 1e-5
+# Predictions are said to miss the constraint from this share of the bound on, where a bound counts
+# as at least a tenth of the constraint's unit, and from this number of rows on.
+_EXCESS_SHOWS, _LEAST_BOUND, _LEAST_ROWS = 0.1, 0.1, 50
 
 
 @dataclass(eq=False)
@@ -111,6 +115,39 @@ class ColumnConstraint:
         per_outcome = float(np.abs(seen.rows[:, 0]).max())
         raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
         return Judgement(raw, violation, violation / per_outcome, hidden)
+
+    def excess(self, columns: np.ndarray) -> Excess | None:
+        """Return by how much predictions exceed a bound, where that is worth a warning."""
+        columns, seen = self.of(columns), self.coordinate_set
+        v = np.concatenate([seen.rows @ self.design.coordinates(own) for own in columns.T])
+        sizes, limits = self.allowed.sizes(v), self.allowed.limits
+        bounded, share = np.isfinite(limits), np.zeros(len(limits))
+        least = np.maximum(limits[bounded], _LEAST_BOUND * self.allowed.unit)
+        share[bounded] = (sizes - limits)[bounded] / least
+        if not (share > _EXCESS_SHOWS).any():
+            return None
+        low = lower_limits(self.design, columns, seen.rows, self.allowed.sizes)
+        worst = int(np.where(low > limits, share, -np.inf).argmax())
+        if not (low[worst] > limits[worst] and share[worst] > _EXCESS_SHOWS):
+            return None
+        return Excess(float(share[worst]), float(sizes[worst]), float(low[worst]), limits[worst])
+
+
+class Excess(NamedTuple):
+    """By how much a bound is exceeded, beyond what the draw of the rows explains.
+
+    Attributes
+    ----------
+    share : float
+        The excess as a share of the bound.
+    size, low, bound : float
+        What is bounded, its lower 95 % confidence limit, and the bound.
+    """
+
+    share: float
+    size: float
+    low: float
+    bound: float
 
 
 class Judgement(NamedTuple):
@@ -212,6 +249,20 @@ class FittedConstraint:
         judged = [nothing, *(part.judge(columns) for part in self.parts)]
         coefficients, *numbers = zip(*judged, strict=True)
         return Judgement(np.concatenate(coefficients), *map(max, numbers))
+
+    def warn_excess(self, z: np.ndarray, what_to_do: str) -> None:
+        """Warn where predictions for the rows are beyond a bound by a tenth and by chance.
+
+        The bound is that of the constraint that they exceed most. With few rows nothing is said.
+        """
+        if len(self.weight) < _LEAST_ROWS:
+            return
+        columns = self.columns(z)
+        found = [own for part in self.parts if (own := part.excess(columns)) is not None]
+        if found:
+            worst = max(found)._asdict()
+            del worst["share"]
+            warn_caller(ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do))
 
     def indicator(self, z: np.ndarray, designs: Sequence[KernelDesign] | None = None) -> float:
         """Return the bounded indicator: the sum over constraints, of the worst class each.

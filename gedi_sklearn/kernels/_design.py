@@ -274,6 +274,14 @@ class KernelDesign:
             q[rows] = self.orthonormal_of(rows)
         return q
 
+    def explained(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return Q c, the function of the attribute with coordinates c on the rows, shape (n,)."""
+        return self.orthonormal @ coordinates
+
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        """Return Q' diag(weight) Q, shape (k, k)."""
+        return (self.orthonormal * weight[:, None]).T @ self.orthonormal
+
     def leverage(self) -> np.ndarray:
         """Return the leverage of each row in the fit on the constant and the kernel, (n,)."""
         return (1 + np.square(self.orthonormal).sum(axis=1)) * self.shares(slice(None))

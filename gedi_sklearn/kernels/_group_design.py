@@ -47,6 +47,14 @@ class GroupDesign(KernelDesign):
         """Return the weights of the groups, summing to 1, shape (g,)."""
         return np.asarray(self.groups.weight)
 
+    def explained(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return Q c, the function of the attribute with coordinates c on the rows, shape (n,)."""
+        return self.groups.explained(coordinates)[self.codes]
+
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        """Return Q' diag(weight) Q, shape (k, k)."""
+        return self.groups.gram(np.bincount(self.codes, weights=weight))
+
     def leverage(self) -> np.ndarray:
         """Return the leverage of each row in the fit on the constant and the kernel, (n,)."""
         own = 1 + np.square(self.groups.orthonormal).sum(axis=1)

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
@@ -156,6 +157,13 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             verbose=self.verbose,
         )
         self._set_fitted(constraint)
+        if self.multiplier_learning_rate > 0:  # else the constraint was left out
+            outputs = self._forward(features)
+            constraint.warn_excess(
+                expit(outputs) if is_classification else outputs,
+                "The penalty has not grown enough: raise `max_epochs` or "
+                "`multiplier_learning_rate`.",
+            )
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -182,7 +190,9 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
 
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the network's outputs on rows, shape (n,)."""
-        features = self._features(self._new_inner_X(X))
+        return self._forward(self._features(self._new_inner_X(X)))
+
+    def _forward(self, features: np.ndarray) -> np.ndarray:
         return self.net_.forward(features).numpy().astype(np.float64)
 
     def _features(self, inner: Any) -> np.ndarray:

@@ -20,6 +20,7 @@ from ._interval import ConfidenceInterval, gedi_interval
 from ._linear import GroupIndicator, Inference, KernelIndicator, LinearIndicator, is_negligible
 from ._null import GediNull, PermutationTestResult, gedi_null, gedi_permutation_test
 from ._reference import check_relative, reference_disparity
+from ._sampling import lower_limits
 
 __all__ = [
     "INDICATOR_CONSTRAINTS",
@@ -47,6 +48,7 @@ __all__ = [
     "hgr",
     "hides_class",
     "is_negligible",
+    "lower_limits",
     "make_binned_didi_scorer",
     "make_didi_scorer",
     "make_gedi_scorer",

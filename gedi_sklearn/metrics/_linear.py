@@ -21,6 +21,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
 from ..kernels import GroupDesign, KernelDesign, fit_codes
+from ._sampling import normal_draws, robust_covariance
 
 # Up to this many terms the 2^g sign patterns of an L1 norm are enumerated.
 _MAX_PATTERNS = 12
@@ -109,7 +110,7 @@ class LinearIndicator(ABC):
         self, z: np.ndarray, levels: np.ndarray, n_draws: int, rng: np.random.RandomState
     ) -> np.ndarray:
         """Return quantiles under independence, from simulated normal coordinates."""
-        draws = _normal_draws(self.null_covariance(z), n_draws, rng)
+        draws = normal_draws(self.null_covariance(z), n_draws, rng)
         return np.quantile(self.value(draws), levels)
 
     def simulate(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
@@ -120,7 +121,9 @@ class LinearIndicator(ABC):
         if not self._has_errors():
             return np.full(n_draws, np.nan)
         center = self.design.coordinates(z)
-        return self.value(center + _normal_draws(self.robust_covariance(z, center), n_draws, rng))
+        return self.value(
+            center + normal_draws(robust_covariance(self.design, z[:, None]), n_draws, rng)
+        )
 
     def infer(
         self, z: np.ndarray, confidence_level: float, n_draws: int, rng: np.random.RandomState
@@ -146,15 +149,6 @@ class LinearIndicator(ABC):
         )
         return False
 
-    def robust_covariance(self, z: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
-        """Return the HC3 covariance of c, valid under unequal variances of the residuals."""
-        design = self.design
-        residual = design.residual(z)
-        residual = residual - design.mean(residual) - design.orthonormal @ coordinates
-        leverage = np.minimum(design.leverage(), 1 - 1e-9)
-        scores = self.weighted_columns * (residual / (1 - leverage))[:, None]
-        return scores.T @ scores
-
     def range_over_ellipsoid(self, z: np.ndarray, confidence_level: float) -> tuple[float, float]:
         """Return the smallest and largest value over the confidence ellipsoid of c.
 
@@ -171,7 +165,7 @@ class LinearIndicator(ABC):
             return 0.0, 0.0
         z = (residual - self.design.mean(residual)) / unit
         center = self.design.coordinates(z)
-        covariance = self.robust_covariance(z, center)
+        covariance = robust_covariance(self.design, z[:, None])
         k = len(center)
         radius = float(np.sqrt(k * f_distribution.ppf(confidence_level, k, self.n_free)))
         values, vectors = np.linalg.eigh(covariance)
@@ -304,12 +298,6 @@ def _counts_as_zero(size: float, mean: float, deviation: float) -> bool:
     if deviation <= 4 * np.finfo(float).eps * abs(mean):
         return True
     return size <= _ZERO_REFERENCE * deviation
-
-
-def _normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return rng.standard_normal((n_draws, len(root))) @ root.T
 
 
 def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:

@@ -27,6 +27,7 @@ from ._dual import DEFAULT_TOL, DualSteps, Search
 from ._history import History, ValidationData
 from ._learner import Learner
 from ._master import Master
+from ._outcome import Outcome
 from ._steps import Candidate, ProjectionSteps, Step, Steps, StopRule, better_of
 
 
@@ -219,6 +220,7 @@ class BaseMovingTargets(MetaEstimator):
             if self.init == "projection" and not master.allows(y):
                 targets = master.solve()
             fit = learner.fit(targets)
+            first = targets, fit.predictions
             latest = best = history.record(Step(targets, np.nan), fit)
             steps = self._make_steps(master, y, weight, targets)
             while (step := steps.next(fit)) is not None:
@@ -229,7 +231,10 @@ class BaseMovingTargets(MetaEstimator):
         selected = best if steps.keeps_best or self.select == "best" else latest
         master.warn_early_stops()
         steps.warn(selected)
-        selected.fit.warn_collapse(y, weight, learner.decode)
+        outcome = Outcome(learner, y, weight, *first, selected)
+        outcome.warn_collapse()
+        if not steps.keeps_best:  # else a search has failed, and said so
+            outcome.warn_unmet(master.constraint)
         self._set_fitted(learner, master, selected, history)
         return self
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -15,10 +14,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from .._prediction_source import PredictionSource
 from .._predictions import checked_predict, checked_predict_proba
 from .._validation import check_numbers
-from ..exceptions import warn_caller
-
-# Predictions that differ by less than this fraction of the range of y count as one value.
-_ONE_VALUE = 1e-9
 
 
 class LearnerFit(NamedTuple):
@@ -41,28 +36,6 @@ class LearnerFit(NamedTuple):
     predictions: np.ndarray
     scores: np.ndarray
     seconds: float
-
-    def warn_collapse(
-        self, y: np.ndarray, weight: np.ndarray | None, decode: Callable[[np.ndarray], np.ndarray]
-    ) -> None:
-        """Warn if the predictions are constant or lack a class although the targets y do not."""
-        counted = slice(None) if weight is None else weight > 0
-        spread = np.ptp(y[counted])
-        if np.ptp(self.predictions[counted]) <= _ONE_VALUE * spread and spread > 0:
-            warn_caller(
-                f"the fitted {type(self.estimator).__name__} predicts one value for every "
-                "training row: the model has collapsed. A constant satisfies any constraint. "
-                "Raise `threshold`, give the inner estimator features other than the attribute, "
-                "or use select='best'.",
-            )
-        elif self.predictions.dtype.kind == "i":
-            lost = np.setdiff1d(y[counted], self.predictions[counted])
-            if lost.size:
-                warn_caller(
-                    f"the fitted {type(self.estimator).__name__} predicts class(es) "
-                    f"{decode(lost).tolist()} for no training row, though y holds them. Raise "
-                    "`threshold`, or use select='best'."
-                )
 
 
 @dataclass(kw_only=True)

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 
 from .._predictions import checked_predict_proba
 from .._validation import StrOptions, check_classes, check_numbers
-from ..exceptions import warn_caller
+from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._base import Projected
 from ._corrections import score_correction
@@ -211,6 +211,7 @@ n_features_in_, feature_names_in_
                 "fit: scores are tied, or (sensitive_at_predict=False) the other columns of X "
                 "predict the attribute too poorly. Use a learner with fewer ties, or another "
                 "`attribute_estimator`.",
+                ConstraintNotMetWarning,
             )
         return best[1]
 
