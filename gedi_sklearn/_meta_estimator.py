@@ -85,7 +85,10 @@ class ColumnsMixin:
         attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
         _check_feature_names(self, X, reset=True)
         _check_n_features(self, X, reset=True)
-        self._dropped = column_positions(X, self.sensitive_columns) if self.drop_sensitive else []
+        # By position: at prediction X may come without the names it had in `fit`.
+        named = self.sensitive_columns is not None
+        self._positions = column_positions(X, self.sensitive_columns) if named else []
+        self._dropped = self._positions if self.drop_sensitive else []
         return y, weight, attribute
 
     def _check_attribute(
@@ -130,7 +133,6 @@ class ColumnsMixin:
 
     def _inner_X(self, X: Any) -> Any:
         """Return what the inner estimator sees of X: X itself, or a copy without columns."""
-        # By position: at prediction X may come without the names it had in `fit`.
         return X if not self._dropped or self._lacks_dropped(X) else drop_columns(X, self._dropped)
 
     def _lacks_dropped(self, X: Any) -> bool:
@@ -147,6 +149,9 @@ class ColumnsMixin:
 
     def _checked_inner_X(self, X: Any) -> Any:
         self._check_columns(X)
+        if self._positions and not self._dropped:
+            # The inner estimator has seen no missing attribute in `fit` either.
+            check_sensitive(None, X=X, sensitive_columns=self._positions, kind="mixed")
         return self._inner_X(X)
 
 
@@ -182,6 +187,8 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         if hasattr(inner, "__sklearn_tags__"):  # not all libraries inherit from scikit-learn
             inner_tags = get_tags(inner)
             tags.input_tags = inner_tags.input_tags
+            if self.sensitive_columns is not None:  # an attribute may not be missing
+                tags.input_tags.allow_nan = False
             tags.non_deterministic = inner_tags.non_deterministic
         return tags
 

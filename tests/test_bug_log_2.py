@@ -826,7 +826,7 @@ def test_c2_08_more_than_chance(degree):
         return lower_limits(design, z[:, None], raw, norms)[0], norms(raw @ design.coordinates(z))
 
     true = measured(100_000, 0.0)[1][0]
-    low = np.array([measured(2000, 0.1)[0] for _ in range(100)])
+    low = np.array([measured(2000, 0.1)[0] for _ in range(400)])
     assert (low > true).mean() <= 0.05
     assert (low > true / 1.5).mean() >= 0.9
 

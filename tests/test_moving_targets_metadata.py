@@ -335,8 +335,19 @@ def test_missing_values_are_the_inner_estimators_business(data):
         model.set_params(sensitive_columns=0).fit(holes, target)
     with pytest.raises(ValueError, match="LinearRegression does not accept missing values"):
         MovingTargetsRegressor().fit(holes, t, sensitive_features=attribute)
-    with pytest.raises(ValueError, match="NaN"):
-        MovingTargetsRegressor(sensitive_columns=1).fit(holes, t)
+    learner = HistGradientBoostingRegressor(max_iter=5)
+    for options in ({}, {"drop_sensitive": True}):
+        by_column = MovingTargetsRegressor(learner, sensitive_columns=1, **options)
+        assert get_tags(MovingTargetsRegressor(learner)).input_tags.allow_nan
+        assert not get_tags(by_column).input_tags.allow_nan
+        with pytest.raises(ValueError, match="NaN"):
+            by_column.fit(holes, t)
+        by_column.fit(X, t)
+        if options:  # what the learner does not see may be missing
+            assert len(by_column.predict(holes)) == len(t)
+        else:
+            with pytest.raises(ValueError, match=r"column \[1\] of X\) contains NaN"):
+                by_column.predict(holes)
     with pytest.raises(ValueError, match="NaN"):
         MovingTargetsRegressor().fit(X, np.where(t > 1, np.nan, t), sensitive_features=attribute)
 

@@ -2,10 +2,18 @@
 
 import pytest
 import sklearn
+from sklearn.base import is_classifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
-from tests.estimator_checks import instance, public_estimators, variants
+from tests.estimator_checks import (
+    constrained_estimators,
+    instance,
+    public_estimators,
+    variants,
+    with_known,
+)
 
 # A row of weight 2 is one binary decision that counts twice, two rows are two decisions: there
 # repeated rows leave the projection more freedom than weights do, whatever `cv` is. The relaxation
@@ -44,6 +52,29 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
 @parametrize_with_checks(variants(public_estimators()), expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def out_of_bag(cls):
+    """Return an instance around a forest whose out-of-bag predictions are used."""
+    forest = RandomForestClassifier if is_classifier(cls()) else RandomForestRegressor
+    around = instance(cls, estimator=forest(5, random_state=0), cv="oob")
+    return with_known(around, max_iter=1)
+
+
+@pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
+@pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
+# Of five trees, and a check's few rows.
+@pytest.mark.filterwarnings("ignore:cv='oob'.* rows are in the sample of every member:UserWarning")
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores:UserWarning")
+@parametrize_with_checks(
+    [out_of_bag(cls) for cls in constrained_estimators()],
+    expected_failed_checks=lambda _: dict.fromkeys(
+        _EQUIVALENCE, "a plain forest fails, too: it draws rows, whatever their weight"
+    ),
+)
+def test_scikit_learn_checks_around_forests_out_of_bag(estimator, check):
     check(estimator)
 
 

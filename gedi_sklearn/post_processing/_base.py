@@ -20,7 +20,6 @@ from .._validation import (
     StrOptions,
     _fit_context,
     _num_samples,
-    column_positions,
     drop_columns,
     holds_other_rows,
 )
@@ -259,9 +258,6 @@ class Projected(MetaEstimator):
         learner_source: PredictionSource,
     ) -> np.ndarray:
         """Fit m(X) and return its cross-fitted predictions, shape (n, k)."""
-        # By position: at prediction X may come without the names it had in `fit`.
-        named = self.sensitive_columns is not None
-        self._hidden = column_positions(X, self.sensitive_columns) if named else []
         if unfit := [name for name in keywords["attribute_estimator"] if holds_other_rows(name)]:
             raise ValueError(
                 f"attribute_estimator requests {unfit}: these rows come with targets of the inner "
@@ -278,7 +274,9 @@ class Projected(MetaEstimator):
 
     def _blind_X(self, X: Any) -> Any:
         """Return X without the attribute, whether or not the inner estimator uses it."""
-        return X if not self._hidden or self._lacks_dropped(X) else drop_columns(X, self._hidden)
+        return (
+            X if not self._positions or self._lacks_dropped(X) else drop_columns(X, self._positions)
+        )
 
     def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray | float:
         """Return the correction of the scores of new rows, shape (n,)."""
