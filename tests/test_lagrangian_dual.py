@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, LagrangianDualRegressor
+from gedi_sklearn.exceptions import ConstraintNotMetWarning
 from gedi_sklearn.metrics import gedi, hgr, make_gedi_scorer
 from tests.estimator_checks import instance, make_data, public_estimators
 from tests.test_imports import WITHOUT_OPTIONAL, run_python
@@ -23,6 +25,11 @@ for_each = pytest.mark.parametrize("cls", ESTIMATORS)
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "rounding in 32 bits exceeds the tolerance"
 }
+# Most networks here are trained for a moment, and their multipliers have hardly grown.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the predictions for the training rows do not meet:"
+    "gedi_sklearn.exceptions.ConstraintNotMetWarning"
+)
 
 
 def small(cls, **params):
@@ -121,6 +128,21 @@ def test_the_constraint_is_approached(cls, constraint):
     assert levels[0] < 0.35 * fair.reference_
     assert levels[1] > 2 * levels[0]
     assert plain.history_["loss"][-1] < fair.history_["loss"][-1]
+
+
+@pytest.mark.torch
+@for_each
+def test_a_penalty_that_has_not_grown_is_said_not_to_meet_the_constraint(cls):
+    X, y = make_data(cls(), n=300)
+    with pytest.warns(ConstraintNotMetWarning, match=r"raise `max_epochs` or") as record:
+        model = small(cls, max_epochs=60).fit(X, y)
+    assert len(record) == 1
+    reached = gedi(numeric(model, X), sensitive_features=X[:, 0]) / model.threshold_
+    assert f"at {reached:.3g} times the bound" in str(record[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(cls, max_epochs=60, multiplier_learning_rate=0).fit(X, y)  # meant to be left out
+        small(cls, max_epochs=60, threshold=2.0).fit(X, y)
 
 
 @pytest.mark.torch
