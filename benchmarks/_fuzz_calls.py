@@ -22,11 +22,13 @@ INTERNAL = {
     "LinearIndicator",
     "Sample",
     "bin_codes",
+    "check_relative",
     "check_sample",
     "fit_gedi",
     "fit_inference",
     "hides_class",
     "is_negligible",
+    "lower_limits",
     "reference_disparity",
     "resampled_hgr",
 }
@@ -86,7 +88,8 @@ class Draw:
     mood: str
     kind: str
     lines: dict[str, str] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
+    # How many values may still be of the mood's own level.
+    left: int = 1
 
     def chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
@@ -95,14 +98,18 @@ class Draw:
         return options[self.rng.integers(len(options))]
 
     def value(self, name: str) -> str:
-        """Return an expression: plain, or with the mood's probability of the mood's own level."""
+        """Return an expression: a plain one, or a few times a call one of the mood's own level."""
         values = VALUES[name]
-        if self.mood == "borderline" and values.borderline and self.chance(0.4):
-            return self.pick(values.borderline)
-        if self.mood == "invalid" and values.invalid and self.chance(0.25):
-            self.mood = "plain"  # one fault a call: its message has to be about that one
-            return self.pick(values.invalid)
+        own = getattr(values, self.mood)
+        if self.mood != "plain" and self.left and own and self.chance(0.25):
+            self.left -= 1
+            return self.pick(own)
         return self.pick(values.plain)
+
+    @property
+    def is_sensible(self) -> bool:
+        """Whether arguments should go together, which they do not have to in a few calls."""
+        return self.mood == "plain" or self.chance(0.9)
 
     def argument(self, owner: str, name: str) -> str:
         """Return the expression of a parameter; data become a line and a variable."""
@@ -115,6 +122,8 @@ class Draw:
             kind = f"{'real' if self.kind == 'real' else 'classes'} estimator"
         if kind is None:
             raise KeyError(f"the parameter {name!r} of {owner} has no values to draw from")
+        if name == "pos_label" and self.lines.get("y", "").count("'yes'") and self.is_sensible:
+            return "'yes'"
         if name not in _DATA or (owner, name) in _COLUMNS:
             return self.value(kind)
         variable = _DATA[name]
@@ -127,11 +136,14 @@ class Draw:
         for parameter in parameters(owner):
             name = parameter.name
             needed = parameter.default is parameter.empty or name in _ALWAYS
+            needed = needed or (name == "pos_label" and "'yes'" in self.lines.get("y", ""))
             if name in (*skip, *given) or not (needed or self.chance(0.35)):
                 continue
+            if _is_idle(name, parts) and self.is_sensible:
+                continue
             parts[name] = self.argument(owner, name)
-        if self.mood == "invalid" and parts and self.chance(0.1) and owner not in ESTIMATORS:
-            self.mood = "plain"
+        if self.mood == "invalid" and self.left and parts and owner not in ESTIMATORS:
+            self.left -= 1
             name = self.pick(sorted(parts))
             parts[f"{name}s"] = parts.pop(name)
         return ", ".join(f"{name}={value}" for name, value in parts.items())
@@ -140,16 +152,28 @@ class Draw:
         return f"{owner.split('.')[-1]}({self.arguments(owner, **given)})"
 
 
+def _is_idle(name: str, parts: dict[str, str]) -> bool:
+    """Tell whether a parameter is refused beside those that are there."""
+    if name == "degree":
+        return parts.get("kernel", "'").strip("'") not in ("", "polynomial", "fourier")
+    if name == "drop_sensitive":
+        return "sensitive_columns" not in parts
+    by_object = not parts.get("constraint", "'").startswith("'")
+    return name in CARRIED and (by_object or parts.get("constraint") == "'didi'")
+
+
 def draw_call(seed: int, number: int) -> Call:
     """Return call `number` of a seed, the same each time."""
     rng = np.random.default_rng([seed, number])
     names = sorted(runnable())
     weights = np.array([_WEIGHT.get(name, 1.0) for name in names])
     name = str(rng.choice(names, p=weights / weights.sum()))
+    mood = str(rng.choice(["plain", "borderline", "invalid"], p=[0.25, 0.5, 0.25]))
     draw = Draw(
         rng,
-        mood=str(rng.choice(["plain", "borderline", "invalid"], p=[0.25, 0.45, 0.3])),
+        mood,
         kind=str(rng.choice(["real", "binary", "classes"], p=[0.5, 0.3, 0.2])),
+        left=int(rng.integers(1, 4)) if mood == "borderline" else 1,
     )
     code = BUILDERS[name](draw)
     latent = {"r": f"np.random.default_rng({number})", "n": draw.value("rows")}
@@ -182,6 +206,8 @@ def _constraint(name: str, draw: Draw) -> str:
 
 def _kernel(name: str, draw: Draw) -> str:
     x = draw.argument("gedi", "sensitive_features")
+    if draw.is_sensible:
+        x = f"np.reshape(np.asarray({x}), (n, -1))"
     w = f", sample_weight={draw.argument('gedi', 'sample_weight')}" if draw.chance(0.3) else ""
     lines = [
         f"kernel = {draw.construct(name)}",
@@ -224,10 +250,12 @@ def _projection(name: str, draw: Draw) -> str:
 
 def _estimator(name: str, draw: Draw) -> str:
     is_real = name.endswith("Regressor")
-    draw.kind = "real" if is_real else draw.pick(["binary", "classes"])
+    two_only = name.startswith(("Projected", "Lagrangian")) and draw.is_sensible
+    draw.kind = "real" if is_real else draw.pick(["binary", "binary" if two_only else "classes"])
     by_column = draw.chance(0.5)
     given = {"sensitive_columns": _column(draw, name)} if by_column else {}
-    lines = [f"model = {draw.construct(name, **given)}"]
+    skip = ("sensitive_columns",) if draw.is_sensible else ()
+    lines = [f"model = {name}({draw.arguments(name, skip=skip, **given)})"]
     x = None if by_column else draw.argument("gedi", "sensitive_features")
     attribute = f", sensitive_features={x}" if x else ""
     X, y = draw.argument(name, "X"), draw.argument(name, "y")
@@ -251,7 +279,7 @@ def _estimator(name: str, draw: Draw) -> str:
 
 def _column(draw: Draw, owner: str) -> str:
     X = draw.argument(owner, "X")
-    if draw.mood == "plain" and X in draw.lines:
+    if draw.is_sensible:
         return "'a'" if "DataFrame" in draw.lines[X] else "0"
     return draw.value("sensitive_columns")
 
@@ -272,16 +300,22 @@ def _curve(name: str, draw: Draw) -> str:
 
 
 def _of_curve(name: str, draw: Draw) -> str:
-    is_real = draw.kind == "real"
     family = draw.pick(["MovingTargets", "Projected"])
-    owner = f"{family}{'Regressor' if is_real else 'Classifier'}"
-    model = draw.construct(owner, **({"max_iter": "2"} if family == "MovingTargets" else {}))
-    by_column = draw.chance(0.5) or "sensitive_columns" in model
+    if family == "Projected" and draw.is_sensible and draw.kind != "real":
+        draw.kind = "binary"
+    owner = f"{family}{'Regressor' if draw.kind == 'real' else 'Classifier'}"
+    options = {"max_iter": "2"} if family == "MovingTargets" else {}
+    by_column = draw.chance(0.5)
+    if by_column:
+        options["sensitive_columns"] = _column(draw, name)
+    own = draw.arguments(owner, skip=("sensitive_columns", "threshold"), **options)
+    model = f"{owner}({own})"
     skip = ("sensitive_features", "sensitive_columns", "kernel", "degree", "relative")
     given = {"estimator": model}
-    if "sensitive_columns" not in model:
-        way = "sensitive_columns" if by_column else "sensitive_features"
-        given[way] = _column(draw, name) if by_column else draw.argument(name, way)
+    if not by_column:
+        way = draw.pick(["sensitive_columns", "sensitive_features"])
+        values = _column(draw, name) if way == "sensitive_columns" else draw.argument(name, way)
+        given[way] = values
     return draw.arguments(name, skip=skip, **given)
 
 

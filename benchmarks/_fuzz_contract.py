@@ -173,7 +173,7 @@ def _faults_of_error(error: Exception) -> Iterator[str]:
     if not inside or not _package(frames[-1]):
         return  # scikit-learn's own, about a learner or a search; or that of the call's callable
     said = f"{type(error).__name__}: {error} (in {_package(frames[inside[-1]])})"
-    if any(map(_is_sklearns, frames[inside[-1] + 1 :])):
+    if any(map(_is_anothers, frames[inside[-1] + 1 :])):
         return
     if not isinstance(error, _ERRORS):
         yield f"raised {said}"
@@ -181,9 +181,14 @@ def _faults_of_error(error: Exception) -> Iterator[str]:
         yield f"raised an error that names no parameter: {said}"
 
 
-def _is_sklearns(frame: FrameType) -> bool:
-    """Tell whether scikit-learn speaks: a learner, or a check of X or of a learner's methods."""
+def _is_anothers(frame: FrameType) -> bool:
+    """Tell whether another library speaks in its own words.
+
+    Scikit-learn: a learner, or a check of X or of a learner's methods.
+    """
     name = _package(frame)
+    if name.startswith("matplotlib"):
+        return True  # which is handed keywords that it knows
     is_learner = name.startswith("sklearn.") and not name.startswith(_TOOLS)
     return is_learner or frame.f_code.co_name in ("check_array", "_check_response_method")
 

@@ -301,6 +301,12 @@ VALUES = {
         "[]; 3; 'a'; [-1.0]; [np.nan]; ['a']; [None]; {0.1}; [0.1, [0.2]]",
     ),
     "target_weight": _of("1.0; 0.5", "0; 1e-9; 1e9", "-1; 'a'; None; np.nan"),
+    "real loss": _of(
+        "'auto'; 'squared_error'; 'absolute_error'", "'hamming'", "'l2'; None; 1; 'log_loss'"
+    ),
+    "binary loss": _of(
+        "'auto'; 'hamming'", "'log_loss'; 'squared_error'", "'l2'; None; 1; 'absolute_error'"
+    ),
     "loss": _of(
         "'auto'",
         "'squared_error'; 'absolute_error'; 'hamming'; 'log_loss'",
@@ -348,6 +354,7 @@ VALUES = {
         "-1; [0, 1]; ['a', 'b']; 2; [0]",
         "99; 'z'; []; 1.5; [0, 0]",
     ),
+    "estimator.response_method": _of("'auto'; 'predict'", "'predict_proba'", "'a'; None; 1"),
     "estimator.conditional_on": _of(
         "None; 1",
         "'b'; [1]; lambda X: np.asarray(X)[:, 1]",
@@ -378,12 +385,13 @@ VALUES = {
     "warm_start": _of("False", "True", "'a'; None; 2"),
     "n_jobs": _of("None; 1", "", "0; 1.5; '2'"),
     "sensitive_at_predict": _FLAG,
+    "constrain": _of("'labels'; 'probabilities'", "", "'both'; None; 1"),
     "hidden_layer_sizes": _of("(5,)", "(); (3, 2)", "(0,); 'a'; None; 3.5; (-1,)"),
     "learning_rate": _SCALE,
     "multiplier_learning_rate": _SCALE,
     "max_epochs": _of("3", "1", "0; -1; 2.5; '3'; None"),
     "batch_size": _of("None; 8", "1; 1000", "0; -1; 2.5; '3'"),
-    "callbacks": _of("None", "[]", "3; 'a'; [3]"),
+    "callbacks": _of("None", "[]", "3; 'a'"),
     "device": _of("'cpu'", "", "'tpu9'; None; 1"),
     # --- model selection and pictures
     "score": _of("'r2'", "'mean_test_r2'", "'a'; None; 1"),

@@ -288,3 +288,21 @@ def test_levels_that_are_none_are_refused(quantiles):
     x, y = sample(0)
     with pytest.raises((ValueError, TypeError), match="quantiles"):
         gedi_null(y, sensitive_features=x, quantiles=quantiles)
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+def test_targets_of_two_values_and_an_attribute_of_three_have_an_interval(norm):
+    # The targets vary in the middle group only, so the ellipsoid is flat in one direction.
+    x = np.repeat([0, 1, 2], 20)
+    y = np.r_[np.full(20, 0.7), np.tile([0.3, 0.7], 10), np.full(20, 0.3)]
+    interval = gedi_interval(y, sensitive_features=x, kernel="fourier", norm=norm)
+    assert 0 <= interval.low <= gedi(y, sensitive_features=x, kernel="fourier", norm=norm)
+    assert np.isfinite(interval.high)
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_the_null_scales_with_the_targets(unit, norm):
+    x, y = sample(0)
+    one, other = (gedi_null(u * y, sensitive_features=x, norm=norm).mean for u in (1.0, unit))
+    assert other == pytest.approx(unit * one, rel=1e-9)

@@ -642,3 +642,15 @@ def test_a_constant_category_is_no_covariate():
         options = {"sensitive_features": BIRTH, "sample_weight": own}
         value = gedi(y, conditional_on=["u"] * 60, **options)
         assert value == pytest.approx(gedi(y, **options))
+
+
+@pytest.mark.parametrize("kernel", [PolynomialKernel(), FourierKernel(), SplineKernel()], ids=repr)
+def test_a_transformer_refuses_attributes_whose_squares_are_no_floats(kernel):
+    for unit, size in ((1e-305, "small"), (1e200, "large")):
+        with pytest.raises(ValueError, match=f"^X holds values .* too {size} for floats"):
+            kernel.fit(unit * BIRTH[:, None])
+
+
+def test_a_callable_that_fails_on_text_is_named():
+    with pytest.raises(TypeError, match=r"^kernel=<ufunc 'square'> on sensitive_features"):
+        gedi(np.arange(4.0), sensitive_features=list("abab"), kernel=np.square)

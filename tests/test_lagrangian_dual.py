@@ -288,6 +288,9 @@ def test_a_constraint_object_carries_its_own_parameters():
 @pytest.mark.torch
 def test_faults_are_named():
     X, y = make_data(LagrangianDualRegressor())
+    for sizes in ((-1,), (0, 3), 0, (2.5,), [None]):
+        with pytest.raises(ValueError, match="hidden_layer_sizes"):
+            LagrangianDualRegressor(sizes, sensitive_columns=0, max_epochs=1).fit(X, y)
     with pytest.raises(ValueError, match="training diverged: the loss of epoch"):
         small(LagrangianDualRegressor, learning_rate=1e30).fit(X, y)
     with pytest.raises(ValueError, match="Only binary classification is supported: y has 3"):

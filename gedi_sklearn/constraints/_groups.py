@@ -15,6 +15,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
+# Below it, in units of the largest deviation, the same groups are left and shrink in proportion; no
+# root finder tells their multipliers apart.
+_SMALLEST_RADIUS = 1e-9
+
 
 def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.ndarray:
     """Return the deviations nearest to t with Σ|d| ≤ radius and Σ n d = 0.
@@ -36,6 +40,8 @@ def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.nda
     if radius == 0:
         return np.zeros(len(t))
     t, radius = t / size, radius / size
+    if radius < _SMALLEST_RADIUS:
+        return size * (radius / _SMALLEST_RADIUS) * shrink_deviations(t, share, _SMALLEST_RADIUS)
     highest = 2 * float(share.max())  # at this τ every deviation is 0
     tau = brentq(lambda tau: np.abs(_tied(t, share, tau)).sum() - radius, 0.0, highest, xtol=1e-15)
     return size * _exact(t, share, radius, _tied(t, share, tau))

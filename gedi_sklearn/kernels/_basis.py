@@ -104,7 +104,10 @@ class KernelColumns:
         elif hasattr(self.kernel, "transform"):
             columns = self.kernel.transform(values)
         else:
-            columns = self.kernel(values[:, 0] if values.shape[1] == 1 else values)
+            try:
+                columns = self.kernel(values[:, 0] if values.shape[1] == 1 else values)
+            except TypeError as error:  # such as numpy's of text
+                raise TypeError(f"kernel={self.kernel!r} on sensitive_features: {error}") from error
         columns = columns.toarray() if sp.issparse(columns) else columns
         columns = check_numbers(columns, "the output of kernel")
         if columns.shape[0] != values.shape[0]:

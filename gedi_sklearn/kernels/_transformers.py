@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import Interval, _fit_context, check_sample_weight
+from .._validation import Interval, _fit_context, check_numbers, check_sample_weight
 from ._moments import evaluate_monomials, list_monomials, monomial_factors, weighted_moments
 
 # Floats tell about 40 powers apart.
@@ -42,7 +42,7 @@ class _AttributeKernel(TransformerMixin, BaseEstimator):
         -------
         self : object
         """
-        X = validate_data(self, X, dtype=np.float64)
+        X = check_numbers(validate_data(self, X, dtype=np.float64), "X", sets_scale=True)
         self._learn(X, check_sample_weight(sample_weight, X.shape[0]))
         return self
 

@@ -142,10 +142,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         )
         self.net_ = network.train(
             rows,
-            {
-                "n_features": features.shape[1],
-                "hidden_layer_sizes": tuple(np.atleast_1d(self.hidden_layer_sizes).tolist()),
-            },
+            {"n_features": features.shape[1], "hidden_layer_sizes": self._layer_sizes()},
             loss=self._loss,
             seed=self._seed(),
             multiplier_learning_rate=self.multiplier_learning_rate,
@@ -213,6 +210,16 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             allow_constant=True,
             **{name: getattr(self, name) for name in CARRIED},
         )
+
+    def _layer_sizes(self) -> tuple[int, ...]:
+        """Return the sizes of the hidden layers."""
+        sizes = np.atleast_1d(self.hidden_layer_sizes).tolist()
+        if not all(isinstance(size, int) and size >= 1 for size in sizes):
+            raise ValueError(
+                "hidden_layer_sizes must hold integers of at least 1, got "
+                f"{self.hidden_layer_sizes!r}."
+            )
+        return tuple(sizes)
 
     def _seed(self) -> int:
         """Return a seed for torch; without `random_state`, a new one every time."""

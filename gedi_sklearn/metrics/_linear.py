@@ -99,10 +99,10 @@ class LinearIndicator(ABC):
             return float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
         # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
         # if the weights are equal.
-        total, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
-        if squares == 0:
+        total = float(np.trace(covariance))
+        if total == 0:
             return 0.0
-        free = total**2 / squares
+        free = 1 / float(np.square(covariance / total).sum())
         ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
         return float(np.sqrt(2 * total / free) * ratio)
 
@@ -347,7 +347,10 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
     while excess(low) < 0 and low > 1e-300:
         high, low = low, low / 4
     multiplier = brentq(excess, low, high, xtol=1e-300, rtol=1e-12) if excess(low) > 0 else 0.0
-    return float(np.linalg.norm(along * multiplier / (axes**2 + multiplier)))
+    # An axis of length 0 leaves what is along it as it is.
+    scale = axes**2 + multiplier
+    left = np.divide(multiplier, scale, out=np.ones_like(scale), where=scale > 0)
+    return float(np.linalg.norm(along * left))
 
 
 def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:

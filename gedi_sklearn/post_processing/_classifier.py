@@ -171,8 +171,8 @@ n_features_in_, feature_names_in_
         inner = type(self._inner_estimator()).__name__
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
-                f"ProjectedClassifier needs probabilities, but {inner} has no predict_proba. Wrap "
-                "it in sklearn.calibration.CalibratedClassifierCV."
+                f"ProjectedClassifier needs probabilities, but its estimator {inner} has no "
+                "predict_proba. Wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
         proba = checked_predict_proba(estimator, X, self.classes_)
         return check_numbers(proba, f"the probabilities of {inner}")[:, 1]
