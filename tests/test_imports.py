@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 # `_meta_estimator`, which the estimators share, before the estimators.
 LAYERS = (
     "exceptions",
+    "_deadline",
     "_validation",
     "_predictions",
     "datasets",
@@ -39,6 +40,7 @@ LAYERS = (
 
 # Private modules of the package that tests may import, each with its reason.
 OPEN_TO_TESTS = {
+    "gedi_sklearn._deadline": "what a solver is given beside its model",
     "gedi_sklearn.constraints._groups": "the soft threshold, against its conditions",
     "gedi_sklearn.constraints._sets": "the geometry of every set, against its definition",
     "gedi_sklearn.constraints._span": "the nearest point of several sets, against its conditions",

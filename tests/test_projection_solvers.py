@@ -15,6 +15,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from gedi_sklearn import Projection, project_targets
+from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import (
     InfeasibleProjectionError,
     RankDeficientKernelError,
@@ -198,7 +199,7 @@ class TestAnswersOfASolver:
         solve = session.solve_linear
 
         def record(self, model, **options):
-            given.append(options["time_limit"])
+            given.append(options["deadline"].left)
             return solve(self, model, **options)
 
         monkeypatch.setattr(session, "solve_linear", record)
@@ -276,7 +277,9 @@ def test_no_status_of_gurobi_is_forgotten():
 )
 def test_statuses_of_highs(monkeypatch, code, status):
     highs_ends_with(monkeypatch, code)
-    assert _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, None).status == status
+    assert (
+        _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, Deadline()).status == status
+    )
 
 
 @pytest.mark.parametrize("code", [0, 4, 10, 15, 18])
@@ -284,7 +287,7 @@ def test_a_status_of_highs_that_is_no_answer_is_an_error(monkeypatch, code):
     # Not set, failed, unbounded, unknown, out of memory.
     highs_ends_with(monkeypatch, code)
     with pytest.raises(SolverError, match="highs"):
-        _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, None)
+        _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, Deadline())
 
 
 TINY = LinearModel(np.r_[1.0], np.r_[[[1.0]]], np.r_[0.0], np.r_[1.0], np.r_[1.0], 1)
@@ -587,7 +590,7 @@ def test_a_model_that_is_too_large_for_the_licence_names_size_and_ways_out():
     session = _gurobi.GurobiSession({}, 0, False)
     try:
         with pytest.raises(SolverLicenceError, match="2,000") as caught:
-            session.solve_linear(model, gap=0.0, start=None, time_limit=None)
+            session.solve_linear(model, gap=0.0, start=None, deadline=Deadline())
     finally:
         session.close()
     for word in ("2500 variables", "GRB_LICENSE_FILE", "solver='highs'"):

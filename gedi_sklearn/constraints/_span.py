@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from .._deadline import Deadline
 from ..exceptions import SolverError
 from ..kernels import FittedKernel, row_blocks
 from ._sets import AllowedSet, pieces
@@ -286,7 +287,9 @@ class JointSpan:
             z[rows] = t[rows] + self.q[rows].astype(np.longdouble) @ move
         return z
 
-    def multipliers(self, x: np.ndarray, metric: np.ndarray | None = None) -> Multipliers:
+    def multipliers(
+        self, x: np.ndarray, metric: np.ndarray | None = None, deadline: Deadline | None = None
+    ) -> Multipliers:
         """Return the multipliers of the point nearest to x, which is x + S B'μ.
 
         Parameters
@@ -295,9 +298,11 @@ class JointSpan:
             Coordinates.
         metric : ndarray of shape (K, K), default=None
             S: the distance is that of S⁻¹; None is the identity.
+        deadline : Deadline, default=None
+            When to end.
         """
         moved = self.stacked if metric is None else self.stacked @ metric
-        return joint_multipliers(self.sets, self.stacked @ x, moved @ self.stacked.T)
+        return joint_multipliers(self.sets, self.stacked @ x, moved @ self.stacked.T, deadline)
 
     def move(self, x: np.ndarray) -> np.ndarray:
         """Return the shortest move that leads from x into every set, shape (K,)."""
@@ -338,7 +343,10 @@ class JointSpan:
 
 
 def joint_multipliers(
-    sets: Sequence[CoordinateSet], point: np.ndarray, gram: np.ndarray
+    sets: Sequence[CoordinateSet],
+    point: np.ndarray,
+    gram: np.ndarray,
+    deadline: Deadline | None = None,
 ) -> Multipliers:
     """Return μ with u = c + G μ allowed, and −μ_b pointing out of every set there.
 
@@ -350,12 +358,17 @@ def joint_multipliers(
         c, those of all sets one after another.
     gram : ndarray of shape (Σk, Σk)
         G, positive semi-definite, its diagonal blocks definite.
+    deadline : Deadline, default=None
+        When to end.
 
     Raises
     ------
     SolverError
         If the multipliers do not converge.
+    TimeoutError
+        If the deadline comes first.
     """
+    deadline = deadline or Deadline()
     blocks, end = [], 0
     for own in sets:
         rows = slice(end, end := end + len(own.matrix))
@@ -378,6 +391,7 @@ def joint_multipliers(
         u = point + gram @ mu
         left, faces, derivative = np.empty(len(u)), [], np.zeros_like(gram)
         for own, rows, _ in blocks:
+            deadline.check()
             wanted = u[rows] - mu[rows]
             nearest, v = own.nearest(wanted)
             left[rows] = u[rows] - nearest

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._deadline import Deadline
 from ..constraints import FittedConstraint, Product
 from ..exceptions import SolverError
 from ._groups import LinearImage, row_scale
@@ -51,8 +52,14 @@ class AbsoluteLoss:
         self.low, self.high = self.target_bounds or (-np.inf, np.inf)
         self.effects = self.image.effects(np.arange(len(self.y)), self.share)
 
-    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
-        """Return the nearest allowed targets to p and y; to y alone where p is None."""
+    def solve(self, p: np.ndarray | None, target_weight: float, deadline: Deadline) -> Solution:
+        """Return the nearest allowed targets to p and y; to y alone where p is None.
+
+        Raises
+        ------
+        TimeoutError
+            If the deadline comes first.
+        """
         base, cost, reach = self._segments(p, target_weight)
         sign = np.repeat([1.0, 1.0, -1.0, -1.0], len(base))
         used = reach > 0
@@ -75,7 +82,7 @@ class AbsoluteLoss:
             )
 
         model, x, multipliers = self._solve(
-            model_in, lambda x: unit * (matrix @ x[: matrix.shape[1]] + fixed), scale
+            model_in, lambda x: unit * (matrix @ x[: matrix.shape[1]] + fixed), scale, deadline
         )
         moved = np.zeros(len(cost))
         moved[used] = unit * x[: used.sum()]
@@ -102,11 +109,12 @@ class AbsoluteLoss:
         model_in: Callable[[Product], LinearModel],
         v: Callable[[np.ndarray], np.ndarray],
         scale: np.ndarray,
+        deadline: Deadline,
     ) -> tuple[LinearModel, np.ndarray, np.ndarray]:
         """Return a model that proves a bound, an allowed solution, and the model's multipliers."""
         sets = allowed = self.image.allowed
         model = model_in(allowed)
-        x, multipliers = _solved(model)
+        x, multipliers = _solved(model, deadline)
         middle = v(x)
         for _ in range(_MOST_CUTS):
             if allowed.is_polyhedron or sets.violation(v(x)) <= _NEAR:
@@ -116,11 +124,11 @@ class AbsoluteLoss:
             middle = 0.7 * middle + 0.3 * v(x)
             allowed = allowed.touched(v(x)).touched(_FAR * middle)
             model = model_in(allowed)
-            x, multipliers = _solved(model, multipliers)
+            x, multipliers = _solved(model, deadline, multipliers)
         if not allowed.is_polyhedron:
             loss = _LOST * abs(float(model.cost @ x))
             inside = sets.inside(v(x), multipliers[: len(scale)] / scale, loss)
-            x, _ = _solved(model_in(inside))
+            x, _ = _solved(model_in(inside), deadline)
         return model, x, multipliers
 
     def _deviation(self, z: np.ndarray) -> float:
@@ -164,11 +172,13 @@ class AbsoluteLoss:
         return base, cost, reach
 
 
-def _solved(model: LinearModel, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _solved(
+    model: LinearModel, deadline: Deadline, start: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return solution and multipliers of a model, from those of one with fewer rows."""
     if start is not None:
         start = np.r_[start, np.zeros(len(model.lower) - len(start))]
-    solved = solve_relaxation(BoundedColumns(model), start)
+    solved = solve_relaxation(BoundedColumns(model), deadline, start)
     if solved is None:
         raise SolverError.from_status("highs", "infeasible, though constant targets are not")
     return solved

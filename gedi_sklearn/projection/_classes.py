@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._deadline import Deadline
 from .._validation import check_group_codes
 from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, Product
 from ..exceptions import InfeasibleProjectionError
@@ -57,8 +58,6 @@ class ClassTargets:
         Which of equal rows moves first.
     session : SolverSession
         Solves the integer models.
-    time_limit : float or None
-        Seconds for one projection.
     """
 
     constraint: FittedConstraint
@@ -67,7 +66,6 @@ class ClassTargets:
     gap: float
     tie_order: np.ndarray
     session: SolverSession
-    time_limit: float | None
 
     def __post_init__(self) -> None:
         self.image = LinearImage(self.constraint)
@@ -105,7 +103,7 @@ class ClassTargets:
             matrix[image.n_rows + 1 :, n:] = sets.sums
         return matrix, scale
 
-    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
+    def solve(self, p: np.ndarray | None, target_weight: float, deadline: Deadline) -> Solution:
         """Return the nearest targets to p and y that satisfy the constraint.
 
         Raises
@@ -116,6 +114,8 @@ class ClassTargets:
             If a limit was reached before any were found.
         SolverError
             If the solver failed, or returned what is no solution.
+        TimeoutError
+            If the deadline comes before the relaxation is solved.
         """
         cost, constant, largest = self._costs(p, target_weight)
         total = float(self._range(cost).sum())
@@ -123,7 +123,7 @@ class ClassTargets:
         groups = self._group(cost if ties is None else cost + ties, self._confidence(p))
         if ties is None:
             del cost  # of a million rows every array counts
-        found = self._solve_groups(groups, max(self.gap * total - most, 0.0))
+        found = self._solve_groups(groups, max(self.gap * total - most, 0.0), deadline)
         z = groups.spread(found.counts)
         self._last = z
         objective = groups.objective(found.counts) if ties is None else self._total(cost, z)
@@ -210,7 +210,7 @@ class ClassTargets:
         ties = np.where(tied, budget / n_tied * direction, 0.0)
         return ties, float(ties.max(axis=1, initial=0.0).sum()) if total else 0.0
 
-    def relaxed_multipliers(self, p: np.ndarray) -> np.ndarray:
+    def relaxed_multipliers(self, p: np.ndarray, deadline: Deadline) -> np.ndarray:
         """Return the multipliers of the orthonormal coordinates, (k,), in the relaxation against p.
 
         Raises
@@ -219,10 +219,12 @@ class ClassTargets:
             If no targets satisfy the constraint.
         """
         cost, _, largest = self._costs(p, 0.0)
-        relaxed = self._relaxation(self._group(cost, self._confidence(p)), _EXACT)
+        relaxed = self._relaxation(self._group(cost, self._confidence(p)), _EXACT, deadline)
         return self._orthonormal(relaxed.multipliers * largest)
 
-    def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
+    def relaxed_labels(
+        self, p: np.ndarray, offset: np.ndarray, deadline: Deadline
+    ) -> np.ndarray | None:
         """Return the labels of the relaxation of two classes against p alone, rounded.
 
         They are a threshold on the score that depends on the attribute, up to the rounding of a
@@ -234,6 +236,8 @@ class ClassTargets:
             Probabilities.
         offset : ndarray of shape (r,)
             What is added to the v of labels before it has to be in the sets.
+        deadline : Deadline
+            When to end.
 
         Returns
         -------
@@ -241,7 +245,7 @@ class ClassTargets:
             None where no labels of both classes are in the sets.
         """
         groups = self._group(self._costs(p, 0.0)[0], self._confidence(p))
-        relaxed = self._relax(groups, _EXACT, offset)
+        relaxed = self._relax(groups, _EXACT, offset, deadline)
         if relaxed is None:
             return None
         labels = groups.spread(np.rint(relaxed.counts))
@@ -306,22 +310,25 @@ class ClassTargets:
             groups.n,
         )
 
-    def _relaxation(self, groups: Groups, tolerance: float) -> Relaxed:
+    def _relaxation(self, groups: Groups, tolerance: float, deadline: Deadline) -> Relaxed:
         """Solve the relaxation over all groups."""
-        relaxed = self._relax(groups, tolerance, np.zeros(len(self.image.row)))
+        relaxed = self._relax(groups, tolerance, np.zeros(len(self.image.row)), deadline)
         if relaxed is None:
-            raise self._infeasible(groups)
+            raise self._infeasible(groups, deadline)
         return relaxed
 
-    def _relax(self, groups: Groups, tolerance: float, offset: np.ndarray) -> Relaxed | None:
+    def _relax(
+        self, groups: Groups, tolerance: float, offset: np.ndarray, deadline: Deadline
+    ) -> Relaxed | None:
         """Solve the relaxation with an offset of v (two classes); None if infeasible."""
         allowed, known = self.image.allowed, None
         if not allowed.is_polyhedron:
-            known, points = maximise_dual(groups, tolerance, offset)
+            known, points = maximise_dual(groups, tolerance, offset, deadline)
             loss = max(_INSIDE * tolerance, 1e-12 * groups.range_of_costs())
             allowed = allowed.inside(points, known, loss / len(allowed.parts))
         if self.n_classes > 2:
-            solved = solve_relaxation(Assignment(groups, allowed), known, is_optimal=True)
+            program = Assignment(groups, allowed)
+            solved = solve_relaxation(program, deadline, known, is_optimal=True)
             if solved is None:
                 return None
             counts, multipliers = solved
@@ -329,10 +336,10 @@ class ClassTargets:
             return Relaxed(counts, bound, reduced, multipliers, allowed)
         model = self._ones_model(groups, allowed, offset)
         if known is None:
-            solved = solve_relaxation(BoundedColumns(model))
+            solved = solve_relaxation(BoundedColumns(model), deadline)
         else:
             padded = np.r_[known * self.scale, np.zeros(len(model.lower) - len(known))]
-            solved = solve_relaxation(BoundedColumns(model), padded, is_optimal=True)
+            solved = solve_relaxation(BoundedColumns(model), deadline, padded, is_optimal=True)
         if solved is None:
             return None
         if known is None:
@@ -346,9 +353,9 @@ class ClassTargets:
         multipliers = multipliers[: len(offset)] / self.scale
         return Relaxed(solved[0][: groups.n, None], bound, reduced, multipliers, allowed)
 
-    def _solve_groups(self, groups: Groups, tolerance: float) -> Counts:
+    def _solve_groups(self, groups: Groups, tolerance: float, deadline: Deadline) -> Counts:
         """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
-        relaxed = self._relaxation(groups, tolerance)
+        relaxed = self._relaxation(groups, tolerance, deadline)
         nearest = _nearest(groups, relaxed)
 
         def core_model(
@@ -361,24 +368,24 @@ class ClassTargets:
             relaxed,
             tolerance=tolerance,
             session=self.session,
-            time_limit=self.time_limit,
+            deadline=deadline,
             core_model=core_model,
-            infeasible=lambda: self._infeasible(groups),
+            infeasible=lambda: self._infeasible(groups, deadline),
             description=self.constraint.describe(),
         )
         rounded = rounded_ones if self.n_classes == 2 else rounded_classes
-        cores.round(rounded(relaxed, groups, nearest, tolerance, core_model))
+        cores.round(rounded(relaxed, groups, nearest, tolerance, core_model, deadline))
         start = None if self._last is None else groups.counts(self._last)
         return cores.solve(nearest, _core_sizes(groups.n, self.n_classes), start)
 
-    def _infeasible(self, groups: Groups) -> InfeasibleProjectionError:
+    def _infeasible(self, groups: Groups, deadline: Deadline) -> InfeasibleProjectionError:
         """Return the error for groups without a solution, with the slack that would do."""
         least = None
         # Finding that slack takes a model of all groups.
         if self.n_classes == 2 and groups.n <= _CORE_SIZES[-1]:
             model = self._ones_model(groups, self.image.allowed, np.zeros(len(self.scale)))
             units = self.image.allowed.slack_units() / self.scale
-            least = smallest_slack(model, units, self.session)
+            least = smallest_slack(model, units, self.session, deadline)
         facts = self.constraint.describe()
         return InfeasibleProjectionError.from_problem(**facts, smallest_slack=least)
 

@@ -11,13 +11,14 @@ whole; the core grows until that is good enough.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .._deadline import Deadline
 from ..constraints import VIOLATION_TOLERANCE, Product
 from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
 from ._groups import Groups
@@ -94,8 +95,8 @@ class Cores:
         Largest difference of cost and bound that is asked for.
     session : SolverSession
         Solves the integer models.
-    time_limit : float or None
-        Seconds from now.
+    deadline : Deadline
+        When to end.
     core_model : callable
         From some groups, the counts of all others, and the sets, to their model, whose integer
         variables are the counts of the former.
@@ -109,25 +110,23 @@ class Cores:
     relaxed: Relaxed
     tolerance: float
     session: SolverSession
-    time_limit: float | None
+    deadline: Deadline
     core_model: Callable[[np.ndarray, np.ndarray, Product], LinearModel]
     infeasible: Callable[[], InfeasibleProjectionError]
     description: dict[str, Any]
     best: Counts | None = None
 
-    def __post_init__(self) -> None:
-        self.deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
-
     def round(self, candidates: Iterable[np.ndarray | None]) -> None:
         """Take whole counts, None for none, until the gap is met or the time is over."""
-        for counts in candidates:
-            if counts is not None:
-                found = self._accept(counts, self.relaxed.bound, "gap", self.groups.cost.size)
-                self.best = found.better_of(self.best)
-                if self.best.is_within(self.tolerance):
-                    break
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                break
+        # What there is when the time is over has to do.
+        with suppress(TimeoutError):
+            for counts in candidates:
+                if counts is not None:
+                    found = self._accept(counts, self.relaxed.bound, "gap", self.groups.cost.size)
+                    self.best = found.better_of(self.best)
+                    if self.best.is_within(self.tolerance):
+                        break
+                self.deadline.check()
 
     def solve(self, nearest: np.ndarray, sizes: Sequence[int], start: np.ndarray | None) -> Counts:
         """Solve cores of growing size until the gap is met.
@@ -219,10 +218,8 @@ class Cores:
     ) -> tuple[Outcome, np.ndarray | None]:
         """Solve the model of a core in sets; return the outcome, and the counts of all groups."""
         model = self.core_model(core, fixed, allowed)
-        left = max(self.deadline - time.monotonic(), 0.01)
-        limit = None if self.time_limit is None else left
         outcome = self.session.solve_linear(
-            model, gap=self.tolerance, start=start, time_limit=limit
+            model, gap=self.tolerance, start=start, deadline=self.deadline
         )
         if outcome.x is None:
             return outcome, None
@@ -247,7 +244,9 @@ class Cores:
         return Counts(counts, objective, bound, status, self.relaxed.multipliers, n_variables)
 
 
-def smallest_slack(model: LinearModel, units: np.ndarray, session: SolverSession) -> float | None:
+def smallest_slack(
+    model: LinearModel, units: np.ndarray, session: SolverSession, deadline: Deadline
+) -> float | None:
     """Return the least slack with a solution; None where slack plays no part, or is unknown.
 
     The integer model with the slack as its last variable and as its cost.
@@ -260,6 +259,8 @@ def smallest_slack(model: LinearModel, units: np.ndarray, session: SolverSession
         How far a slack of 1 lets these rows move, 0 for a row that it has no say in.
     session : SolverSession
         Solves the model.
+    deadline : Deadline
+        When to end.
 
     Returns
     -------
@@ -284,7 +285,8 @@ def smallest_slack(model: LinearModel, units: np.ndarray, session: SolverSession
         np.r_[model.upper_bound, np.inf],
         model.n_integers,
     )
-    outcome = session.solve_linear(relaxed, gap=1e-6, start=None, time_limit=_SLACK_SECONDS)
+    soon = Deadline(min(_SLACK_SECONDS, deadline.left))
+    outcome = session.solve_linear(relaxed, gap=1e-6, start=None, deadline=soon)
     return None if outcome.x is None else float(outcome.x[-1]) * (1 + 1e-6)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._deadline import Deadline
 from ..constraints import JointSpan, Multipliers
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
 from ._linear_model import LinearModel, Outcome, SolverSession
@@ -96,7 +97,7 @@ class GurobiSession(SolverSession):
         return _licensed(lambda: _import_gurobipy().Model(env=env))
 
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
+        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         gurobipy = _import_gurobipy()
@@ -116,9 +117,7 @@ class GurobiSession(SolverSession):
                 gurobi_model.addConstr(model.matrix[below] @ x >= model.lower[below])
             if start is not None:
                 x[: len(start)].Start = start
-            settings: dict[str, float] = {"MIPGap": 0.0, "MIPGapAbs": gap}
-            if time_limit is not None:
-                settings["TimeLimit"] = time_limit
+            settings = {"MIPGap": 0.0, "MIPGapAbs": gap, "TimeLimit": deadline.left}
             status = self._optimize(gurobi_model, settings)
             solved = status != "infeasible" and gurobi_model.SolCount > 0
             bound = float(gurobi_model.ObjBound) if solved else -np.inf
@@ -136,7 +135,9 @@ class GurobiSession(SolverSession):
             "solver='auto' or solver='highs'."
         )
 
-    def solve_distance(self, span: JointSpan, x: np.ndarray) -> Multipliers | None:
+    def solve_distance(
+        self, span: JointSpan, x: np.ndarray, deadline: Deadline
+    ) -> Multipliers | None:
         r"""Return the multipliers μ of the allowed point nearest to coordinates x.
 
         In residual form, with v_b in units in which every column of M_b has norm 1::
@@ -178,8 +179,14 @@ class GurobiSession(SolverSession):
                 if len(unit):
                     model.addConstr((rows.sums / unit) @ w <= 1)
             model.setObjective(r @ r)
-            settings = {"Method": _DUAL_SIMPLEX, "OptimalityTol": 1e-9}
+            settings = {
+                "Method": _DUAL_SIMPLEX,
+                "OptimalityTol": 1e-9,
+                "TimeLimit": deadline.left,
+            }
             status = self._optimize(model, settings)
+            if status == "time_limit":
+                raise TimeoutError
             if status != "optimal":
                 raise SolverError.from_status(self.name, status)
             mu = [size / 2 * np.atleast_1d(link.Pi) for link in links]

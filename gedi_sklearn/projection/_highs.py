@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from highspy import Highs, HighsLp, HighsModelStatus, HighsStatus, HighsVarType, MatrixFormat
 
+from .._deadline import Deadline
 from ..exceptions import SolverError
 from ._linear_model import LinearModel, Outcome, SolverSession
 
@@ -43,7 +44,7 @@ class HighsSession(SolverSession):
     name = "highs"
 
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
+        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         options: dict[str, Any] = {
@@ -53,9 +54,8 @@ class HighsSession(SolverSession):
             "mip_feasibility_tolerance": 1e-9,
             "primal_feasibility_tolerance": 1e-9,
             "random_seed": self.seed,
+            "time_limit": deadline.left,
         }
-        if time_limit is not None:
-            options["time_limit"] = time_limit
         highs, status = _run(model, model.n_integers, options | self.params)
         info = highs.getInfo()
         # An infeasible or unfinished model can hand back a vector of zeros: only an objective
@@ -65,18 +65,24 @@ class HighsSession(SolverSession):
         return Outcome(x, status, float(info.mip_dual_bound))
 
 
-def solve_continuous(model: LinearModel) -> tuple[np.ndarray, np.ndarray] | None:
+def solve_continuous(
+    model: LinearModel, deadline: Deadline
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Solve a model without integrality; return x and the rows' multipliers, None if infeasible.
 
     Raises
     ------
+    TimeoutError
+        If the deadline comes first.
     SolverError
         If HiGHS ends in any other status.
     """
     # The simplex method ends in a vertex, where few variables are between their ends.
-    highs, status = _run(model, 0, {"solver": "simplex"})
+    highs, status = _run(model, 0, {"solver": "simplex", "time_limit": deadline.left})
     if status == "infeasible":
         return None
+    if status == "time_limit":
+        raise TimeoutError
     if status != "optimal":
         raise SolverError.from_status("highs", status)
     solution = highs.getSolution()

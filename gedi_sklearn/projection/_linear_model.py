@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._deadline import Deadline
 from ..constraints import JointSpan, Multipliers, Product
 
 # Statuses of a solver that was stopped before it was done.
@@ -181,7 +182,7 @@ class SolverSession(ABC):
 
     @abstractmethod
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
+        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
     ) -> Outcome:
         """Solve a mixed-integer model.
 
@@ -193,18 +194,21 @@ class SolverSession(ABC):
             Absolute gap between objective and bound to stop at.
         start : ndarray or None
             Known values of the integers, feasible or not; a hint.
-        time_limit : float or None
-            Seconds.
+        deadline : Deadline
+            When to end.
 
         Returns
         -------
         Outcome
         """
 
-    def solve_distance(self, span: JointSpan, x: np.ndarray) -> Multipliers | None:
+    def solve_distance(
+        self, span: JointSpan, x: np.ndarray, deadline: Deadline
+    ) -> Multipliers | None:
         """Return the multipliers of the allowed point nearest to x.
 
-        None leaves it to the closed form, where no solver was asked for by name.
+        None leaves it to the closed form, where no solver was asked for by name. TimeoutError
+        where the deadline comes first.
         """
         return None
 

@@ -99,7 +99,7 @@ def project_targets(
     solver_params : dict, default=None
         Parameters of the solver, in its own names.
     time_limit : float or None, default=60.0
-        Seconds for the solve.
+        Seconds for the solve, as in :class:`Projection`.
     random_state : int, RandomState or None, default=None
         Which of equal rows flip, and the solver's seed. None is a fixed seed.
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._deadline import Deadline
 from .._validation import (
     CLASS_LOSSES,
     REAL_LOSSES,
@@ -30,7 +32,7 @@ from .._validation import (
     validate_params,
 )
 from ..constraints import CONSTRAINT_PARAMETERS, FittedConstraint, fit_constraint, split_attributes
-from ..exceptions import IllConditionedKernelWarning, warn_caller
+from ..exceptions import IllConditionedKernelWarning, SolverLimitError, warn_caller
 from ..kernels import AttributeEncoder, FittedKernel
 from ._absolute import AbsoluteLoss
 from ._classes import ClassTargets
@@ -108,7 +110,8 @@ class Projection:
     solver_params : dict, default=None
         Parameters of the solver, in its own names.
     time_limit : float or None, default=60.0
-        Seconds for one solve.
+        Seconds for one solve, to the end of a step. Classes get the best targets found by then,
+        with their gap; where there are none, it is a :class:`SolverLimitError`.
     random_state : int, RandomState or None, default=None
         Which of equal rows flip, and the solver's seed. None is a fixed seed.
     verbose : int, default=0
@@ -312,7 +315,8 @@ class Projection:
             raise ValueError(f"target_weight must be at least 0, got {target_weight}.")
         started = time.perf_counter()
         p = None if y_pred is None else self.counted(self._targets.encode_predictions(y_pred))
-        solution = self._problem.solve(p, weight)
+        with self._deadline() as deadline:
+            solution = self._problem.solve(p, weight, deadline)
         constraint = self.fitted_constraint_
         judged = constraint.judge(solution.z)
         judged.warn_rounding()
@@ -441,7 +445,8 @@ class Projection:
         -------
         ndarray of shape (k,)
         """
-        return self._class_problem(constraint).relaxed_multipliers(p)
+        with self._deadline() as deadline:
+            return self._class_problem(constraint).relaxed_multipliers(p, deadline)
 
     def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
         """Return the labels that the relaxation gives to scores, for two classes.
@@ -460,7 +465,8 @@ class Projection:
         """
         v = self.fitted_constraint_.span.v(offset)
         assert isinstance(self._problem, ClassTargets)  # asked for two classes only
-        labels = self._problem.relaxed_labels(self.counted(p), v)
+        with self._deadline() as deadline:
+            labels = self._problem.relaxed_labels(self.counted(p), v, deadline)
         return None if labels is None else self._with_counted(labels)
 
     def _fit_constraint(
@@ -511,8 +517,19 @@ class Projection:
             gap=self.gap,
             tie_order=self._tie_order,
             session=self._session,
-            time_limit=self._time_limit,
         )
+
+    @contextmanager
+    def _deadline(self) -> Iterator[Deadline]:
+        """Give the deadline of a solve, whose end without a solution is an error."""
+        try:
+            yield Deadline(self._time_limit)
+        except TimeoutError:
+            raise SolverLimitError.from_limit(
+                solver=self._session.name,
+                status="time_limit",
+                **self.fitted_constraint_.describe(),
+            ) from None
 
     def _encode(self, z: Any) -> np.ndarray:
         """Return targets of the rows that count as numbers."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from .._deadline import Deadline
 from ..constraints import Product
 from ..kernels import row_blocks
 from ._groups import Groups
@@ -28,6 +29,7 @@ _OPEN = 8.0
 
 def solve_relaxation(
     program: BoundedColumns | Assignment,
+    deadline: Deadline,
     start: np.ndarray | None = None,
     *,
     is_optimal: bool = False,
@@ -39,6 +41,8 @@ def solve_relaxation(
     program : BoundedColumns or Assignment
         The program: it samples its choices, makes them at given multipliers, and solves itself with
         all but some of them fixed.
+    deadline : Deadline
+        When to end.
     start : ndarray, default=None
         Multipliers near to the optimal ones; None finds some by samples.
     is_optimal : bool, default=False
@@ -54,24 +58,27 @@ def solve_relaxation(
     ------
     SolverError
         If the solver of the small programs fails.
+    TimeoutError
+        If the deadline comes first.
     """
     n, multipliers = program.n, np.zeros(program.n_multipliers)
     if start is not None:
-        return _sift(program, start, n, is_optimal=is_optimal)
+        return _sift(program, start, n, deadline, is_optimal=is_optimal)
     shuffled = np.random.default_rng(0).permutation(n)
     size, previous = program.direct, None
     while size < n:
-        solved = _sift(program.sample(shuffled[:size]), multipliers, previous)
+        solved = _sift(program.sample(shuffled[:size]), multipliers, previous, deadline)
         if solved is not None:
             multipliers, previous = solved[1], size
         size *= _GROWTH
-    return _sift(program, multipliers, previous)
+    return _sift(program, multipliers, previous, deadline)
 
 
 def _sift(
     program: BoundedColumns | Assignment,
     multipliers: np.ndarray,
     sample_size: int | None,
+    deadline: Deadline,
     *,
     is_optimal: bool = False,
 ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -79,7 +86,7 @@ def _sift(
     n = program.n
     choice, distance = program.choose(multipliers)
     if sample_size is None or n <= program.direct:
-        return program.solve(slice(None), choice)
+        return program.solve(slice(None), choice, deadline)
     n_open = min(n, max(program.direct, int(_OPEN * n / np.sqrt(sample_size))))
     turns_at = leverage(program.effects())
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -88,7 +95,7 @@ def _sift(
     free[np.argpartition(turns_at, n_open - 1)[:n_open]] = True
     del turns_at  # of a million rows every array counts
     while True:
-        solved = program.solve(free, choice)
+        solved = program.solve(free, choice, deadline)
         if solved is None:
             if free.all():
                 return None
@@ -155,11 +162,11 @@ class BoundedColumns:
         return self.model.matrix[:, : self.n]
 
     def solve(
-        self, free: np.ndarray | slice, choice: np.ndarray
+        self, free: np.ndarray | slice, choice: np.ndarray, deadline: Deadline
     ) -> tuple[np.ndarray, np.ndarray] | None:
         model = self.model
         if isinstance(free, slice):
-            return solve_continuous(model)
+            return solve_continuous(model, deadline)
         opened = np.ones(len(model.cost), dtype=bool)
         # A column without a limit cannot be fixed there.
         opened[: self.n] = free | (choice & np.isinf(model.upper_bound[: self.n]))
@@ -175,7 +182,8 @@ class BoundedColumns:
                 model.upper - shift,
                 model.upper_bound[opened],
                 0,
-            )
+            ),
+            deadline,
         )
         if solved is None:
             return None
@@ -223,7 +231,7 @@ class Assignment:
         return self.groups.scaled_effects
 
     def solve(
-        self, free: np.ndarray | slice, choice: np.ndarray
+        self, free: np.ndarray | slice, choice: np.ndarray, deadline: Deadline
     ) -> tuple[np.ndarray, np.ndarray] | None:
         groups = self.groups
         opened = np.arange(groups.n)[free]
@@ -232,7 +240,7 @@ class Assignment:
         counts[opened] = 0.0
         own = groups.take(opened, groups.size[opened])
         fixed, none = groups.v(counts), np.zeros(len(columns))
-        solved = solve_continuous(self.model(own, fixed, none, self.allowed))
+        solved = solve_continuous(self.model(own, fixed, none, self.allowed), deadline)
         if solved is None:
             return None
         counts[opened] = solved[0][: own.cost.size].reshape(-1, len(columns))

@@ -21,6 +21,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from .._deadline import Deadline
 from ..constraints import Product
 from ._cores import Relaxed
 from ._groups import Groups, mix_ranges
@@ -63,6 +64,7 @@ def rounded_ones(
     nearest: np.ndarray,
     tolerance: float,
     core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
+    deadline: Deadline,
 ) -> Iterator[np.ndarray]:
     """Yield allowed counts of the second of two classes near the relaxation, from other starts.
 
@@ -78,6 +80,8 @@ def rounded_ones(
         How much above the relaxation's bound the cost may be.
     core_model : callable
         From some groups, and the counts of all others, to their model.
+    deadline : Deadline
+        When to end; TimeoutError where it comes first.
 
     Yields
     ------
@@ -97,7 +101,7 @@ def rounded_ones(
         if share < 1:
             start = np.rint(start)
             start[nearby] = 0
-            solved = solve_continuous(core_model(nearby, start))
+            solved = solve_continuous(core_model(nearby, start), deadline)
             if solved is None:
                 continue
             start[nearby, 0] = solved[0][: len(nearby)]
@@ -110,7 +114,7 @@ def rounded_ones(
             lost = widening * tolerance
             box = groups.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
             enough = relaxed.bound + tolerance - groups.objective(start)
-            searches.append(partial(search.near_optimum, box, lost, enough))
+            searches.append(partial(search.near_optimum, box, lost, enough, deadline))
         for chosen in (one() for one in searches):
             if chosen is not None:
                 counts = moved(start, moves, chosen)
@@ -136,6 +140,7 @@ def rounded_classes(
     nearest: np.ndarray,
     tolerance: float,
     core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
+    deadline: Deadline,
 ) -> Iterator[np.ndarray | None]:
     """Yield allowed counts of more than two classes near the relaxation, None where a try fails.
 
@@ -151,6 +156,8 @@ def rounded_classes(
         How much above the relaxation's bound the cost may be.
     core_model : callable
         From some groups, and the counts of all others, to their model.
+    deadline : Deadline
+        When to end; TimeoutError where it comes first.
 
     Yields
     ------
@@ -174,13 +181,13 @@ def rounded_classes(
             by_reach = np.argsort(reach[:size], kind="stable")
             pool = nearest[by_reach[: int(share * len(by_reach))]]
             start[pool] = 0
-            solved = solve_continuous(core_model(pool, start)) if len(pool) else None
+            solved = solve_continuous(core_model(pool, start), deadline) if len(pool) else None
             start[pool] = relaxed.counts[pool]
             if solved is not None:
                 start[pool] = solved[0][: groups.cost[pool].size].reshape(len(pool), -1)
             starts[size] = _whole(start, groups.size)
         boxes = _ClassBoxes(relaxed, groups, by_class, widening * tolerance)
-        found = boxes.round(starts[size], tolerance, shuffle)
+        found = boxes.round(starts[size], tolerance, shuffle, deadline)
         kept = found is not None and groups.rows_of_classes(found).min() >= 1
         yield found if kept else None
 
@@ -248,7 +255,9 @@ class _ClassBoxes:
         self.middle = np.einsum("cij,cj->ci", inverse, self.centre)
         self.covariance = self.axes @ self.axes.transpose(0, 2, 1)
 
-    def round(self, start: np.ndarray, tolerance: float, shuffle: np.ndarray) -> np.ndarray | None:
+    def round(
+        self, start: np.ndarray, tolerance: float, shuffle: np.ndarray, deadline: Deadline
+    ) -> np.ndarray | None:
         """Return counts whose v is allowed class after class, None where a search fails."""
         counts, groups = start, self.groups
         # The smallest box first, so that the widest ones take what the others leave.
@@ -281,7 +290,7 @@ class _ClassBoxes:
             price = moves.detour + pull @ moves.effect
             inside = partial(self._contains, c, later, done)
             search = StepSearch(v, moves, price, inside)
-            chosen = search.near_optimum(box, self.lost, share - loss)
+            chosen = search.near_optimum(box, self.lost, share - loss, deadline)
             if chosen is None:
                 return None
             counts = moved(counts, moves, chosen)

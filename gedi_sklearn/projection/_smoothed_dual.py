@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._deadline import Deadline
 from ..constraints import Product
 from ._groups import Groups
 
@@ -31,7 +32,7 @@ _MANY, _SAMPLE = 40_000, 20_000
 
 
 def maximise_dual(
-    groups: Groups, tolerance: float, offset: np.ndarray
+    groups: Groups, tolerance: float, offset: np.ndarray, deadline: Deadline
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the multipliers of the relaxation, and the points of the sets that belong to them.
 
@@ -43,6 +44,8 @@ def maximise_dual(
         How far from the optimum the bound may be in the end; the multipliers are much nearer.
     offset : ndarray of shape (r,)
         f.
+    deadline : Deadline
+        When to end; TimeoutError where it comes first.
 
     Returns
     -------
@@ -57,17 +60,21 @@ def maximise_dual(
         sample = groups.take(chosen, groups.size[chosen] * (groups.n / _SAMPLE))
         # A sample errs by so much anyway.
         error = groups.range_of_costs() / np.sqrt(_SAMPLE)
-        start, _, width = _SmoothedDual(sample, offset).maximise(0.01 * error, start, None)
+        start, _, width = _SmoothedDual(sample, offset, deadline).maximise(
+            0.01 * error, start, None
+        )
         width *= 3
-    multipliers, points, _ = _SmoothedDual(groups, offset).maximise(tolerance, start, width)
+    multipliers, points, _ = _SmoothedDual(groups, offset, deadline).maximise(
+        tolerance, start, width
+    )
     return multipliers, points
 
 
 class _SmoothedDual:
     """h, smoothed, for some groups."""
 
-    def __init__(self, groups: Groups, offset: np.ndarray) -> None:
-        self.groups, self.offset = groups, offset
+    def __init__(self, groups: Groups, offset: np.ndarray, deadline: Deadline) -> None:
+        self.groups, self.offset, self.deadline = groups, offset, deadline
         self.allowed: Product = groups.image.allowed
         self.range = groups.range_of_costs()
 
@@ -83,6 +90,7 @@ class _SmoothedDual:
         while True:
             value, slope, curvature, points = self._expand(multipliers, width)
             for _ in range(_MAX_STEPS):
+                self.deadline.check()
                 scale = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
                 system = curvature / np.outer(scale, scale) + 1e-12 * np.eye(len(scale))
                 step = np.linalg.solve(system, slope / scale) / scale

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._deadline import Deadline
 from ..exceptions import SolverLicenceError, warn_caller
 from . import _gurobi, _highs
 from ._linear_model import LinearModel, Outcome, SolverSession
@@ -65,18 +66,18 @@ class AutoSession(SolverSession):
         self._current.close()
 
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, time_limit: float | None
+        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         try:
-            return self._current.solve_linear(model, gap, start, time_limit)
+            return self._current.solve_linear(model, gap, start, deadline)
         except (SolverLicenceError, ImportError) as error:
             warn_caller(f"solver='auto' goes on with HiGHS: {error}")
             self.close()
             limit = self.params.get("TimeLimit")
             kept = {} if limit is None else {"time_limit": limit}
             self._current = _highs.HighsSession(kept, self.seed, self.verbose)
-            return self._current.solve_linear(model, gap, start, time_limit)
+            return self._current.solve_linear(model, gap, start, deadline)
 
     @property
     def name(self) -> str:  # type: ignore[override]

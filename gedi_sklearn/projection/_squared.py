@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._deadline import Deadline
 from ..constraints import FittedConstraint, joint_multipliers
 from ..exceptions import SolverError
 from ..kernels import row_blocks
@@ -57,11 +58,17 @@ class SquaredLoss:
     def __post_init__(self) -> None:
         self.span, self.weight = self.constraint.span, self.constraint.weight
 
-    def solve(self, p: np.ndarray | None, target_weight: float) -> Solution:
-        """Return the nearest allowed targets to p and y; to y alone where p is None."""
+    def solve(self, p: np.ndarray | None, target_weight: float, deadline: Deadline) -> Solution:
+        """Return the nearest allowed targets to p and y; to y alone where p is None.
+
+        Raises
+        ------
+        TimeoutError
+            If the deadline comes first.
+        """
         total = 1.0 if p is None else 1.0 + target_weight
         t = self.y if p is None else (p + target_weight * self.y) / total
-        own, z, excess, solver = self._nearest(t)
+        own, z, excess, solver = self._nearest(t, deadline)
         mu = self.constraint.of_all(own)
         scale = 2 * total * float(self.weight.sum())
         objective = self._loss(z, p, target_weight)
@@ -89,7 +96,9 @@ class SquaredLoss:
             loss += float(self.weight[rows] @ distance)
         return loss
 
-    def _nearest(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, str]:
+    def _nearest(
+        self, t: np.ndarray, deadline: Deadline
+    ) -> tuple[np.ndarray, np.ndarray, float, str]:
         """Return μ, the allowed z nearest to t, ½‖z − t‖² + h(μ), and what found them.
 
         The third is 0 at the solution; as far as it is more, z is not proven to be the nearest.
@@ -99,14 +108,14 @@ class SquaredLoss:
             # Around its mean, a target's rounding is that of its deviation.
             mean = float(span.normalized_weight @ t)
             low, high = self.target_bounds
-            mu, value = self._minimise_dual(t - mean, low - mean, high - mean)
+            mu, value = self._minimise_dual(t - mean, low - mean, high - mean, deadline)
             z = np.clip(t + span.q @ (span.stacked.T @ mu), low, high)
             square = 0.5 * float(span.normalized_weight @ (z - t) ** 2)
             excess, size = square + value, float(span.normalized_weight @ (t - mean) ** 2)
             return mu, z, excess if excess > _ROUNDING * size else 0.0, "exact"
         x = span.coordinates(t)
-        found = self.session.solve_distance(span, x)
-        multipliers = span.multipliers(x) if found is None else found
+        found = self.session.solve_distance(span, x, deadline)
+        multipliers = span.multipliers(x, deadline=deadline) if found is None else found
         mu, support = span.outward(multipliers)
         move, step = span.stacked.T @ multipliers.mu, span.stacked.T @ mu
         excess = float(0.5 * move @ move + x @ step + 0.5 * step @ step) + support
@@ -120,7 +129,9 @@ class SquaredLoss:
         move = self.span.q @ (self.span.stacked.T @ mu)
         return float(self.span.normalized_weight @ (move * z - 0.5 * (z - t) ** 2))
 
-    def _minimise_dual(self, t: np.ndarray, low: float, high: float) -> tuple[np.ndarray, float]:
+    def _minimise_dual(
+        self, t: np.ndarray, low: float, high: float, deadline: Deadline
+    ) -> tuple[np.ndarray, float]:
         """Return the minimiser μ and h(μ)."""
         span, share = self.span, self.span.normalized_weight
         seen = span.q if len(span.sets) == 1 else span.q @ span.stacked.T
@@ -135,13 +146,14 @@ class SquaredLoss:
         deviation = float(np.sqrt(share @ t**2))
         tolerance = _TOLERANCE * max(deviation, np.finfo(float).tiny)
         for _ in range(_MAX_STEPS):
+            deadline.check()
             z = targets(mu)
             gradient = (share * z) @ seen
             free = (z > low) & (z < high)
             moving = seen[free] * np.sqrt(share[free])[:, None]
             # Where hardly a row is free the quadratic piece is flat; keep the step finite.
             hessian = moving.T @ moving + 1e-12 * np.eye(len(mu))
-            found = joint_multipliers(span.sets, gradient - hessian @ mu, hessian)
+            found = joint_multipliers(span.sets, gradient - hessian @ mu, hessian, deadline)
             step = found.mu - mu
             left = float(np.linalg.norm(hessian @ step))
             if left <= tolerance:

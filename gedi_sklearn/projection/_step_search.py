@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from .._deadline import Deadline
+
 __all__ = ["Moves", "StepSearch", "moved"]
 
 # Sets of steps of which any two are combined: all sets of so many of the first moves. About 10⁸
@@ -93,6 +95,7 @@ class StepSearch:
         box: tuple[np.ndarray, np.ndarray, np.ndarray],
         tolerance: float,
         enough: float,
+        deadline: Deadline,
     ) -> np.ndarray | None:
         """Return an allowed set of up to six moves, at a price below `enough` if any is seen.
 
@@ -104,6 +107,8 @@ class StepSearch:
             Largest detour of half a set.
         enough : float
             Price at which the search ends.
+        deadline : Deadline
+            When it ends with what was seen.
 
         Returns
         -------
@@ -125,7 +130,7 @@ class StepSearch:
         tree = cKDTree(points)
         best, least = None, np.inf
         start, batch, seen = 0, _FIRST_BATCH, 0
-        while start < len(sets) and seen < _MOST_CANDIDATES:
+        while start < len(sets) and seen < _MOST_CANDIDATES and deadline.left:
             rows = np.arange(start, min(start + batch, len(sets)))
             # A hair inside the box, so that rounding in these units does not end outside of it.
             near = tree.query_ball_point(wanted - points[rows], r=1 - 1e-9, p=np.inf)
