@@ -678,13 +678,26 @@ def test_a_licence_that_ends_is_said_and_auto_goes_on(monkeypatch, fails_at):
     assert result.satisfied
 
 
-def test_auto_goes_on_without_a_gurobi_that_cannot_be_imported(monkeypatch):
-    monkeypatch.setattr(_classes, "rounded_ones", lambda *args: ())
+@pytest.mark.usefixtures("solver_only")
+@pytest.mark.parametrize("fault", ["ImportError('built for another numpy')", "OSError('no file')"])
+def test_auto_goes_on_without_a_gurobi_that_cannot_be_imported(monkeypatch, tmp_path, fault):
+    (tmp_path / "gurobipy.py").write_text(f"raise {fault}")
+    monkeypatch.delitem(sys.modules, "gurobipy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
-    monkeypatch.setattr("gedi_sklearn.projection._solvers.find_spec", lambda name: object())
-    monkeypatch.setitem(sys.modules, "gurobipy", None)
+    given, solve = [], _highs.HighsSession.solve_linear
+
+    def record(self, *args, **options):
+        given.append(self.params)
+        return solve(self, *args, **options)
+
+    monkeypatch.setattr(_highs.HighsSession, "solve_linear", record)
     with pytest.warns(UserWarning, match="goes on with HiGHS"):
-        assert project_targets(Y, P, **FINE).solver == "highs"
+        result = project_targets(Y, P, solver_params={"TimeLimit": 50.0}, **FINE)
+    assert result.solver == "highs"
+    assert given == [{"time_limit": 50.0}]
+    with pytest.raises(ImportError, match="could not be imported"):
+        project_targets(REAL, sensitive_features=X, solver="gurobi")
 
 
 @pytest.mark.skipif(
@@ -692,12 +705,19 @@ def test_auto_goes_on_without_a_gurobi_that_cannot_be_imported(monkeypatch):
 )
 def test_a_user_without_a_home_can_project():
     # C2-14: containers with an arbitrary user id.
-    code = (
-        "import os, numpy as np, gedi_sklearn\n"
-        "os.environ.pop('HOME', None); os.setuid(54321)\n"
-        "x = np.arange(9.0)\n"
-        "print(gedi_sklearn.project_targets(x, sensitive_features=x, solver='highs').satisfied)"
-    )
+    code = """
+import os, numpy as np, gedi_sklearn
+from sklearn.linear_model import LinearRegression
+os.environ.pop("HOME", None)
+os.setuid(54321)
+x = np.arange(60.0)
+for y in (x, x % 2, np.digitize(x, [20, 40])):
+    for options in ({"solver": "highs"}, {}, {"loss": "absolute_error"} if y is x else {"gap": 0}):
+        assert gedi_sklearn.project_targets(y, sensitive_features=x, **options).satisfied
+X = np.c_[x, x % 7]
+model = gedi_sklearn.MovingTargetsRegressor(LinearRegression(), sensitive_columns=0, max_iter=2)
+print(np.isfinite(model.fit(X, x).predict(X)).all())
+"""
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

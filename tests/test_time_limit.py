@@ -145,22 +145,18 @@ def test_targets_found_by_then_are_returned_with_their_gap():
         pytest.param(didi_of_classes(10_000, 50), id="rounding"),
         pytest.param(several_of_classes(1000), id="several"),
         pytest.param(moving_targets(1000, 10), id="moving targets"),
-        pytest.param(
-            real(100_000, 5, loss="absolute_error"), id="absolute", marks=pytest.mark.slow
-        ),
+        pytest.param(real(100_000, 5, loss="absolute_error"), id="absolute"),
         pytest.param(
             real_groups(10_000, 150, loss="absolute_error"),
             id="absolute of groups",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
-            real_groups(10_000, 300, target_bounds=(0, 2)), id="bounds", marks=pytest.mark.slow
-        ),
-        pytest.param(several_groups(5000, 200), id="several of groups", marks=pytest.mark.slow),
+        pytest.param(real_groups(10_000, 300, target_bounds=(0, 2)), id="bounds"),
+        pytest.param(several_groups(5000, 200), id="several of groups"),
     ],
 )
 def test_a_limit_is_kept(solve):
-    limit, start = 0.5, time.perf_counter()
+    # The time of this thread, for other work of the machine to make no difference.
+    limit, start = 0.5, time.thread_time()
     with suppress(SolverLimitError):  # where nothing was found by then
         solve(time_limit=limit)
-    assert time.perf_counter() - start < limit + 2
+    assert time.thread_time() - start < limit + 2

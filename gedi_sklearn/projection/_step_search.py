@@ -21,8 +21,9 @@ __all__ = ["Moves", "StepSearch", "moved"]
 # Sets of steps of which any two are combined: all sets of so many of the first moves. About 10⁸
 # sets of up to six steps, in a tenth of a second.
 _COMBINED = {1: 300, 2: 150, 3: 30}
-# Sets whose complements are looked up at once, cheapest first: few at first, then ever more.
-_FIRST_BATCH = 16
+# Sets whose complements are looked up at once, cheapest first: few at first, then ever more, but
+# not so many that a deadline is missed.
+_FIRST_BATCH, _LARGEST_BATCH = 16, 512
 # Complements to look at before giving up.
 _MOST_CANDIDATES = 2**21
 
@@ -145,7 +146,7 @@ class StepSearch:
                     break
             start, seen = start + batch, seen + len(other)
             if len(other) < _MOST_CANDIDATES // 16:
-                batch *= 2
+                batch = min(2 * batch, _LARGEST_BATCH)
         return best
 
     def _cheapest(self, sets: np.ndarray) -> tuple[np.ndarray, float] | None:
