@@ -189,6 +189,7 @@ def make_model(task: Task, model: str, settings: Settings) -> Any:
         target_weight="harmonic",
         max_iter=settings.max_iter,
         response_method="predict",
+        cv="train",
         solver=settings.solver,
         warm_start=settings.warm_start,
         # None leaves the learner's own seed in every fit, as the paper does.

@@ -154,7 +154,7 @@ def _moving_targets(task: Task, constraint: str) -> Iterator[Row]:
                 constraint=constraint,
                 degree=task.degree,
                 threshold=0.2,
-                **options,
+                **{"cv": "train", "target_weight": "harmonic", **options},
             )
 
         return Row(f"{learner} MT {name}", "moving targets", constraint, build, by_value=True)

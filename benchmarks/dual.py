@@ -84,6 +84,7 @@ def measure(
         factories[task.is_regression](),
         constraint=constraint,
         degree=task.degree,
+        target_weight="harmonic",
         cv=cv,
         method=method,
         solver="highs",

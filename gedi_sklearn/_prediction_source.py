@@ -27,9 +27,12 @@ __all__ = [
     "InSample",
     "OutOfBag",
     "PredictionSource",
+    "leaves_rows_out",
     "make_prediction_source",
 ]
 
+# Expected number of rows in every sample of an ensemble that counts as none.
+_ALWAYS_HELD = 0.01
 _GROUPS_HINT = (
     "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or pass the groups to "
     "fit(X, y, groups=groups) with sklearn.set_config(enable_metadata_routing=True)."
@@ -119,6 +122,22 @@ class OutOfBag(PredictionSource):
         if not self._has_warned:
             warn_caller(message)
         self._has_warned = True
+
+
+def leaves_rows_out(estimator: Any, n_rows: int) -> bool:
+    """Tell whether an unfitted estimator is an ensemble whose members leave every row out.
+
+    Not in a pipeline, whose earlier steps have seen the rows, nor where a warm start keeps members,
+    nor with so few members that a row is likely to be in the sample of all of them.
+    """
+    if not hasattr(estimator, "get_params"):
+        return False
+    params = estimator.get_params(deep=False)
+    if "oob_score" not in params or params.get("bootstrap") is not True:
+        return False
+    # A sample holds a row with probability 1 − 1/e.
+    always_held = n_rows * (1 - np.exp(-1)) ** params.get("n_estimators", 0)
+    return not params.get("warm_start", False) and always_held < _ALWAYS_HELD
 
 
 def _ensemble(estimator: Any) -> Any:

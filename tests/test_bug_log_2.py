@@ -840,3 +840,15 @@ def test_c2_08_groups_are_counted_and_not_expanded():
     rows = np.eye(4)
     limits = [lower_limits(own, columns, rows, lambda v: np.abs(v)) for own in (grouped, plain)]
     np.testing.assert_allclose(*limits, atol=1e-12)
+
+
+def test_c2_21_a_rare_class_keeps_half_of_its_rows():
+    rng = np.random.default_rng(0)
+    a, Z = rng.normal(size=2000), rng.normal(size=(2000, 3))
+    p = 1 / (1 + np.exp(3.2 - 0.8 * a - Z @ [1, 0.7, 0.5]))
+    d = (rng.random(2000) < p).astype(int)
+    model = MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0, threshold=0.9)
+    for targets, rare in ((d, 1), (1 - d, 0)):
+        model.fit(np.c_[a, Z], targets)
+        assert (model.targets_ == rare).mean() >= 0.5 * (targets == rare).mean()
+    np.testing.assert_array_equal(model.history_["target_weight"][1:], 1.0)

@@ -6,13 +6,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import (
+    BaggingRegressor,
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
-from sklearn.preprocessing import SplineTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 from gedi_sklearn import (
     CoarseConstraint,
@@ -336,3 +338,38 @@ def test_verbose_prints_one_aligned_line_an_iteration(data, capsys):
     assert "first fit" in lines[0]
     for word in ("GeDI of targets", "loss", "changed", "validation score"):
         assert len({line.index(word) for line in lines}) == 1
+
+
+# --- automatic choices
+
+
+@pytest.mark.parametrize(
+    ("learner", "is_unseen"),
+    [
+        (RandomForestRegressor(30, random_state=0), True),
+        (BaggingRegressor(LinearRegression(), 30, random_state=0), True),
+        (RandomForestRegressor(5, random_state=0), False),
+        (RandomForestRegressor(30, bootstrap=False, random_state=0), False),
+        (RandomForestRegressor(30, warm_start=True, random_state=0), False),
+        (make_pipeline(StandardScaler(), RandomForestRegressor(30, random_state=0)), False),
+        (LinearRegression(), False),
+    ],
+)
+def test_out_of_bag_predictions_are_used_where_every_row_has_one(learner, is_unseen):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X @ [1, 1, 0.5] + rng.normal(size=60)
+    options = {"sensitive_columns": 0, "max_iter": 1}
+    automatic = MovingTargetsRegressor(learner, **options).fit(X, y)
+    expected = MovingTargetsRegressor(learner, cv="oob" if is_unseen else "train", **options)
+    np.testing.assert_array_equal(automatic.targets_, expected.fit(X, y).targets_)
+
+
+def test_the_weight_of_the_targets_falls_unless_a_class_is_at_risk():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    for offset, falls in ((0.0, True), (3.0, False)):
+        y = (X.sum(axis=1) + 0.5 * rng.normal(size=400) * (1 + offset) > offset).astype(int)
+        model = MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0, max_iter=3)
+        weights = model.fit(X, y).history_["target_weight"][1:]
+        np.testing.assert_allclose(weights, [1, 1 / 2, 1 / 3] if falls else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
+from .._prediction_source import leaves_rows_out
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -43,14 +45,14 @@ class BaseMovingTargets(MetaEstimator):
             if name not in ("loss", "random_state")
         },
         "target_weight": [
-            StrOptions({"harmonic"}),
+            StrOptions({"auto", "harmonic"}),
             Interval(Real, 0, None, closed="left"),
             callable,
         ],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"pretraining", "projection"})],
         "cv": [
-            StrOptions({"train", "oob"}),
+            StrOptions({"auto", "train", "oob"}),
             Interval(Integral, 2, None, closed="left"),
             "cv_object",
         ],
@@ -77,11 +79,11 @@ class BaseMovingTargets(MetaEstimator):
         threshold: Any = 0.2,
         relative: bool | int = True,
         loss: str = "auto",
-        target_weight: Any = "harmonic",
+        target_weight: Any = "auto",
         max_iter: int = 10,
         init: str = "pretraining",
         response_method: str = "auto",
-        cv: Any = "train",
+        cv: Any = "auto",
         slack: float = 1e-3,
         gap: float = 5e-5,
         target_bounds: Any = None,
@@ -202,7 +204,9 @@ class BaseMovingTargets(MetaEstimator):
             fit_params=keywords["estimator"],
             rng=rng,
             warm_start=self.warm_start,
-            source=self._prediction_source(self.cv, inner, y, keywords, "estimator"),
+            source=self._prediction_source(
+                self._resolve_cv(len(y)), inner, y, keywords, "estimator"
+            ),
             one_seed=self.method == "dual",
         )
         master = Master(
@@ -222,7 +226,8 @@ class BaseMovingTargets(MetaEstimator):
             fit = learner.fit(targets)
             first = targets, fit.predictions
             latest = best = history.record(Step(targets, np.nan), fit)
-            steps = self._make_steps(master, y, weight, targets)
+            rule = self._weight_rule(fit.scores, y, weight)
+            steps = self._make_steps(master, y, weight, targets, rule)
             while (step := steps.next(fit)) is not None:
                 fit = learner.fit(step.targets)
                 latest = history.record(step, fit)
@@ -238,15 +243,37 @@ class BaseMovingTargets(MetaEstimator):
         self._set_fitted(learner, master, selected, history)
         return self
 
+    def _resolve_cv(self, n_rows: int) -> Any:
+        """Return what the parameter `cv` stands for: out-of-bag predictions where there are any."""
+        if not self._is_automatic("cv"):
+            return self.cv
+        has_unseen = not self.warm_start and leaves_rows_out(self._inner_estimator(), n_rows)
+        return "oob" if has_unseen else "train"
+
+    def _weight_rule(self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Any:
+        """Return what the parameter `target_weight` stands for, after the first fit."""
+        return "harmonic" if self._is_automatic("target_weight") else self.target_weight
+
+    def _is_automatic(self, parameter: str) -> bool:
+        value = getattr(self, parameter)
+        return isinstance(value, str) and value == "auto"
+
     def _make_steps(
-        self, master: Master, y: np.ndarray, weight: np.ndarray | None, first: np.ndarray
+        self,
+        master: Master,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        first: np.ndarray,
+        weight_rule: Any,
     ) -> Steps:
         """Return what computes the targets of the iterations."""
         is_dual = self.method == "dual"
         # The tolerance of the dual method has another meaning than that of the stopping rule.
         limits = (None, None) if is_dual else (self.tol, self.n_iter_no_change)
         stop = StopRule(y, weight, *limits)
-        projections = ProjectionSteps(master, self._resolve_target_weight, self.max_iter, stop)
+        projections = ProjectionSteps(
+            master, partial(_target_weight, weight_rule), self.max_iter, stop
+        )
         # A constant attribute leaves nothing to search.
         if not is_dual or master.projection.kernel_ is None:
             return projections
@@ -359,16 +386,17 @@ class BaseMovingTargets(MetaEstimator):
         shared = {name: getattr(self, name) for name in names}
         return {**shared, "random_state": seed, "verbose": self.verbose}
 
-    def _resolve_target_weight(self, iteration: int) -> float:
-        """Return the weight of y in the projection of an iteration, counted from 1."""
-        if self.target_weight == "harmonic":
-            return 1 / iteration
-        if not callable(self.target_weight):
-            return float(self.target_weight)
-        weight = self.target_weight(iteration)
-        if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
-            raise ValueError(
-                f"target_weight({iteration}) returned {weight!r}; it must return a finite number "
-                "of at least 0."
-            )
-        return float(weight)
+
+def _target_weight(rule: Any, iteration: int) -> float:
+    """Return the weight of y in the projection of an iteration, counted from 1."""
+    if isinstance(rule, str):
+        return 1 / iteration  # "harmonic"
+    if not callable(rule):
+        return float(rule)
+    weight = rule(iteration)
+    if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+        raise ValueError(
+            f"target_weight({iteration}) returned {weight!r}; it must return a finite number "
+            "of at least 0."
+        )
+    return float(weight)

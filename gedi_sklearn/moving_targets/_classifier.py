@@ -31,6 +31,11 @@ def _inner_has(method: str) -> Any:
     return check
 
 
+# Probability of the rarer class below which a row is easily taken from it, and the share of such
+# rows from which the original targets keep their weight.
+_UNLIKELY, _MANY_LOST = 1 / 4, 1 / 3
+
+
 class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     r"""Classification under a bound on the generalized disparate impact of its labels.
 
@@ -64,9 +69,12 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     loss : {"auto", "hamming", "log_loss"}, default="auto"
         Distance that the projection minimises; "auto" is "hamming". "log_loss" makes changing
         a confident prediction expensive, and needs probabilities.
-    target_weight : "harmonic", float or callable, default="harmonic"
+    target_weight : {"auto", "harmonic"}, float or callable, default="auto"
         Weight of the original targets relative to the predictions in the projection of
-        iteration i: 1/i, a nonnegative constant, or a function of i.
+        iteration i: 1/i ("harmonic"), a nonnegative constant, or a function of i. "auto" is
+        "harmonic", but 1.0 for two classes where over a third of the rarer class has, after the
+        first fit, a probability of it below 1/4: with a weight that falls the projection would
+        take such rows from the class one iteration after another.
     max_iter : int, default=10
         Number of projections, each followed by a fit; with method="dual", the maximum number of
         fits.
@@ -75,12 +83,14 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
     response_method : {"auto", "predict", "predict_proba"}, default="auto"
         The response of the learner that the projection uses: its labels (as in the paper) or its
         probabilities. "auto" uses the latter if the inner estimator has them.
-    cv : {"train", "oob"}, int or splitter, default="train"
+    cv : {"auto", "train", "oob"}, int or splitter, default="auto"
         Whose predictions the projection uses and `history_` describes: with "train" those of the
         fit itself, as in the paper; with "oob" the out-of-bag predictions of an ensemble that has
         `oob_score`; with an integer or a splitter those of clones fitted on the other folds. The
         last two behave like predictions for new rows, so that the constraint carries over to
-        these.
+        these. "auto" is "oob" for an ensemble with enough members to leave out every row
+        (`oob_score` among its parameters, bootstrap=True; not in a pipeline, nor with a warm
+        start), else "train".
     slack : float, default=1e-3
         Fraction of the bound allowed for a coefficient constrained to 0; "fine" only.
     gap : float, default=5e-5
@@ -248,6 +258,19 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
                 f"{self.classes_.tolist()}."
             )
         return np.searchsorted(self.classes_, labels)
+
+    def _weight_rule(self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Any:
+        """Return what the parameter `target_weight` stands for, after the first fit."""
+        rule = super()._weight_rule(scores, y, weight)
+        has_probabilities = scores.ndim == 1 and scores.dtype.kind == "f"
+        if not self._is_automatic("target_weight") or not has_probabilities:
+            return rule
+        size = np.bincount(y, weights=weight)
+        rarer = int(size[1] <= size[0])
+        own = y == rarer
+        is_unlikely = np.abs(1 - rarer - scores[own]) < _UNLIKELY
+        lost = np.average(is_unlikely, weights=None if weight is None else weight[own])
+        return 1.0 if lost > _MANY_LOST else rule
 
     def _resolve_loss(self) -> str:
         return "hamming" if self.loss == "auto" else self.loss

@@ -42,9 +42,9 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         integer d uses the indicator of degree d, True that of degree 1.
     loss : {"auto", "squared_error", "absolute_error"}, default="auto"
         Distance that the projection minimises; "auto" is "squared_error".
-    target_weight : "harmonic", float or callable, default="harmonic"
+    target_weight : {"auto", "harmonic"}, float or callable, default="auto"
         Weight of the original targets relative to the predictions in the projection of
-        iteration i: 1/i, a nonnegative constant, or a function of i.
+        iteration i: 1/i ("harmonic", which is "auto"), a nonnegative constant, or a function of i.
     max_iter : int, default=10
         Number of projections, each followed by a fit; with method="dual", the maximum number of
         fits.
@@ -52,12 +52,14 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
         First targets of the learner: the original ones, or their projection.
     response_method : {"auto", "predict"}, default="auto"
         The response of the learner that the projection uses: its predictions.
-    cv : {"train", "oob"}, int or splitter, default="train"
+    cv : {"auto", "train", "oob"}, int or splitter, default="auto"
         Whose predictions the projection uses and `history_` describes: with "train" those of the
         fit itself, as in the paper; with "oob" the out-of-bag predictions of an ensemble that has
         `oob_score`; with an integer or a splitter those of clones fitted on the other folds. The
         last two behave like predictions for new rows, so that the constraint carries over to
-        these.
+        these. "auto" is "oob" for an ensemble with enough members to leave out every row
+        (`oob_score` among its parameters, bootstrap=True; not in a pipeline, nor with a warm
+        start), else "train".
     slack : float, default=1e-3
         Fraction of the bound allowed for a coefficient constrained to 0; not used for real
         targets.
