@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, LagrangianDualRegressor
@@ -72,6 +74,7 @@ def test_the_default_dtype_of_torch_changes_nothing(cls):
 
 
 @pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:y has mean .* and standard deviation:UserWarning")
 @parametrize_with_checks(
     [instance(cls) for cls in ESTIMATORS], expected_failed_checks=lambda _: EXPECTED_FAILURES
 )
@@ -143,6 +146,21 @@ def test_a_penalty_that_has_not_grown_is_said_not_to_meet_the_constraint(cls):
         warnings.simplefilter("error")
         small(cls, max_epochs=60, multiplier_learning_rate=0).fit(X, y)  # meant to be left out
         small(cls, max_epochs=60, threshold=2.0).fit(X, y)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("mean", "deviation"), [(40, 5), (0, 0.01), (0, 100), (4, 1)])
+def test_targets_out_of_reach_are_named_and_how_to_scale_them(mean, deviation):
+    X, y = make_data(small(LagrangianDualRegressor))
+    y = (y - y.mean()) / y.std()
+    model = small(LagrangianDualRegressor, max_epochs=2)
+    with pytest.warns(UserWarning, match=r"y has mean .*Standardise y: TransformedTargetRegressor"):
+        model.fit(X, mean + deviation * y)
+    model.fit(X, 2 + y).fit(X, 0.12 * y + 0.12)  # the paper's targets are in [0, 1]
+    scaled = TransformedTargetRegressor(model, transformer=StandardScaler())
+    expected = mean + deviation * model.fit(X, y).predict(X)
+    found = scaled.fit(X, mean + deviation * y).predict(X)
+    assert_allclose(found, expected, atol=1e-3 * deviation)
 
 
 @pytest.mark.torch

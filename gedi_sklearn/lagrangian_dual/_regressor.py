@@ -8,7 +8,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from .._validation import check_column, check_numbers
+from ..exceptions import warn_caller
 from ._base import BaseLagrangianDual
+
+# Deviations of y, and its mean in units of them, that a network reaches in some hundred steps.
+_SMALL, _LARGE, _FAR = 0.05, 3.0, 3.0
 
 
 class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
@@ -126,7 +130,18 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         return tags
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        return check_numbers(check_column(y, "y"), "y", n_columns=1)
+        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
+        mean, deviation = float(y.mean()), float(y.std())
+        is_near = abs(mean) <= _FAR * deviation and _SMALL <= deviation <= _LARGE
+        if not is_near and y.any():
+            warn_caller(
+                f"y has mean {mean:.3g} and standard deviation {deviation:.3g}. The network begins "
+                f"near 0 and moves by about learning_rate={self.learning_rate:g} a step, so that "
+                "it may end far from y. Standardise y: TransformedTargetRegressor(regressor, "
+                "transformer=StandardScaler()) of scikit-learn does so around this estimator and "
+                "scales predictions back; name the attribute with sensitive_columns= there."
+            )
+        return y
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not needed.
