@@ -232,7 +232,7 @@ class IllConditionedKernelWarning(UserWarning):
 
 
 class AttributeScaleWarning(UserWarning):
-    """At degree 2 and above the indicator depends on the unit of the attribute."""
+    """The indicator, or a bound on it, depends on the unit of an attribute."""
 
     @classmethod
     def from_moments(cls, mean: float, deviation: float, degree: int) -> AttributeScaleWarning:
@@ -241,6 +241,18 @@ class AttributeScaleWarning(UserWarning):
             f"sensitive_features has mean {mean:.3g} and standard deviation {deviation:.3g}; at "
             f"degree {degree} the value of the indicator depends on that unit and origin. Use "
             "PolynomialKernel(degree, standardize=True) to make it independent of both."
+        )
+
+    @classmethod
+    def from_unlike_units(cls, deviations: list[float]) -> AttributeScaleWarning:
+        """Build the warning for one bound on the coefficients of attributes in unlike units."""
+        shown = ", ".join(f"{deviation:.3g}" for deviation in deviations)
+        each = ", ".join(["'coarse'"] * len(deviations))
+        return cls(
+            f"threshold bounds the sum of the coefficients of {len(deviations)} attributes, whose "
+            f"standard deviations are {shown}. A coefficient is small where the deviation is "
+            "large, so that attribute hardly counts. Give each its own bound, "
+            f"constraint=[{each}], or use PolynomialKernel(degree, standardize=True)."
         )
 
 

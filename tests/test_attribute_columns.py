@@ -25,9 +25,9 @@ FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)
-    age, sex = rng.uniform(20, 60, 120), rng.integers(0, 2, 120).astype(float)
+    age, sex = rng.uniform(2, 6, 120), rng.integers(0, 2, 120).astype(float)
     X = np.c_[age, sex, rng.normal(size=120)]
-    t = 0.02 * age + sex + X[:, 2]
+    t = 0.2 * age + sex + X[:, 2]
     return X, t, t > np.median(t), {"age": age, "sex": sex}
 
 

@@ -40,6 +40,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.exceptions import (
     AttributeRangeWarning,
+    AttributeScaleWarning,
     ConstraintNotMetWarning,
     RankDeficientKernelError,
 )
@@ -494,6 +495,59 @@ def test_wrong_names_of_arguments(call, message):
         call()
 
 
+# --- thresholds: found by typing what people mean
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_c2_18_one_bound_for_attributes_in_unlike_units_names_the_list(degree):
+    r = np.random.default_rng(0)
+    age, income = r.uniform(20, 60, 1000), r.normal(5e4, 2e4, 1000)
+    v = 0.05 * age + 2e-5 * income + r.normal(size=1000)
+    both = np.c_[age, income]
+    with pytest.warns(AttributeScaleWarning, match=r"\['coarse', 'coarse'\]") as caught:
+        project_targets(v, sensitive_features=both, degree=degree)
+    assert len(caught) == 1
+    if degree > 1:
+        return
+    # Neither of its two ways out warns, and the list does what was meant.
+    project_targets(v, sensitive_features=both, kernel=PolynomialKernel(standardize=True))
+    z = project_targets(v, sensitive_features=both, constraint=["coarse", "coarse"]).targets
+    for attribute in both.T:
+        assert gedi(v, z, sensitive_features=attribute, relative=True) <= 0.2 * (1 + 1e-9)
+    # Levels have units, too, and a bound for each coefficient shares none.
+    group = np.array(["a", "b"])[np.arange(1000) % 2].astype(object)
+    with pytest.warns(AttributeScaleWarning, match="2 attributes"):
+        project_targets(v, sensitive_features=np.c_[group, age.astype(object)])
+    project_targets(v, sensitive_features=both, constraint="fine", threshold=[0.2, 0.2])
+    project_targets(v, sensitive_features=np.c_[age, 2 * age + r.normal(size=1000)])
+
+
+@pytest.mark.parametrize(
+    ("options", "percent"),
+    [
+        ({"threshold": 20}, "2,000"),
+        ({"threshold": 5, "constraint": "didi"}, "500"),
+        ({"threshold": [3, np.inf], "constraint": "fine", "degree": 2}, "300"),
+        ({"threshold": 20, "norm": "sd", "kernel": "spline"}, "2,000"),
+    ],
+    ids=str,
+)
+def test_c2_22_a_percentage_is_told_from_a_share(options, percent):
+    attribute = np.digitize(a, [30, 40, 50]) * 1.0
+    with pytest.warns(UserWarning, match=f"is {percent} % of the indicator of y.*For .* % write"):
+        result = project_targets(t, sensitive_features=attribute, **options)
+    np.testing.assert_allclose(result.targets, t)
+
+
+def test_c2_22_a_share_above_1_that_constrains_or_says_so_is_silent():
+    x = (a - 40) / 12
+    u = 0.1 * x + x**2
+    project_targets(u, sensitive_features=x, degree=2, threshold=5)
+    for threshold in (1.0, np.inf):
+        project_targets(t, sensitive_features=x, threshold=threshold)
+    project_targets(t, sensitive_features=x, threshold=20, relative=False)
+
+
 # --- new rows: found by predicting where no training row was
 
 
@@ -524,7 +578,8 @@ def test_c2_23_a_correction_ends_with_the_range_of_the_fit():
 def test_c2_23_of_several_attributes_each_has_its_range(model):
     group = np.array(["a", "b"])[np.arange(n) % 2].astype(object)
     both = np.c_[group, a.astype(object)]
-    fitted = model().fit(X, t if model is ProjectedRegressor else y, sensitive_features=both)
+    fitted = model(kernel=PolynomialKernel(standardize=True))
+    fitted.fit(X, t if model is ProjectedRegressor else y, sensitive_features=both)
     beyond = both.copy()
     beyond[:30, 1] = 1e3
     nearest = both.copy()
@@ -784,6 +839,7 @@ def test_c2_08_classes_and_every_constraint(labels, constraint):
     assert len(record) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "threshold=1.5 is 150 % of the indicator of y")
         if constraint == ["coarse"]:
             model.set_params(constraint=[CoarseConstraint(threshold=1.5)])
         else:

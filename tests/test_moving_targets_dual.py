@@ -167,6 +167,7 @@ def test_targets_stay_within_their_bounds(data):
 # --- nothing to do ----------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:threshold=1.5 is 150 %")
 def test_a_constraint_that_does_not_bind_changes_nothing(data):
     X, y, attribute = data
     for learner, target in (

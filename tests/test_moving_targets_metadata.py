@@ -137,7 +137,7 @@ def test_refused_weights_serve_the_projection_only(data, routed):
     X, t, _, attribute, weight = data
     refusing = LinearRegression().set_fit_request(sample_weight=False)
     fit = {"sensitive_features": attribute, "sample_weight": weight}
-    model = MovingTargetsRegressor(refusing, threshold=1e6).fit(X, t, **fit)
+    model = MovingTargetsRegressor(refusing, threshold=np.inf).fit(X, t, **fit)
     assert_allclose(model.predict(X), LinearRegression().fit(X, t).predict(X))
     with pytest.raises(UnsetMetadataPassedError, match="LinearRegression"):
         MovingTargetsRegressor(LinearRegression()).fit(X, t, **fit)
@@ -222,13 +222,13 @@ def test_cross_validate_slices_the_attribute(data, routed):
 
 def test_grid_search_over_ours_and_inner_parameters(data, routing):
     X, t, _, attribute, _ = data
-    grid = {"threshold": [0.1, 5.0], "estimator__alpha": [0.1, 10.0]}
+    grid = {"threshold": [0.1, np.inf], "estimator__alpha": [0.1, 10.0]}
     model = MovingTargetsRegressor(Ridge(), max_iter=2)
     if routing:
         search = GridSearchCV(model, grid, cv=2).fit(X, t, sensitive_features=attribute)
     else:
         search = GridSearchCV(model.set_params(sensitive_columns=0), grid, cv=2).fit(X, t)
-    assert search.best_params_["threshold"] == 5.0
+    assert search.best_params_["threshold"] == np.inf
     assert search.best_estimator_.estimator_.alpha == search.best_params_["estimator__alpha"]
     fair = GridSearchCV(
         MovingTargetsRegressor(Ridge(), max_iter=2, sensitive_columns=0),

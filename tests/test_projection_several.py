@@ -47,6 +47,7 @@ def labels(y):
 # --- the DIDI of groups
 
 
+@pytest.mark.filterwarnings("ignore:threshold=2 is 200 %")
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.5, 2.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_is_bounded_is_the_didi(data, threshold, weighted):
@@ -149,6 +150,7 @@ def test_multipliers_and_correction_of_the_didi(data):
 # --- categories and covariates
 
 
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.AttributeScaleWarning")
 def test_a_mixed_attribute_has_one_joint_kernel(data):
     frame, y, weight = data
     mixed = frame[["age", "team"]]

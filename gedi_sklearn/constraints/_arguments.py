@@ -126,8 +126,23 @@ def _fit_columns(
         unit = unit or design.deviation(targets[:, 0])
         fitted.append(ColumnConstraint(constraint, design, own, is_class, reference, unit))
     if fitted[0].coordinate_set.in_raw_units:
-        warn_attribute_scale(design)
+        warn_attribute_scale(design, is_joint_bound=not constraint.bounds_each)
+    _warn_percent(fitted, columns)
     return fitted
+
+
+def _warn_percent(fitted: list[ColumnConstraint], columns: np.ndarray) -> None:
+    """Warn where a share above 1 allows the original targets: it may be meant in percent."""
+    given = fitted[0].given
+    entries = np.ravel(given.absolute_threshold(1.0))
+    largest = float(entries[np.isfinite(entries)].max(initial=0.0))
+    if not given.relative or largest <= 1:
+        return
+    if all(part.judge(columns).violation == 0.0 for part in fitted):
+        warn_caller(
+            f"threshold={largest:g} is {100 * largest:,.0f} % of the indicator of y, which y "
+            f"itself meets. For {largest:g} % write {largest / 100:g}, for no constraint inf."
+        )
 
 
 def split_attributes(values: np.ndarray, is_list: bool) -> list[np.ndarray]:

@@ -18,6 +18,9 @@ from ._group_design import GroupDesign
 from ._named import is_named_type, resolve_kernel
 from ._transformers import PolynomialKernel, SplineKernel
 
+# How many times larger than another one an attribute's deviation is that is in an unlike unit.
+_UNLIKE_UNITS = 10.0
+
 
 def fit_kernel(
     kernel: Any,
@@ -183,14 +186,31 @@ def _categorical_kernel(
     return MixedPolynomialKernel(degree, standardize=kernel.standardize, encoder=encoder)
 
 
-def warn_attribute_scale(design: KernelDesign) -> None:
-    """Warn once if a polynomial of degree 2 or more takes an attribute in an unfavourable unit."""
+def warn_attribute_scale(design: KernelDesign, *, is_joint_bound: bool = False) -> None:
+    """Warn once if a polynomial takes attributes in units that its coefficients should not be in.
+
+    Parameters
+    ----------
+    design : KernelDesign
+        The kernel on the rows.
+    is_joint_bound : bool, default=False
+        Whether one number bounds the sum of the coefficients of all attributes.
+    """
     kernel = design.fitted.kernel
-    if not isinstance(kernel, PolynomialKernel) or kernel.standardize or kernel.degree < 2:
+    if not isinstance(kernel, PolynomialKernel) or kernel.standardize:
         return
     basis, encoder = design.fitted.basis, design.fitted.encoder
+    has_levels = isinstance(encoder, AttributeEncoder) and encoder.is_indicator.any()
     numeric = ~encoder.is_indicator if isinstance(encoder, AttributeEncoder) else slice(None)
-    for mean, scale in zip(basis.mean[numeric], basis.scale[numeric], strict=True):  # type: ignore[attr-defined]
+    means, scales = basis.mean[numeric], basis.scale[numeric]  # type: ignore[attr-defined]
+    # Levels have the deviation of a group of half the rows.
+    units = [*scales.tolist(), *([0.5] if has_levels else [])]
+    if is_joint_bound and max(units) > _UNLIKE_UNITS * min(units):
+        warn_caller(AttributeScaleWarning.from_unlike_units(units))
+        return
+    if kernel.degree < 2:
+        return
+    for mean, scale in zip(means, scales, strict=True):
         if not 0.3 <= scale <= 3 or abs(mean) > 3 * scale:
             warn_caller(AttributeScaleWarning.from_moments(mean, scale, kernel.degree))
             return
