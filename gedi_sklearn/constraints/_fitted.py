@@ -222,12 +222,39 @@ class FittedConstraint:
         """All that the constraints see of real targets, or of two classes."""
         return JointSpan([part for part in self.parts if part.bounds_anything], self.weight)
 
+    @property
+    def in_span(self) -> np.ndarray:
+        """Which kernel columns of all parts are in the span: those of parts that bound anything."""
+        bounded = [np.full(p.kernel.n_columns, p.bounds_anything) for p in self.parts]
+        return np.concatenate([np.empty(0, dtype=bool), *bounded])
+
     def of_all(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of the span as those of all parts: 0 where nothing is bounded."""
-        bounded = [np.full(p.kernel.n_columns, p.bounds_anything) for p in self.parts]
-        full = np.zeros(sum(map(len, bounded)))
-        full[np.concatenate([np.empty(0, dtype=bool), *bounded])] = multipliers
+        bounded = self.in_span
+        full = np.zeros(len(bounded))
+        full[bounded] = multipliers
         return full
+
+    @property
+    def orthonormal(self) -> np.ndarray:
+        """Q of the kernel of every constraint, side by side, shape (n, Σk)."""
+        bases = [parts[0].design.orthonormal for parts in self.listed]
+        return np.hstack([np.empty((len(self.weight), 0)), *bases])
+
+    def by_column(self, stacked: np.ndarray) -> np.ndarray:
+        """Return numbers of all parts, (k,) per column, as those that belong to `orthonormal`.
+
+        Returns
+        -------
+        ndarray of shape (Σk,) or (K, Σk)
+            One row for each of more than two classes.
+        """
+        n_columns = self.n_classes if self.n_classes > 2 else 1
+        sizes = [parts[0].kernel.n_columns for parts in self.listed]
+        own = zip(pieces(stacked, [n_columns * k for k in sizes]), sizes, strict=True)
+        rows = [np.empty((n_columns, 0)), *(piece.reshape(n_columns, k) for piece, k in own)]
+        found = np.hstack(rows)
+        return found if n_columns > 1 else found[0]
 
     def replaced(self, change: Callable[[ColumnConstraint], ColumnConstraint]) -> FittedConstraint:
         """Return the same with every part changed."""

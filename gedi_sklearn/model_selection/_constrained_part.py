@@ -55,9 +55,9 @@ class ConstrainedPart:
     @property
     def is_reusable(self) -> bool:
         """Whether one fit serves all thresholds: the part can do that, and no wrapper clones it."""
-        return hasattr(self.part, "_correct_at") and all(
-            isinstance(wrapper, Pipeline) for wrapper in self.wrappers
-        )
+        if not hasattr(self.part, "_correct_at") or isinstance(self.part.constraint, (list, tuple)):
+            return False
+        return all(isinstance(wrapper, Pipeline) for wrapper in self.wrappers)
 
     def of(self, estimator: Any) -> Any:
         """Return the corresponding part of a clone of the whole estimator."""

@@ -23,7 +23,8 @@ from .._validation import (
     drop_columns,
     holds_other_rows,
 )
-from ..constraints import CARRIED, Constraint
+from ..constraints import CARRIED, split_attributes
+from ..kernels import FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection
 
 # The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
@@ -40,7 +41,7 @@ class Learned(NamedTuple):
     scores : ndarray of shape (n,)
         Predictions for the rows.
     columns : ndarray of shape (n, k)
-        F̃(x), or its prediction from X.
+        Q(x) of the kernels of all constraints, or its prediction from X.
     labels : ndarray of shape (n,)
         The original targets, as they would be in `targets_`.
     weight : ndarray of shape (n,) or None
@@ -69,7 +70,7 @@ class Projected(MetaEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"]), None],
         **{name: PROJECTION_PARAMETERS[name] for name in CARRIED},
-        "constraint": [StrOptions({"coarse", "fine"}), Constraint],
+        "constraint": PROJECTION_PARAMETERS["constraint"],
         "cv": [StrOptions({"train", "oob"}), "cv_object"],
         **COLUMN_CONSTRAINTS,
         "sensitive_at_predict": ["boolean"],
@@ -151,12 +152,9 @@ class Projected(MetaEstimator):
         projection = self._make_projection(y, attribute, sample_weight)
         with projection:
             self.kernel_: Any = projection.kernel_
-            if self.kernel_ is None:  # a constant attribute
-                columns = np.empty((len(y), 0))
-            elif self.sensitive_at_predict:
-                columns = self.kernel_.orthonormal(attribute)
-            else:
-                columns = self._expect_kernel(X, y, attribute, keywords, source)
+            columns = projection.orthonormal
+            if columns.shape[1] and not self.sensitive_at_predict:
+                columns = self._expect_kernel(X, y, columns, keywords, source)
             learned = Learned(projection, p, columns, self._own_targets(y), weight)
             if self._is_corrected_later:
                 self._learned = learned
@@ -185,13 +183,13 @@ class Projected(MetaEstimator):
         projection, p, columns, labels, weight = learned
         self.constraint_ = projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
-        self.orthonormal_correction_ = np.empty(0)
+        correction = np.empty(0)
         if columns.shape[1]:
-            self.orthonormal_correction_ = self._find_correction(projection, p, columns)
-        self.correction_ = projection.fitted_constraint_.raw_correction(
-            self.orthonormal_correction_
-        )
-        self.targets_ = self._as_targets(p + columns @ self.orthonormal_correction_)
+            correction = self._find_correction(projection, p, columns)
+        constraint = projection.fitted_constraint_
+        self.orthonormal_correction_ = constraint.by_column(correction)
+        self.correction_ = constraint.by_column(constraint.raw_correction(correction))
+        self.targets_ = self._as_targets(p + columns @ self.orthonormal_correction_.T)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
             self.targets_ = np.where(weight > 0, self.targets_, labels)
@@ -253,18 +251,17 @@ class Projected(MetaEstimator):
         self,
         X: Any,
         y: np.ndarray,
-        attribute: np.ndarray,
+        columns: np.ndarray,
         keywords: dict[str, dict[str, Any]],
         learner_source: PredictionSource,
     ) -> np.ndarray:
-        """Fit m(X) and return its cross-fitted predictions, shape (n, k)."""
+        """Fit m(X) to the columns of the kernels, and return its cross-fitted predictions."""
         if unfit := [name for name in keywords["attribute_estimator"] if holds_other_rows(name)]:
             raise ValueError(
                 f"attribute_estimator requests {unfit}: these rows come with targets of the inner "
                 "estimator, but attribute_estimator predicts the kernel. Do not request them there."
             )
         X = self._blind_X(X)
-        columns = self.kernel_.orthonormal(attribute)
         # The folds of the learner: a splitter may shuffle anew, and an iterator is exhausted.
         cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
         source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
@@ -287,11 +284,11 @@ class Projected(MetaEstimator):
                     "sensitive_at_predict=False does not use it. Leave it out, or set "
                     "sensitive_at_predict=True."
                 )
-            if self.kernel_ is None:
+            k = sum(kernel.n_columns for kernel in self._kernels)
+            if not k:
                 return 0.0
-            k = self.kernel_.n_columns
             expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            return np.reshape(expected, (-1, k)) @ self.orthonormal_correction_
+            return np.reshape(expected, (-1, k)) @ self.orthonormal_correction_.T
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows as "
@@ -308,7 +305,25 @@ class Projected(MetaEstimator):
         values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
             return 0.0
-        return self.kernel_.orthonormal_within_range(values) @ self.orthonormal_correction_
+        return self._new_columns(values) @ self.orthonormal_correction_.T
+
+    @property
+    def _kernels(self) -> list[FittedKernel]:
+        """The kernel of every constraint; none where the attribute is constant."""
+        if isinstance(self.kernel_, list):
+            return self.kernel_
+        return [] if self.kernel_ is None else [self.kernel_]
+
+    def _new_columns(self, values: np.ndarray) -> np.ndarray:
+        """Return Q of the kernels of all constraints for new rows, shape (n, Σk)."""
+        kernels, is_list = self._kernels, isinstance(self.kernel_, list)
+        if is_list and values.shape[1] != len(kernels):
+            raise ValueError(
+                f"sensitive_features has {values.shape[1]} column(s), but the constraints were "
+                f"fitted on {len(kernels)}, one for each."
+            )
+        own = zip(kernels, split_attributes(values, is_list), strict=True)
+        return np.hstack([kernel.orthonormal_within_range(attribute) for kernel, attribute in own])
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""

@@ -51,7 +51,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
         cross-fitted probabilities.
     estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
-n_features_in_, feature_names_in_
+orthonormal_correction_, n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
 
     See Also

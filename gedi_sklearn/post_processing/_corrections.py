@@ -9,9 +9,11 @@ for labels that depend on X alone, E[Q z] = E[m z]).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ..constraints import FittedConstraint, joint_multipliers
+from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError
 from ..kernels import KernelDesign
 from ..projection import Projection
@@ -56,15 +58,15 @@ def attribute_blind_correction(
     Parameters
     ----------
     projection : Projection
-        Of one constraint on real targets.
+        Of real targets.
     p : ndarray of shape (n,)
         Predictions.
-    expected : ndarray of shape (n, k)
-        m(X), for rows that its learner has not seen.
+    expected : ndarray of shape (n, Σk)
+        m(X) of the kernels of all constraints, for rows that its learner has not seen.
 
     Returns
     -------
-    ndarray of shape (k,)
+    ndarray of shape (Σk,)
 
     Raises
     ------
@@ -77,6 +79,9 @@ def attribute_blind_correction(
         return np.zeros(expected.shape[1])
     _require_explained(constraint, expected)
     span = constraint.span
+    # The kernels may overlap; what X says of an orthonormal basis of all is linear in it.
+    to_columns = np.linalg.pinv(span.stacked.T)
+    expected = expected[:, constraint.in_span] @ to_columns
     weighted = np.sqrt(span.normalized_weight)[:, None] * expected
     factor = np.asarray(np.linalg.qr(weighted, mode="r"))
     moved = span.q.T @ (span.normalized_weight[:, None] * expected)
@@ -85,8 +90,7 @@ def attribute_blind_correction(
     # In coordinates y of mβ, those of the targets are x + Ly.
     root = np.linalg.solve(factor.T, moved.T).T
     x = span.coordinates(p)
-    mu = joint_multipliers(span.sets, x, root @ root.T).mu
-    step = root.T @ mu
+    step = root.T @ span.stacked.T @ span.multipliers(x, root @ root.T).mu
     if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.move(x)):
         raise _too_blind(constraint)
     beta = np.linalg.solve(factor, step)
@@ -94,7 +98,7 @@ def attribute_blind_correction(
     left = x + root @ step - span.coordinates(p + expected @ beta)
     beta = beta + np.linalg.solve(moved, left)
     constraint.judge(p + expected @ beta).warn_rounding()
-    return beta
+    return constraint.of_all(to_columns @ beta)
 
 
 def score_correction(
@@ -105,17 +109,17 @@ def score_correction(
     Parameters
     ----------
     projection : Projection
-        Of one constraint on two classes.
+        Of two classes.
     p : ndarray of shape (n,)
         Probabilities.
-    expected : ndarray of shape (n, k) or None
+    expected : ndarray of shape (n, Σk) or None
         m(X) in the place of Q(x), for a rule that does not see the attribute.
     share : float
         Share of the threshold that may be used.
 
     Returns
     -------
-    ndarray of shape (k,)
+    ndarray of shape (Σk,)
 
     Raises
     ------
@@ -124,15 +128,25 @@ def score_correction(
     """
     p, constraint = projection.counted(p), projection.fitted_constraint_
     if constraint.judge((p > 0.5) * 1.0).violation == 0.0:
-        return np.zeros(constraint.kernel.n_columns)
+        return np.zeros(len(constraint.in_span))
     if expected is not None:
         expected = projection.counted(expected)
         _require_explained(constraint, expected)
-        seen = _ExpectedDesign(constraint.parts[0].design, expected)
-        constraint = constraint.replaced(lambda part: part.altered(design=seen))
+        constraint = _seen_through(constraint, expected)
     shrunk = constraint.replaced(lambda part: part.altered(allowed=part.allowed.scaled(share)))
     # A row costs 1 − 2p − Q(x)λ / Σw.
     return projection.relaxed_multipliers(p, shrunk) / (2 * constraint.weight.sum())
+
+
+def _seen_through(constraint: FittedConstraint, expected: np.ndarray) -> FittedConstraint:
+    """Return constraints on m(X) in the place of the columns of their kernels."""
+    ends = np.cumsum([parts[0].kernel.n_columns for parts in constraint.listed])
+    listed = []
+    own = np.split(expected, ends[:-1], axis=1)
+    for parts, columns in zip(constraint.listed, own, strict=True):
+        design = _ExpectedDesign(parts[0].design, columns)
+        listed.append([part.altered(design=design) for part in parts])
+    return replace(constraint, listed=listed)
 
 
 def _require_explained(constraint: FittedConstraint, expected: np.ndarray) -> None:
@@ -140,9 +154,8 @@ def _require_explained(constraint: FittedConstraint, expected: np.ndarray) -> No
 
     High degrees have tails that a learner overfits, so one column that it knows is enough.
     """
-    span = constraint.span
-    left = span.normalized_weight @ (span.q - expected) ** 2
-    if (left >= span.normalized_weight @ span.q**2).all():
+    columns, share = constraint.orthonormal, constraint.weight / constraint.weight.sum()
+    if (share @ (columns - expected) ** 2 >= share @ columns**2).all():
         raise _too_blind(constraint)
 
 

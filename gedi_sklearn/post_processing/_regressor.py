@@ -26,8 +26,8 @@ class ProjectedRegressor(RegressorMixin, Projected):
     estimator : regressor, default=None
         The learner; never changed. None is `LinearRegression()`. Wrap a fitted one in
         :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
-    constraint : {"coarse", "fine"} or constraint object, default="coarse"
-        The constraint, as in :class:`MovingTargetsRegressor`.
+    constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
+        The constraint, as in :class:`MovingTargetsRegressor`; a list holds one for each attribute.
     kernel, degree, norm, threshold, relative, slack
         As in :class:`MovingTargetsRegressor`.
     cv : {"train", "oob"}, int or splitter, default=5
@@ -55,9 +55,11 @@ class ProjectedRegressor(RegressorMixin, Projected):
         The kernel with the moments of the training rows; None for a constant attribute.
     constraint_, threshold_, reference_
         The constraint with its absolute threshold, that threshold, and the indicator that
-        `threshold` is a fraction of (1.0 for an absolute one).
-    correction_ : ndarray of shape (k,)
-        β.
+        `threshold` is a fraction of (1.0 for an absolute one). Like `kernel_`, lists where
+        `constraint` is one.
+    correction_, orthonormal_correction_ : ndarray of shape (k,)
+        The correction in the kernel's own columns and in its orthonormal ones, which predictions
+        use; those of several constraints one after another.
     targets_ : ndarray of shape (n,)
         The corrected predictions for the training rows; they satisfy the constraint.
     n_features_in_, feature_names_in_

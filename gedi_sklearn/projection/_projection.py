@@ -431,6 +431,14 @@ class Projection:
         """Return the values of the rows of positive weight."""
         return values[self._rows]
 
+    @property
+    def orthonormal(self) -> np.ndarray:
+        """Q of the kernel of every constraint, side by side; 0 in rows of zero weight, (n, Σk)."""
+        own = self.fitted_constraint_.orthonormal
+        columns = np.zeros((len(self._targets.y), own.shape[1]))
+        columns[self._rows] = own
+        return columns
+
     def relaxed_multipliers(self, p: np.ndarray, constraint: FittedConstraint) -> np.ndarray:
         """Return the multipliers of orthonormal coordinates in the relaxation of two classes.
 

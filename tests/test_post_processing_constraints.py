@@ -1,0 +1,206 @@
+"""Projected estimators under every constraint: groups, and one constraint for each attribute."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+from gedi_sklearn import (
+    CoarseConstraint,
+    DidiConstraint,
+    PolynomialKernel,
+    ProjectedClassifier,
+    ProjectedRegressor,
+    project_targets,
+)
+from gedi_sklearn.metrics import didi, gedi
+from gedi_sklearn.model_selection import tradeoff_curve
+
+every_kind = pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+LISTS = {
+    "names": (["coarse", "coarse"], {"norm": "sd", "kernel": "spline"}),
+    "raw": (["coarse", "fine"], {"kernel": PolynomialKernel(2, standardize=True)}),
+    "mixed": ([CoarseConstraint(degree=2, norm="sd", threshold=0.3), "didi"], {}),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Two attributes that are related, in columns 0 and 1, and two proxies of them."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.5, 1.5, 400)
+    group = np.digitize(x + rng.normal(size=400), [-0.7, 0.7]) * 1.0
+    proxies = np.c_[x + 0.3 * rng.normal(size=400), group + 0.3 * rng.normal(size=400)]
+    X = np.c_[x, group, proxies, rng.normal(size=400)]
+    t = x + 0.5 * x**2 + 0.7 * group + X[:, 4] + 0.3 * rng.normal(size=400)
+    return X, t, np.where(t > np.median(t), "yes", "no"), rng.uniform(0.5, 2, 400)
+
+
+def targets_of(kind, data):
+    return data[1] if kind is ProjectedRegressor else data[2]
+
+
+@every_kind
+@pytest.mark.parametrize("weighted", [False, True])
+def test_didi_by_name_is_the_object_and_bounds_the_groups(data, kind, weighted):
+    X, w = data[0], data[3] if weighted else None
+    y = targets_of(kind, data)
+    by_name = kind(constraint="didi", threshold=0.3, sensitive_columns=1).fit(X, y, sample_weight=w)
+    constraint = DidiConstraint(threshold=0.3)
+    given = kind(constraint=constraint, sensitive_columns=1).fit(X, y, sample_weight=w)
+    assert_array_equal(by_name.predict(X), given.predict(X))
+    options = {"sensitive_features": X[:, 1], "sample_weight": w}
+    value = didi(by_name.targets_, **options)
+    assert 0.2 * didi(y, **options) < value <= by_name.threshold_ * (1 + 1e-9)
+    assert by_name.threshold_ == pytest.approx(0.3 * didi(y, **options))
+
+
+@every_kind
+def test_a_group_without_weight_is_no_group(data, kind):
+    X, w, y = data[0], data[3].copy(), targets_of(kind, data)
+    rows = X[:, 1] < 2
+    halves = np.arange(400) % 2 == 0
+    folds = [(np.flatnonzero(~halves), np.flatnonzero(halves))]
+    folds += [(np.flatnonzero(halves), np.flatnonzero(~halves))]
+    model = kind(constraint="didi", sensitive_columns=1, cv=folds)
+    model.fit(X, y, sample_weight=w * rows)
+    assert model.kernel_.n_columns == 1
+    assert_array_equal(model.targets_[~rows], y[~rows])
+    with pytest.raises(ValueError, match="groups not seen before"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("case", LISTS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lists_are_the_projection_on_all_of_them(data, case, weighted):
+    X, t, _, w = data
+    constraint, options = LISTS[case]
+    weight = w * (np.arange(400) % 5 > 0) if weighted else None
+    model = ProjectedRegressor(constraint=constraint, sensitive_columns=[0, 1], cv=4, **options)
+    model.fit(X, t, sample_weight=weight)
+    params = {} if weight is None else {"sample_weight": weight}
+    p = cross_val_predict(LinearRegression(), X, t, cv=4, params=params)
+    nearest = project_targets(
+        t,
+        p,
+        sensitive_features=X[:, :2],
+        constraint=constraint,
+        target_weight=0.0,
+        sample_weight=weight,
+        **options,
+    )
+    assert_allclose(model.targets_, nearest.targets, atol=1e-9)
+    assert_allclose(model.correction_, nearest.correction)
+    assert [kernel.n_attributes for kernel in model.kernel_] == [1, 1]
+    assert len(model.constraint_) == len(model.threshold_) == len(model.reference_) == 2
+
+
+def indicators(model, values, X, weight=None):
+    """Return what both constraints of the list bound, by the functions of the metrics."""
+    bounded = []
+    for constraint, attribute in zip(model.constraint_, X[:, :2].T, strict=True):
+        options = {"sensitive_features": attribute, "sample_weight": weight}
+        if isinstance(constraint, DidiConstraint):
+            bounded.append(didi(values, **options))
+            continue
+        options |= {"kernel": constraint.kernel, "degree": constraint.degree}
+        bounded.append(gedi(values, norm=getattr(constraint, "norm", "l1"), **options))
+    return np.array(bounded)
+
+
+@every_kind
+@pytest.mark.parametrize("sensitive_at_predict", [True, False])
+@pytest.mark.parametrize("case", ["names", "mixed"])
+def test_every_constraint_of_a_list_is_met(data, kind, case, sensitive_at_predict):
+    X, y = data[0], targets_of(kind, data)
+    constraint, options = LISTS[case]
+    if not sensitive_at_predict:
+        options = {**options, "kernel": "polynomial"}  # a linear m(X) knows no spline
+    model = kind(
+        constraint=constraint,
+        sensitive_columns=[0, 1],
+        sensitive_at_predict=sensitive_at_predict,
+        attribute_estimator=LinearRegression(),
+        **options,
+    ).fit(X, y)
+    targets = model.targets_ if kind is ProjectedRegressor else (model.targets_ == "yes") * 1
+    met = indicators(model, targets, X)
+    assert (met <= np.asarray(model.threshold_) * (1 + 1e-8)).all()
+    plain = cross_val_predict(model._default_estimator(), X, y, cv=5)
+    plain = plain if kind is ProjectedRegressor else (plain == "yes") * 1
+    assert (indicators(model, plain, X) > model.threshold_).all()
+    assert model.orthonormal_correction_.shape == (sum(k.n_columns for k in model.kernel_),)
+
+
+def test_the_correction_of_new_rows_is_the_sum_over_the_constraints(data):
+    X, t, _, _ = data
+    model = ProjectedRegressor(constraint=["coarse", "didi"], sensitive_columns=[0, 1])
+    model.fit(X[:300], t[:300])
+    new = X[300:]
+    first, second = model.kernel_
+    nearest = np.clip(new[:, 0], *first.range_[:, 0])
+    shift = first.orthonormal(nearest) @ model.orthonormal_correction_[:1]
+    shift += second.orthonormal(new[:, 1]) @ model.orthonormal_correction_[1:]
+    assert_allclose(model.predict(new), model.estimator_.predict(new) + shift)
+    by_value = ProjectedRegressor(constraint=["coarse", "didi"])
+    by_value.fit(X[:300], t[:300], sensitive_features=X[:300, :2])
+    predictions = by_value.predict(new, sensitive_features=new[:, :2])
+    assert_array_equal(predictions, model.predict(new))
+    with pytest.raises(ValueError, match=r"1 column.* fitted on 2, one for each"):
+        by_value.predict(new, sensitive_features=new[:, 0])
+
+
+@pytest.mark.parametrize("sensitive_at_predict", [True, False])
+def test_overlapping_kernels_have_one_correction(data, sensitive_at_predict):
+    # Two bounds on one attribute: the tighter one decides.
+    X, t, _, _ = data
+    pair = X[:, [0, 0]]
+    bounds = [CoarseConstraint(threshold=q) for q in (0.2, 0.5)]
+    options = {
+        "sensitive_at_predict": sensitive_at_predict,
+        "attribute_estimator": LinearRegression(),
+    }
+    twice = ProjectedRegressor(constraint=bounds, **options)
+    twice.fit(X[:, 2:], t, sensitive_features=pair)
+    once = ProjectedRegressor(constraint=bounds[0], **options)
+    once.fit(X[:, 2:], t, sensitive_features=pair[:, 0])
+    assert_allclose(twice.targets_, once.targets_, atol=1e-9)
+
+
+@every_kind
+def test_a_curve_refits_where_constraints_are_a_list(data, kind):
+    X, y = data[0], targets_of(kind, data)
+    model = kind(constraint=["coarse", "coarse"], sensitive_columns=[0, 1])
+    curve = tradeoff_curve(
+        model, X, y, thresholds=[0.1, 0.9], cv=2, sensitive_features=X[:, 0], kernel="polynomial"
+    )
+    assert curve.gedi[0] < curve.gedi[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"constraint": ["coarse"]}, r"list of 1, but sensitive_features has 2 column"),
+        ({"constraint": "didi", "degree": 3}, "degree=3 was given beside constraint='didi'"),
+        ({"constraint": "coarser"}, "'constraint' parameter"),
+    ],
+)
+@every_kind
+def test_what_does_not_go_together_is_said(data, kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        kind(sensitive_columns=[0, 1], **options).fit(data[0], targets_of(kind, data))
+
+
+def test_bounded_probabilities_under_a_list(data):
+    X, _, y, _ = data
+    model = ProjectedClassifier(
+        LogisticRegression(),
+        constraint=["coarse", "didi"],
+        sensitive_columns=[0, 1],
+        constrain="probabilities",
+        cv="train",
+    ).fit(X, y)
+    proba = model.predict_proba(X)[:, 1]
+    assert_allclose(proba, model.targets_, atol=1e-9)
+    assert gedi(proba, sensitive_features=X[:, 0]) <= model.threshold_[0] * (1 + 1e-9)
