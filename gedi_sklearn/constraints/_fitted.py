@@ -126,7 +126,13 @@ class ColumnConstraint:
         share[bounded] = (sizes - limits)[bounded] / least
         if not (share > _EXCESS_SHOWS).any():
             return None
-        low = lower_limits(self.design, columns, seen.rows, self.allowed.sizes)
+        low = lower_limits(
+            self.design,
+            columns,
+            seen.rows,
+            self.allowed.sizes,
+            is_basis_drawn=self.allowed.is_of_coordinates,
+        )
         worst = int(np.where(low > limits, share, -np.inf).argmax())
         if not (low[worst] > limits[worst] and share[worst] > _EXCESS_SHOWS):
             return None

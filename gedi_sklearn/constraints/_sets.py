@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -66,6 +66,9 @@ class AllowedSet(ABC):
     unit : float
         What counts as 1 on the scale of v, for tolerances.
     """
+
+    # Whether v are the orthonormal coordinates themselves, whose basis is that of the rows.
+    is_of_coordinates: ClassVar[bool] = False
 
     size: int
     unit: float
@@ -392,6 +395,8 @@ class Ball(_NormBall):
     inner : LinearRows or None
         Those of a box inside, in the place of these.
     """
+
+    is_of_coordinates: ClassVar[bool] = True
 
     touching: np.ndarray | None = None
     inner: LinearRows | None = None

@@ -236,7 +236,8 @@ class BaseMovingTargets(MetaEstimator):
         selected = best if steps.keeps_best or self.select == "best" else latest
         master.warn_early_stops()
         steps.warn(selected)
-        outcome = Outcome(learner, y, weight, *first, selected)
+        target_weight = history.entries[selected.iteration]["target_weight"]
+        outcome = Outcome(learner, y, weight, *first, selected, target_weight)
         outcome.warn_collapse()
         if not steps.keeps_best:  # else a search has failed, and said so
             outcome.warn_unmet(master.constraint)

@@ -37,6 +37,8 @@ class Outcome:
         Of the first fit.
     selected : Candidate
         The kept fit.
+    target_weight : float
+        Weight of y in the projection that computed its targets; NaN without one.
     """
 
     learner: Learner
@@ -45,6 +47,7 @@ class Outcome:
     first_targets: np.ndarray
     first_predictions: np.ndarray
     selected: Candidate
+    target_weight: float
 
     def __post_init__(self) -> None:
         self.targets, self.predictions = self.selected.targets, self.selected.fit.predictions
@@ -90,7 +93,8 @@ class Outcome:
             )
         if in_targets < _MOST:
             return found + (
-                "The projection removes them: raise `target_weight`, the weight of y there, or "
+                "The projection removes them, where y had a weight of "
+                f"{self.target_weight:.2g} beside 1 for the predictions: raise `target_weight` or "
                 "`threshold`."
             )
         return found + (
