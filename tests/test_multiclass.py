@@ -188,10 +188,10 @@ def test_growing_cores_never_lose_what_a_smaller_one_has_found(seed, mip_rel_gap
     # Every core proves a bound on the whole problem. One that its solver leaves early may have a
     # worse bound than a smaller one, or costlier targets: the better of both stays.
     x, y, p, _ = problem(seed, 60)
-    sizes = (30, 60, 90)  # of more than 150 variables
+    sizes = (30, 60, 90)  # of the 120 moves that there are
     found = []
     for last in range(1, len(sizes) + 1):
-        monkeypatch.setattr(_classes, "_CORE_VARIABLES", sizes[:last])
+        monkeypatch.setattr(_classes, "_CORE_SIZES", sizes[:last])
         result = project_targets(
             y,
             p,

@@ -10,7 +10,6 @@ in a polyhedron inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +17,9 @@ import numpy as np
 from .._deadline import Deadline
 from ..constraints import FittedConstraint, Product
 from ..exceptions import SolverError
-from ._groups import LinearImage, row_scale
-from ._linear_model import LinearModel, Solution, set_model
-from ._relaxation import BoundedColumns, solve_relaxation
+from ._groups import Groups, LinearImage, row_scale
+from ._linear_model import Solution
+from ._relaxation import Relaxed, solve_relaxation
 
 # Times that a set is cut off at most, how near a solution has to come to it, in the set's unit, and
 # what a polyhedron inside may lose of the objective; a factor that leads out of every set.
@@ -68,80 +67,60 @@ class AbsoluteLoss:
         # mean 1.
         scale, mean_weight = row_scale(matrix), float(self.weight.mean())
         unit = self._deviation(base) or self._deviation(self.y) or 1.0
-        fixed = self.effects @ ((base - self.share @ base) / unit)
-
-        def model_in(allowed: Product) -> LinearModel:
-            return set_model(
-                allowed,
-                cost[used] / mean_weight,
-                matrix / scale[:, None],
-                reach[used] / unit,
-                fixed=fixed,
-                scale=scale,
-                unit=unit,
-            )
-
-        model, x, multipliers = self._solve(
-            model_in, lambda x: unit * (matrix @ x[: matrix.shape[1]] + fixed), scale, deadline
+        fixed, nowhere = self.effects @ (base - self.share @ base), np.empty(0, dtype=int)
+        groups = Groups(
+            size=reach[used] / unit,
+            cost=cost[used, None] / mean_weight,
+            matrix=matrix / scale[:, None],
+            scale=scale * unit,
+            image=self.image,
+            order=nowhere,
+            start=nowhere,
         )
+        counts, multipliers = self._solve(groups, fixed, deadline)
         moved = np.zeros(len(cost))
-        moved[used] = unit * x[: used.sum()]
+        moved[used] = unit * counts[:, 0]
         z = base + (moved * sign).reshape(4, -1).sum(axis=0)
         z = np.clip(z, self.low, self.high)
-        objective, fixed = self._loss(z, p, target_weight), self._loss(base, p, target_weight)
-        bound = min(objective, fixed + mean_weight * unit * self._lower_bound(model, multipliers))
+        objective, least = self._loss(z, p, target_weight), self._loss(base, p, target_weight)
+        proven = _lower_bound(groups, multipliers, fixed)
+        bound = min(objective, least + mean_weight * unit * proven)
         return Solution(
             z=z,
             objective=objective,
             bound=bound,
             gap=(objective - bound) / objective if objective else 0.0,
-            multipliers=self.image.orthonormal_multipliers(
-                mean_weight * multipliers[: len(scale)] / scale
-            ),
+            multipliers=self.image.orthonormal_multipliers(mean_weight * unit * multipliers),
             status="optimal",
             solver="highs",
-            n_variables=len(model.cost),
+            n_variables=groups.n,
             n_groups=len(z),
         )
 
     def _solve(
-        self,
-        model_in: Callable[[Product], LinearModel],
-        v: Callable[[np.ndarray], np.ndarray],
-        scale: np.ndarray,
-        deadline: Deadline,
-    ) -> tuple[LinearModel, np.ndarray, np.ndarray]:
-        """Return a model that proves a bound, an allowed solution, and the model's multipliers."""
+        self, groups: Groups, fixed: np.ndarray, deadline: Deadline
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return allowed counts, and the multipliers that prove a bound on them."""
         sets = allowed = self.image.allowed
-        model = model_in(allowed)
-        x, multipliers = _solved(model, deadline)
-        middle = v(x)
+        relaxed = _solved(groups, allowed, fixed, deadline)
+        middle = v = groups.v(relaxed.counts) + fixed
         for _ in range(_MOST_CUTS):
-            if allowed.is_polyhedron or sets.violation(v(x)) <= _NEAR:
+            if allowed.is_polyhedron or sets.violation(v) <= _NEAR:
                 break
             # Solutions jump from corner to corner; their mean tells where the optimum is. Far
             # outside, every set is left.
-            middle = 0.7 * middle + 0.3 * v(x)
-            allowed = allowed.touched(v(x)).touched(_FAR * middle)
-            model = model_in(allowed)
-            x, multipliers = _solved(model, deadline, multipliers)
+            middle = 0.7 * middle + 0.3 * v
+            allowed = allowed.touched(v).touched(_FAR * middle)
+            relaxed = _solved(groups, allowed, fixed, deadline, relaxed.multipliers)
+            v = groups.v(relaxed.counts) + fixed
+        multipliers = relaxed.multipliers
         if not allowed.is_polyhedron:
-            loss = _LOST * abs(float(model.cost @ x))
-            inside = sets.inside(v(x), multipliers[: len(scale)] / scale, loss)
-            x, _ = _solved(model_in(inside), deadline)
-        return model, x, multipliers
+            loss = _LOST * abs(groups.objective(relaxed.counts))
+            relaxed = _solved(groups, sets.inside(v, multipliers, loss), fixed, deadline)
+        return relaxed.counts, multipliers
 
     def _deviation(self, z: np.ndarray) -> float:
         return float(np.sqrt(self.share @ (z - self.share @ z) ** 2))
-
-    def _lower_bound(self, model: LinearModel, multipliers: np.ndarray) -> float:
-        """Return what the multipliers prove, once shrunk until every cost covers its gain."""
-        endless = np.isinf(model.upper_bound)
-        gain = multipliers @ model.matrix[:, endless]
-        with np.errstate(divide="ignore"):
-            cover = np.where(gain > 0, model.cost[endless] / gain, 1.0).min(initial=1.0)
-        # Some digits more, for the products to come out on the right side.
-        return model.lagrangian_bound(multipliers * min(cover, 1.0) * (1 - 1e-10))
 
     def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
         if p is None:
@@ -173,12 +152,24 @@ class AbsoluteLoss:
 
 
 def _solved(
-    model: LinearModel, deadline: Deadline, start: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return solution and multipliers of a model, from those of one with fewer rows."""
-    if start is not None:
-        start = np.r_[start, np.zeros(len(model.lower) - len(start))]
-    solved = solve_relaxation(BoundedColumns(model), deadline, start)
+    groups: Groups,
+    allowed: Product,
+    fixed: np.ndarray,
+    deadline: Deadline,
+    start: np.ndarray | None = None,
+) -> Relaxed:
+    """Return the solution in sets, from the multipliers of a solution in larger ones."""
+    solved = solve_relaxation(groups, allowed, fixed, deadline, start)
     if solved is None:
         raise SolverError.from_status("highs", "infeasible, though constant targets are not")
     return solved
+
+
+def _lower_bound(groups: Groups, multipliers: np.ndarray, fixed: np.ndarray) -> float:
+    """Return what the multipliers prove, once shrunk until every cost covers its gain."""
+    cost, gain = groups.cost[:, 0], (groups.cost - groups.reduced(multipliers))[:, 0]
+    endless = np.isinf(groups.size) & (gain > 0)
+    cover = (cost[endless] / gain[endless]).min(initial=1.0)
+    # Some digits more, for the products to come out on the right side.
+    shrunk = multipliers * cover * (1 - 1e-10)
+    return groups.dual_value(shrunk) - float(shrunk @ fixed)

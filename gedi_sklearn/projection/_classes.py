@@ -20,23 +20,23 @@ import numpy as np
 
 from .._deadline import Deadline
 from .._validation import check_group_codes
-from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, Product
+from ..constraints import VIOLATION_TOLERANCE, FittedConstraint
 from ..exceptions import InfeasibleProjectionError
-from ._cores import INTEGRALITY, Cores, Counts, Relaxed, smallest_slack
+from ._core import Core
+from ._cores import INTEGRALITY, Cores, Counts, smallest_slack
 from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
-from ._linear_model import LinearModel, Solution, SolverSession, set_model
-from ._relaxation import Assignment, BoundedColumns, solve_relaxation
+from ._linear_model import Solution, SolverSession
+from ._relaxation import Relaxed, solve_relaxation
 from ._rounding import rounded_classes, rounded_ones
 from ._smoothed_dual import maximise_dual
 
-# Groups in the integer model: a small one is answered soonest, a larger one holds better solutions.
-# The licence that comes with gurobipy allows 2,000 variables.
+# Columns in the integer model: a small one is answered soonest, a larger one holds better
+# solutions. The licence that comes with gurobipy allows 2,000 variables.
 _CORE_SIZES = (250, 600, 1500)
-_CORE_VARIABLES = (600, 1800)
 # What polyhedra inside the sets may lose, relative to the tolerance; the tolerance, for costs of at
 # most 1, where the relaxation alone is asked for.
 _INSIDE, _EXACT = 0.01, 1e-6
-# Groups of smallest reduced cost among which a core is chosen.
+# Columns of least detour among which a core is chosen.
 _NEAREST = 50_000
 
 
@@ -80,28 +80,10 @@ class ClassTargets:
         code, _ = check_group_codes(np.column_stack([*self.image.keys, weight]))
         self.code = code.astype(np.int32)
         first = np.unique(self.code, return_index=True)[1]
-        self.matrix, self.scale = self._rows(first, weight[first] / weight.sum())
+        self.matrix = self.image.effects(first, weight[first] / weight.sum())
+        self.scale = row_scale(self.matrix)
+        self.matrix /= self.scale[:, None]
         self._last: np.ndarray | None = None
-
-    def _rows(self, first: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the matrix of the models for one row of every code, and the scale of E.
-
-        Of two classes it has, besides E / scale, a row that counts the ones and what the sets need.
-        """
-        image, n = self.image, len(first)
-        sets = image.allowed.linear_rows()
-        n_sums, n_auxiliary = sets.sums.shape if self.n_classes == 2 else (-1, 0)
-        # In place: of a million rows every array counts.
-        matrix = np.zeros((image.n_rows + 1 + n_sums, n + n_auxiliary))
-        effects = matrix[: image.n_rows]
-        image.effects(first, share, out=effects[:, :n])
-        scale = row_scale(effects[:, :n])
-        effects[:, :n] /= scale[:, None]
-        if self.n_classes == 2:
-            effects[:, n:] = sets.auxiliary / scale[:, None]
-            matrix[image.n_rows, :n] = 1
-            matrix[image.n_rows + 1 :, n:] = sets.sums
-        return matrix, scale
 
     def solve(self, p: np.ndarray | None, target_weight: float, deadline: Deadline) -> Solution:
         """Return the nearest targets to p and y that satisfy the constraint.
@@ -266,49 +248,8 @@ class ClassTargets:
         size = np.diff(start, append=index.type(len(order)))
         matrix, n_codes = self.matrix, int(code[-1]) + 1
         if len(start) > n_codes:
-            matrix = matrix[:, np.r_[code[start], np.arange(n_codes, matrix.shape[1])]]
-        return Groups(order, start, size, sorted_cost[start], matrix, self.scale, self.image)
-
-    def _core_model(
-        self, groups: Groups, core: np.ndarray, fixed: np.ndarray, allowed: Product
-    ) -> LinearModel:
-        r"""Return the integer model of a core, given the counts of the other groups.
-
-        Of two classes it counts the second one, in every group::
-
-            min c'x   s.t.  lower ≤ E x + f + D w ≤ upper,   S w ≤ most
-                            1 ≤ Σ x + ones ≤ n − 1                (both classes stay)
-
-        with the auxiliary variables w of the sets.
-        """
-        own = groups.take(core, groups.size[core])
-        if self.n_classes > 2:
-            least = np.maximum(1.0 - groups.rows_of_classes(fixed), 0.0)
-            return Assignment.model(own, groups.v(fixed), least, allowed)
-        rest, ones = 1 - fixed.sum(), np.ones((1, len(core)))
-        return set_model(
-            allowed,
-            own.cost[:, 0],
-            own.matrix,
-            own.size.astype(float),
-            fixed=groups.v(fixed),
-            scale=self.scale,
-            others=(ones, np.array([rest]), np.array([len(self.y) - 2 + rest])),
-        )
-
-    def _ones_model(self, groups: Groups, allowed: Product, offset: np.ndarray) -> LinearModel:
-        """Return the model of the second of two classes in all groups, as that of a core is."""
-        sets = allowed.linear_rows()
-        n_sums, n_auxiliary = sets.sums.shape
-        groups.matrix[: len(self.scale), groups.n :] = sets.auxiliary / self.scale[:, None]
-        return LinearModel(
-            np.r_[groups.cost[:, 0], np.zeros(n_auxiliary)],
-            groups.matrix,
-            np.r_[(sets.lower - offset) / self.scale, 1, np.full(n_sums, -np.inf)],
-            np.r_[(sets.upper - offset) / self.scale, len(self.y) - 1, sets.most],
-            np.r_[groups.size.astype(float), np.ones(n_auxiliary)],
-            groups.n,
-        )
+            matrix = matrix[:, code[start]]
+        return Groups(size, sorted_cost[start], matrix, self.scale, self.image, order, start)
 
     def _relaxation(self, groups: Groups, tolerance: float, deadline: Deadline) -> Relaxed:
         """Solve the relaxation over all groups."""
@@ -326,42 +267,12 @@ class ClassTargets:
             known, points = maximise_dual(groups, tolerance, offset, deadline)
             loss = max(_INSIDE * tolerance, 1e-12 * groups.range_of_costs())
             allowed = allowed.inside(points, known, loss / len(allowed.parts))
-        if self.n_classes > 2:
-            program = Assignment(groups, allowed)
-            solved = solve_relaxation(program, deadline, known, is_optimal=True)
-            if solved is None:
-                return None
-            counts, multipliers = solved
-            bound, reduced = groups.dual_value(multipliers), groups.choose(multipliers)[1]
-            return Relaxed(counts, bound, reduced, multipliers, allowed)
-        model = self._ones_model(groups, allowed, offset)
-        if known is None:
-            solved = solve_relaxation(BoundedColumns(model), deadline)
-        else:
-            padded = np.r_[known * self.scale, np.zeros(len(model.lower) - len(known))]
-            solved = solve_relaxation(BoundedColumns(model), deadline, padded, is_optimal=True)
-        if solved is None:
-            return None
-        if known is None:
-            multipliers, bound = solved[1], model.lagrangian_bound(solved[1])
-        else:
-            # That of a polyhedron inside would be no bound.
-            multipliers = padded
-            bound = groups.dual_value(known) - float(known @ offset)
-        reduced = model.reduced_cost(multipliers)[: groups.n]
-        np.abs(reduced, out=reduced)
-        multipliers = multipliers[: len(offset)] / self.scale
-        return Relaxed(solved[0][: groups.n, None], bound, reduced, multipliers, allowed)
+        return solve_relaxation(groups, allowed, offset, deadline, known, is_optimal=True)
 
     def _solve_groups(self, groups: Groups, tolerance: float, deadline: Deadline) -> Counts:
         """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
         relaxed = self._relaxation(groups, tolerance, deadline)
         nearest = _nearest(groups, relaxed)
-
-        def core_model(
-            core: np.ndarray, fixed: np.ndarray, allowed: Product = relaxed.allowed
-        ) -> LinearModel:
-            return self._core_model(groups, core, fixed, allowed)
 
         cores = Cores(
             groups,
@@ -369,37 +280,39 @@ class ClassTargets:
             tolerance=tolerance,
             session=self.session,
             deadline=deadline,
-            core_model=core_model,
             infeasible=lambda: self._infeasible(groups, deadline),
             description=self.constraint.describe(),
         )
         rounded = rounded_ones if self.n_classes == 2 else rounded_classes
-        cores.round(rounded(relaxed, groups, nearest, tolerance, core_model, deadline))
+        cores.round(rounded(relaxed, groups, nearest, tolerance, deadline))
         start = None if self._last is None else groups.counts(self._last)
-        return cores.solve(nearest, _core_sizes(groups.n, self.n_classes), start)
+        return cores.solve(nearest, _core_sizes(len(nearest)), start)
 
     def _infeasible(self, groups: Groups, deadline: Deadline) -> InfeasibleProjectionError:
         """Return the error for groups without a solution, with the slack that would do."""
-        least = None
+        least, nowhere = None, np.zeros(len(self.image.row))
         # Finding that slack takes a model of all groups.
-        if self.n_classes == 2 and groups.n <= _CORE_SIZES[-1]:
-            model = self._ones_model(groups, self.image.allowed, np.zeros(len(self.scale)))
-            units = self.image.allowed.slack_units() / self.scale
+        if groups.cost.size <= _CORE_SIZES[-1]:
+            core = Core(groups, groups.choose(nowhere)[0], np.arange(groups.cost.size))
+            model = core.model(self.image.allowed, nowhere, keep_classes=True)
+            units = self.image.allowed.slack_units() / groups.scale[self.image.row]
             least = smallest_slack(model, units, self.session, deadline)
         facts = self.constraint.describe()
         return InfeasibleProjectionError.from_problem(**facts, smallest_slack=least)
 
 
 def _nearest(groups: Groups, relaxed: Relaxed) -> np.ndarray:
-    """Return the groups that a core takes first, in that order."""
-    reduced = relaxed.reduced_cost
-    # Groups that the relaxation splits come first, whatever rounding makes of their reduced cost.
+    """Return the columns of groups that a core takes first, in that order."""
+    detour = relaxed.detour.ravel()
+    # Columns that the relaxation splits come first, whatever rounding makes of their detour.
     fractional = np.abs(relaxed.counts - np.rint(relaxed.counts)) > INTEGRALITY
-    split = np.flatnonzero(fractional.any(axis=1))
-    by_cost = np.setdiff1d(_smallest(reduced, _NEAREST), split)
-    by_cost = by_cost[np.argsort(reduced[by_cost], kind="stable")]
-    split = split[np.argsort(reduced[split], kind="stable")]
-    return mix_ranges(np.r_[split, by_cost], groups.scaled_effects)
+    split = np.flatnonzero(fractional & np.isfinite(relaxed.detour))
+    by_cost = np.setdiff1d(_smallest(detour, _NEAREST), split)
+    by_cost = by_cost[np.argsort(detour[by_cost], kind="stable")]
+    split = split[np.argsort(detour[split], kind="stable")]
+    nearest = np.r_[split, by_cost]
+    nearest = nearest[np.isfinite(detour[nearest])]
+    return nearest[mix_ranges(groups.matrix[:, nearest // groups.n_columns])]
 
 
 def _smallest(values: np.ndarray, count: int) -> np.ndarray:
@@ -409,9 +322,6 @@ def _smallest(values: np.ndarray, count: int) -> np.ndarray:
     return np.sort(np.argpartition(values, count)[:count])
 
 
-def _core_sizes(n_groups: int, n_classes: int) -> list[int]:
-    """Return the sizes to try: all groups at once where one model holds them."""
-    sizes = list(_CORE_SIZES)
-    if n_classes > 2:
-        sizes = [variables // n_classes for variables in _CORE_VARIABLES]
-    return [n_groups] if n_groups <= sizes[-1] else sizes
+def _core_sizes(n_columns: int) -> list[int]:
+    """Return the sizes to try: all columns at once where one model holds them."""
+    return [n_columns] if n_columns <= _CORE_SIZES[-1] else list(_CORE_SIZES)

@@ -17,12 +17,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._deadline import Deadline
 from ..constraints import VIOLATION_TOLERANCE, Product
 from ..exceptions import InfeasibleProjectionError, SolverError, SolverLimitError
+from ._core import Core
 from ._groups import Groups
 from ._linear_model import LIMITS, LinearModel, Outcome, SolverSession
+from ._relaxation import Relaxed
 
 # A count further than this from an integer is not one.
 INTEGRALITY = 1e-3
@@ -30,31 +33,6 @@ INTEGRALITY = 1e-3
 _MOST_CUTS = 12
 # Seconds to look for the least slack with a solution.
 _SLACK_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class Relaxed:
-    """The solution of the relaxation.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (g, m)
-        Counts of every group, not all of them whole.
-    bound : float
-        The lower bound that the multipliers prove.
-    reduced_cost : ndarray of shape (g,)
-        What it costs at least to differ from `counts` in a group.
-    multipliers : ndarray of shape (r,)
-        Multipliers of v.
-    allowed : Product
-        The sets, or polyhedra inside that hold its v.
-    """
-
-    counts: np.ndarray
-    bound: float
-    reduced_cost: np.ndarray
-    multipliers: np.ndarray
-    allowed: Product
 
 
 @dataclass(frozen=True)
@@ -97,9 +75,6 @@ class Cores:
         Solves the integer models.
     deadline : Deadline
         When to end.
-    core_model : callable
-        From some groups, the counts of all others, and the sets, to their model, whose integer
-        variables are the counts of the former.
     infeasible : callable
         Makes the error for groups without a solution.
     description : dict
@@ -111,7 +86,6 @@ class Cores:
     tolerance: float
     session: SolverSession
     deadline: Deadline
-    core_model: Callable[[np.ndarray, np.ndarray, Product], LinearModel]
     infeasible: Callable[[], InfeasibleProjectionError]
     description: dict[str, Any]
     best: Counts | None = None
@@ -134,7 +108,7 @@ class Cores:
         Parameters
         ----------
         nearest : ndarray of int
-            The groups that a core takes first, in that order.
+            The columns of groups that a core takes first, in that order.
         sizes : sequence of int
             Sizes of the cores, the largest last.
         start : ndarray of shape (g, m) or None
@@ -158,8 +132,7 @@ class Cores:
         for size in sizes:
             if self.best is not None and self.best.is_within(self.tolerance):
                 break
-            core = nearest[:size]
-            n_variables, status = self._solve_core(core, start)
+            n_variables, status = self._solve_core(nearest[:size], start)
             if status in LIMITS:
                 if self.best is None:
                     raise SolverLimitError.from_limit(
@@ -168,15 +141,15 @@ class Cores:
                 return replace(self.best, status=status, n_variables=n_variables)
         if self.best is not None:
             return self.best
-        if sizes[-1] < self.groups.n or status != "infeasible":
+        if sizes[-1] < len(nearest) or status != "infeasible":
             # The largest core has no solution, which proves nothing of the whole.
             raise SolverError.from_status(
                 self.session.name,
-                f"no solution among the {sizes[-1]:,} groups nearest to the relaxation",
+                f"no solution among the {sizes[-1]:,} moves nearest to the relaxation",
             )
         raise self.infeasible()
 
-    def _solve_core(self, core: np.ndarray, start: np.ndarray | None) -> tuple[int, str]:
+    def _solve_core(self, columns: np.ndarray, start: np.ndarray | None) -> tuple[int, str]:
         """Solve the model of a core, and take its counts.
 
         Return the number of its variables, and the solver's status. Sets that are no polyhedra
@@ -184,24 +157,23 @@ class Cores:
         inside, those of the polyhedra inside are taken.
         """
         groups, relaxed = self.groups, self.relaxed
-        fixed = np.rint(relaxed.counts)
-        fixed[core] = 0
+        core = Core(groups, relaxed.base, columns)
         known = start if self.best is None else self.best.counts
-        start = None if known is None else known[core].ravel()
+        start = None if known is None else core.moved(known)
         # Where the relaxation is near their boundary, twice as far is outside.
         allowed = groups.image.allowed.touched(2 * groups.v(relaxed.counts))
-        # A better solution is in the core, or differs from the relaxation outside of it.
-        elsewhere = relaxed.bound + _least_outside(relaxed.reduced_cost, core)
+        # A better solution is in the core, or leaves a base for a column outside of it.
+        elsewhere = relaxed.bound + _least_outside(relaxed.detour.ravel(), columns)
         bound, counts = relaxed.bound, None
         for _ in range(1 if allowed.is_polyhedron else _MOST_CUTS):
-            outcome, counts = self._solve_model(core, fixed, allowed, start)
-            bound = max(bound, min(outcome.bound + groups.objective(fixed), elsewhere))
+            outcome, counts = self._solve_model(core, allowed, start)
+            bound = max(bound, min(outcome.bound + groups.objective(core.start), elsewhere))
             if counts is None or outcome.status in LIMITS or self._is_allowed(counts):
                 break
             allowed = allowed.touched(groups.v(counts))
-        status, n_variables = outcome.status, groups.cost[core].size
+        status, n_variables = outcome.status, len(core.group)
         if counts is not None and not (allowed.is_polyhedron or self._is_allowed(counts)):
-            _, counts = self._solve_model(core, fixed, relaxed.allowed, start)
+            _, counts = self._solve_model(core, relaxed.allowed, start)
         if counts is not None:
             self.best = self._accept(counts, bound, status, n_variables).better_of(self.best)
         elif self.best is not None:
@@ -214,19 +186,16 @@ class Cores:
         return image.allowed.violation(self.groups.v(counts)) <= VIOLATION_TOLERANCE
 
     def _solve_model(
-        self, core: np.ndarray, fixed: np.ndarray, allowed: Product, start: np.ndarray | None
+        self, core: Core, allowed: Product, start: np.ndarray | None
     ) -> tuple[Outcome, np.ndarray | None]:
         """Solve the model of a core in sets; return the outcome, and the counts of all groups."""
-        model = self.core_model(core, fixed, allowed)
+        model = core.model(allowed, np.zeros(len(self.relaxed.multipliers)), keep_classes=True)
         outcome = self.session.solve_linear(
             model, gap=self.tolerance, start=start, deadline=self.deadline
         )
         if outcome.x is None:
             return outcome, None
-        inside = _as_integers(outcome.x[: model.n_integers], self.session.name)
-        counts = fixed.copy()
-        counts[core] = inside.reshape(fixed[core].shape)
-        return outcome, counts
+        return outcome, core.counts(_as_integers(outcome.x[: model.n_integers], self.session.name))
 
     def _accept(self, counts: np.ndarray, bound: float, status: str, n_variables: int) -> Counts:
         """Check counts against every constraint, and value them."""
@@ -270,15 +239,14 @@ def smallest_slack(
         return None
     per_slack = np.zeros(len(model.lower))
     per_slack[: len(units)] = -units
-    upper = np.where(per_slack < 0, 0.0, model.upper)
-    lower = np.where(per_slack < 0, 0.0, model.lower)
+    upper = np.where(per_slack < 0, (model.lower + model.upper) / 2, model.upper)
+    lower = np.where(per_slack < 0, upper, model.lower)
     relaxed = LinearModel(
         np.r_[np.zeros(len(model.cost)), 1.0],
-        np.vstack(
-            [
-                np.column_stack([model.matrix, per_slack]),
-                np.column_stack([model.matrix, -per_slack]),
-            ]
+        sp.csr_array(
+            sp.block_array(
+                [[model.matrix, per_slack[:, None]], [model.matrix, -per_slack[:, None]]]
+            )
         ),
         np.r_[np.full(len(upper), -np.inf), lower],
         np.r_[upper, np.full(len(lower), np.inf)],
@@ -299,8 +267,8 @@ def _as_integers(x: np.ndarray, solver: str) -> np.ndarray:
     return counts
 
 
-def _least_outside(values: np.ndarray, core: np.ndarray) -> float:
+def _least_outside(values: np.ndarray, columns: np.ndarray) -> float:
     """Return the least value outside of the core, inf where there is none."""
     outside = np.ones(len(values), dtype=bool)
-    outside[core] = False
+    outside[columns] = False
     return float(values.min(initial=np.inf, where=outside))

@@ -102,9 +102,7 @@ class LinearImage:
         """What a column of E is a function of, beside the row's weight."""
         return [design.keys for design, _ in self._maps]
 
-    def effects(
-        self, rows: np.ndarray, weight: np.ndarray, out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def effects(self, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return columns of E: what a 1 in a row adds to v.
 
         Parameters
@@ -113,10 +111,8 @@ class LinearImage:
             Which rows.
         weight : ndarray of shape (g,)
             Their weights over the sum of all weights.
-        out : ndarray of shape (n_rows, g), default=None
-            Where to put the result.
         """
-        effects = np.empty((self.n_rows, len(rows))) if out is None else out
+        effects = np.empty((self.n_rows, len(rows)))
         start = 0
         for design, matrix in self._maps:
             own = effects[start : start + len(matrix)]
@@ -160,23 +156,23 @@ class LinearImage:
 class Groups:
     """Rows sorted so that interchangeable ones stand together, the likeliest ones first.
 
-    `order` (n,) sorts the rows; group g is order[start[g] : start[g] + size[g]]. Its rows are
-    counted in m columns: one per class, or, for two classes, the second class alone. A row of
-    group g in column j costs cost[g, j] and adds scale · matrix[:, g] to E z_j; `image` says where
-    that stands in v. What else there is in the matrix is the rest of a linear model.
+    Group g has `size[g]` rows, counted in m columns: one per class, or, for two classes, the second
+    class alone. A row of group g in column j costs cost[g, j] and adds scale · matrix[:, g] to
+    E z_j; `image` says where that stands in v. `order` (n,) sorts the rows, of which the first of
+    group g is order[start[g]]; without them the groups are columns of any linear program.
     """
 
-    order: np.ndarray
-    start: np.ndarray
     size: np.ndarray
     cost: np.ndarray
     matrix: np.ndarray
     scale: np.ndarray
     image: LinearImage
+    order: np.ndarray
+    start: np.ndarray
 
     @property
     def n(self) -> int:
-        return len(self.start)
+        return len(self.size)
 
     @property
     def n_columns(self) -> int:
@@ -187,16 +183,19 @@ class Groups:
         """The target column that every row of v looks at, shape (r,)."""
         return self.image.column if self.n_columns > 1 else np.zeros_like(self.image.column)
 
-    @property
-    def scaled_effects(self) -> np.ndarray:
-        """E / scale for one row of every group, shape (rows of E, g)."""
-        return self.matrix[: len(self.scale), : self.n]
+    def sample(self, chosen: np.ndarray) -> Groups:
+        """Return some groups, in sizes that make up for the others."""
+        size = self.size[chosen] * (self.n / len(chosen))
+        matrix = self.matrix[:, chosen]
+        if self.n_columns > 1:
+            # The effects of all rows sum to 0, and with them the v of all classes: those of a
+            # sample have to as well, or narrow sets around 0 exclude each other.
+            matrix -= (matrix @ size / size.sum())[:, None]
+        return replace(self, size=size, cost=self.cost[chosen], matrix=matrix)
 
-    def take(self, groups: np.ndarray, size: np.ndarray) -> Groups:
-        """Return some groups, with other sizes: those of a model, not of rows."""
-        matrix = self.scaled_effects[:, groups]
-        start = self.start[groups]
-        return replace(self, start=start, size=size, cost=self.cost[groups], matrix=matrix)
+    def placed(self, base: np.ndarray) -> np.ndarray:
+        """Return the counts (g, m) of whole groups in one column each; −1 is none."""
+        return np.where(np.arange(self.n_columns) == base[:, None], self.size[:, None], 0.0)
 
     def effects(self, groups: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Return what changes of the columns of some groups add to v, shape (r, moves).
@@ -208,37 +207,39 @@ class Groups:
         change : ndarray of shape (m, moves)
             What is added to each of their columns.
         """
-        scaled = self.scaled_effects[:, groups] * self.scale[:, None]
+        scaled = self.matrix[:, groups] * self.scale[:, None]
         return scaled[self.image.row] * change[self.column]
 
     def v(self, counts: np.ndarray) -> np.ndarray:
         """Return v of counts (g, m), shape (r,)."""
-        sums = self.scale[:, None] * (self.scaled_effects @ counts)
+        sums = self.scale[:, None] * (self.matrix @ counts)
         return sums[self.image.row, self.column]
 
     def reduced(self, multipliers: np.ndarray) -> np.ndarray:
         """Return C − E'λ of every group and column, shape (g, m)."""
         dual = np.zeros((len(self.scale), self.n_columns))
         dual[self.image.row, self.column] = multipliers * self.scale[self.image.row]
-        return self.cost - self.scaled_effects.T @ dual
+        return self.cost - self.matrix.T @ dual
 
     def choose(self, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the column of least reduced cost, and by how much it wins; both shape (g,).
+        """Return the column of least reduced cost, shape (g,), and how far it is to others (g, m).
 
         With two classes −1 stands for the first one, which costs nothing.
         """
         reduced = self.reduced(multipliers)
         if self.n_columns == 1:
-            return np.where(reduced[:, 0] < 0, 0, -1), np.abs(reduced[:, 0])
-        two = np.partition(reduced, 1, axis=1)
-        return reduced.argmin(axis=1), two[:, 1] - two[:, 0]
+            base = np.where(reduced[:, 0] < 0, np.int8(0), np.int8(-1))
+            return base, np.abs(reduced, out=reduced)
+        base = reduced.argmin(axis=1)
+        reduced -= np.take_along_axis(reduced, base[:, None], axis=1)
+        np.put_along_axis(reduced, base[:, None], np.inf, axis=1)
+        return base, reduced
 
     def dual_value(self, multipliers: np.ndarray) -> float:
         """Return the lower bound that multipliers prove: Σ size·min(C − E'λ) − σ(−λ)."""
         least = self.reduced(multipliers).min(axis=1)
-        if self.n_columns == 1:
-            least = np.minimum(least, 0.0)
-        return float(self.size @ least) - self.image.allowed.support(multipliers)
+        used = least < 0 if self.n_columns == 1 else slice(None)
+        return float(self.size[used] @ least[used]) - self.image.allowed.support(multipliers)
 
     def range_of_costs(self) -> float:
         """Return by how much the classes of the rows differ in cost, summed."""
@@ -281,18 +282,17 @@ class Groups:
         return np.add.reduceat(columns.astype(np.float64), self.start, axis=0)
 
 
-def mix_ranges(nearest: np.ndarray, effects: np.ndarray) -> np.ndarray:
-    """Let the nearest groups of every range of effects on every row of v take turns at the front.
+def mix_ranges(effects: np.ndarray) -> np.ndarray:
+    """Return an order of columns in which every range of effects, on every row, takes turns.
 
-    The nearest groups of all can have much the same attribute value; steps that together restore
+    The first columns can all have much the same attribute value; steps that together restore
     several rows of v need different ones.
     """
-    parts = [nearest[:_TURNS]]
+    parts = [np.arange(min(_TURNS, effects.shape[1]))]
     for row in effects:
         edges = np.quantile(row, np.linspace(0, 1, _EFFECT_RANGES + 1)[1:-1])
-        member = np.searchsorted(edges, row[nearest]).astype(np.int8)
-        for one in range(_EFFECT_RANGES):
-            parts.append(nearest[np.flatnonzero(member == one)[:_TURNS]])
+        member = np.searchsorted(edges, row).astype(np.int8)
+        parts += [np.flatnonzero(member == one)[:_TURNS] for one in range(_EFFECT_RANGES)]
     turns = [part[turn] for turn in range(_TURNS) for part in parts if turn < len(part)]
     front = np.asarray(list(dict.fromkeys(turns)), dtype=int)
-    return np.r_[front, nearest[~np.isin(nearest, front)]]
+    return np.r_[front, np.delete(np.arange(effects.shape[1]), front)]

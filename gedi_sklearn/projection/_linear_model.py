@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._deadline import Deadline
-from ..constraints import JointSpan, Multipliers, Product
+from ..constraints import JointSpan, Multipliers
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
@@ -25,7 +25,7 @@ class LinearModel:
     ----------
     cost : ndarray of shape (p,)
         c.
-    matrix : ndarray or sparse array of shape (m, p)
+    matrix : sparse array of shape (m, p)
         A, every row scaled to a largest entry of 1.
     lower, upper : ndarray of shape (m,)
         Range of every row.
@@ -36,7 +36,7 @@ class LinearModel:
     """
 
     cost: np.ndarray
-    matrix: np.ndarray
+    matrix: sp.csr_array
     lower: np.ndarray
     upper: np.ndarray
     upper_bound: np.ndarray
@@ -46,72 +46,6 @@ class LinearModel:
         """Tell which rows are equations, and which have an upper or a lower end besides."""
         equal = self.lower == self.upper
         return equal, ~equal & np.isfinite(self.upper), ~equal & np.isfinite(self.lower)
-
-    def reduced_cost(self, multipliers: np.ndarray) -> np.ndarray:
-        """Return c − A'λ, shape (p,)."""
-        dual_value = multipliers @ self.matrix
-        return np.subtract(self.cost, dual_value, out=dual_value)
-
-    def lagrangian_bound(self, multipliers: np.ndarray) -> float:
-        """Return the lower bound on the optimum that any row multipliers prove.
-
-        min over the box of c'x − λ'(Ax) plus the least of λ'r over lower ≤ r ≤ upper: computed
-        from λ alone, it holds whatever tolerance λ was found with.
-        """
-        reduced = self.reduced_cost(multipliers)
-        ends = np.where(multipliers > 0, self.lower, self.upper)
-        rows = np.where(multipliers == 0, 0.0, multipliers * np.where(multipliers == 0, 0, ends))
-        used = reduced < 0
-        return float(reduced[used] @ self.upper_bound[used] + rows.sum())
-
-
-def set_model(
-    allowed: Product,
-    cost: np.ndarray,
-    rows: Any,
-    upper_bound: np.ndarray,
-    *,
-    fixed: np.ndarray,
-    scale: np.ndarray,
-    unit: float = 1.0,
-    others: tuple[Any, np.ndarray, np.ndarray] | None = None,
-) -> LinearModel:
-    """Return the model of variables x that add A x to a v that has to lie in sets.
-
-    Parameters
-    ----------
-    allowed : Product
-        The sets of v.
-    cost, upper_bound : ndarray of shape (p,)
-        Of the variables, all integer.
-    rows : ndarray or sparse array of shape (r, p)
-        A / scale.
-    fixed : ndarray of shape (r,)
-        What v has besides.
-    scale : ndarray of shape (r,)
-        Scale of the rows of v.
-    unit : float, default=1.0
-        Unit of x, and of what v has besides.
-    others : tuple of (B, lower, upper), default=None
-        Further rows lower ≤ B x ≤ upper.
-    """
-    sets, shift = allowed.linear_rows(), fixed / scale
-    n_sums, n_auxiliary = sets.sums.shape
-    more, lower, upper = others or (np.empty((0, len(cost))), np.empty(0), np.empty(0))
-    blocks = [
-        [rows, sets.auxiliary / unit / scale[:, None]],
-        [more, np.zeros((len(lower), n_auxiliary))],
-        [sp.csr_array((n_sums, len(cost))), sets.sums],
-    ]
-    matrix = sp.csr_array(sp.block_array(blocks))
-    return LinearModel(
-        np.r_[cost, np.zeros(n_auxiliary)],
-        matrix if sp.issparse(rows) else matrix.toarray(),
-        np.r_[sets.lower / unit / scale - shift, lower, np.full(n_sums, -np.inf)],
-        np.r_[sets.upper / unit / scale - shift, upper, sets.most],
-        np.r_[upper_bound, np.ones(n_auxiliary)],
-        len(cost),
-    )
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,19 @@ for the last class that is its own box.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from scipy.optimize import lsq_linear
 
 from .._deadline import Deadline
 from ..constraints import Product
-from ._cores import Relaxed
+from ._core import Core
 from ._groups import Groups, mix_ranges
 from ._highs import solve_continuous
-from ._linear_model import LinearModel
-from ._relaxation import leverage
+from ._relaxation import Relaxed, leverage
 from ._step_search import Moves, StepSearch, moved
 
 __all__ = ["rounded_classes", "rounded_ones"]
@@ -46,7 +46,9 @@ _WIDENING = 30
 _CLASS_WIDENINGS = (1, 3, 9)
 _SHUFFLE = 2.0
 # Starts of each: groups among which a share, those of small effects, is solved anew.
-_CLASS_STARTS = ((1000, 0.85), (3000, 0.9), (0, 0.0))
+_CLASS_STARTS = ((500, 0.85), (2000, 0.85), (6000, 0.9))
+# What costs no more than so many times the tolerance is improved by two classes at a time.
+_IMPROVED = 2
 # Moves of a class.
 _CLASS_MOVES = 1500
 # How far from the relaxation a box may reach, in root mean squares of a row's effect.
@@ -63,7 +65,6 @@ def rounded_ones(
     groups: Groups,
     nearest: np.ndarray,
     tolerance: float,
-    core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
     deadline: Deadline,
 ) -> Iterator[np.ndarray]:
     """Yield allowed counts of the second of two classes near the relaxation, from other starts.
@@ -75,11 +76,9 @@ def rounded_ones(
     groups : Groups
         The groups.
     nearest : ndarray of int
-        Groups by their reduced cost, the smallest first.
+        Columns of groups by their detour, the least first.
     tolerance : float
         How much above the relaxation's bound the cost may be.
-    core_model : callable
-        From some groups, and the counts of all others, to their model.
     deadline : Deadline
         When to end; TimeoutError where it comes first.
 
@@ -99,14 +98,12 @@ def rounded_ones(
         nearby = pool[by_reach < share * len(pool)]
         start = relaxed.counts
         if share < 1:
-            start = np.rint(start)
-            start[nearby] = 0
-            solved = solve_continuous(core_model(nearby, start), deadline)
+            solved = _solved_anew(groups, relaxed, nearby, deadline)
             if solved is None:
                 continue
-            start[nearby, 0] = solved[0][: len(nearby)]
+            start = solved
         start = np.rint(start)
-        moves = _unit_steps(groups, start, nearby, relaxed.reduced_cost)
+        moves = _unit_steps(groups, start, nearby, relaxed.detour[:, 0])
         price = groups.cost[moves.group, 0] * moves.change[0]
         search = StepSearch(groups.v(start), moves, price, groups.image.allowed.contains)
         searches = [search.by_pairs]
@@ -121,6 +118,16 @@ def rounded_ones(
                 if groups.rows_of_classes(counts).min() >= 1:
                     none_yet = False
                     yield counts
+
+
+def _solved_anew(
+    groups: Groups, relaxed: Relaxed, columns: np.ndarray, deadline: Deadline
+) -> np.ndarray | None:
+    """Return the counts of the relaxation over some columns, None if infeasible."""
+    core = Core(groups, relaxed.base, columns)
+    model = core.model(relaxed.allowed, np.zeros(len(relaxed.multipliers)))
+    solved = solve_continuous(model, deadline)
+    return None if solved is None else core.counts(solved[0])
 
 
 def _unit_steps(
@@ -139,7 +146,6 @@ def rounded_classes(
     groups: Groups,
     nearest: np.ndarray,
     tolerance: float,
-    core_model: Callable[[np.ndarray, np.ndarray], LinearModel],
     deadline: Deadline,
 ) -> Iterator[np.ndarray | None]:
     """Yield allowed counts of more than two classes near the relaxation, None where a try fails.
@@ -151,11 +157,9 @@ def rounded_classes(
     groups : Groups
         The groups.
     nearest : ndarray of int
-        Groups by their reduced cost, the smallest first.
+        Columns of groups by their detour, the least first.
     tolerance : float
         How much above the relaxation's bound the cost may be.
-    core_model : callable
-        From some groups, and the counts of all others, to their model.
     deadline : Deadline
         When to end; TimeoutError where it comes first.
 
@@ -169,27 +173,28 @@ def rounded_classes(
         return  # left to the integer models
     if not all(len(rows) for rows, _ in by_class):
         return
-    reach = leverage(groups.scaled_effects)[nearest]
-    tries = [(widening, start) for widening in _CLASS_WIDENINGS for start in _CLASS_STARTS]
-    starts = {}
+    reach = leverage(groups.matrix)[nearest // groups.n_columns]
+    starts = [_whole(relaxed.counts, groups.size)]
+    for size, share in _CLASS_STARTS:
+        by_reach = np.argsort(reach[:size], kind="stable")
+        pool = nearest[by_reach[: int(share * len(by_reach))]]
+        solved = _solved_anew(groups, relaxed, pool, deadline)
+        if solved is not None:
+            starts.insert(-1, _whole(solved, groups.size))
+    tries = [(widening, start) for widening in _CLASS_WIDENINGS for start in starts]
     rng = np.random.default_rng(0)
     for number in range(max(len(tries), 2 * groups.n_columns)):
-        widening, (size, share) = tries[number % len(tries)]
+        widening, start = tries[number % len(tries)]
         shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
-        if size not in starts:
-            start = _whole(relaxed.counts, groups.size)
-            by_reach = np.argsort(reach[:size], kind="stable")
-            pool = nearest[by_reach[: int(share * len(by_reach))]]
-            start[pool] = 0
-            solved = solve_continuous(core_model(pool, start), deadline) if len(pool) else None
-            start[pool] = relaxed.counts[pool]
-            if solved is not None:
-                start[pool] = solved[0][: groups.cost[pool].size].reshape(len(pool), -1)
-            starts[size] = _whole(start, groups.size)
-        boxes = _ClassBoxes(relaxed, groups, by_class, widening * tolerance)
-        found = boxes.round(starts[size], tolerance, shuffle, deadline)
-        kept = found is not None and groups.rows_of_classes(found).min() >= 1
-        yield found if kept else None
+        boxes = _ClassBoxes(relaxed, groups, by_class, widening * tolerance, deadline)
+        found = boxes.round(start, tolerance, shuffle)
+        if found is None:
+            yield None
+            continue
+        near = groups.objective(found) - relaxed.bound <= _IMPROVED * tolerance
+        better = boxes.improve(found, relaxed.bound + tolerance) if near else ()
+        for counts in chain([found], better):
+            yield counts if groups.rows_of_classes(counts).min() >= 1 else None
 
 
 def _whole(counts: np.ndarray, size: np.ndarray) -> np.ndarray:
@@ -213,6 +218,8 @@ class _ClassBoxes:
         The rows of v and the sets of every class.
     lost : float
         How much all the boxes may lose against the bound.
+    deadline : Deadline
+        When a search ends with what was seen.
     """
 
     def __init__(
@@ -221,9 +228,10 @@ class _ClassBoxes:
         groups: Groups,
         by_class: list[tuple[np.ndarray, Product]],
         lost: float,
+        deadline: Deadline,
     ) -> None:
-        self.groups, self.lost = groups, lost
-        self.effects = groups.scaled_effects
+        self.groups, self.lost, self.deadline = groups, lost, deadline
+        self.effects = groups.matrix
         self.reduced = groups.reduced(relaxed.multipliers)
         self.least = float(groups.size @ self.reduced.min(axis=1))
         k, r = groups.n_columns, groups.image.n_rows
@@ -255,9 +263,7 @@ class _ClassBoxes:
         self.middle = np.einsum("cij,cj->ci", inverse, self.centre)
         self.covariance = self.axes @ self.axes.transpose(0, 2, 1)
 
-    def round(
-        self, start: np.ndarray, tolerance: float, shuffle: np.ndarray, deadline: Deadline
-    ) -> np.ndarray | None:
+    def round(self, start: np.ndarray, tolerance: float, shuffle: np.ndarray) -> np.ndarray | None:
         """Return counts whose v is allowed class after class, None where a search fails."""
         counts, groups = start, self.groups
         # The smallest box first, so that the widest ones take what the others leave.
@@ -268,35 +274,62 @@ class _ClassBoxes:
             goal = self._shares(order[position:], -done)[0]
             left = self.covariance[later].sum(axis=0)
             counts = self._nearer(counts, c, later, goal, left)
-            moves = self._moves(counts, c, later)
-            v = self.effects @ counts[:, c]
-            pull, loss = self.multipliers[c], self._loss(c, v)
-            if len(later) == 1:
-                pull = pull - self.multipliers[later[0]]
-                loss += self._loss(later[0], -done - v)
-            # What the others leave keeps away from the ends of its range, unless one is to take it.
-            axes = np.linalg.eigh(left)[1].T
-            widths = np.linalg.norm(axes @ self.axes[later], axis=2)
-            reach, part = widths.sum(axis=0), np.linalg.norm(widths, axis=0) / widths.sum(axis=0)
-            off = axes @ (goal + done + self.middle[later].sum(axis=0))
-            lower, upper = part * np.minimum(-reach - off, 0), part * np.maximum(reach - off, 0)
-            box = (
-                np.vstack([self.basis[c], axes]),
-                np.r_[self.centre[c], axes @ goal + (lower + upper) / 2],
-                np.r_[self.half_widths[c], (upper - lower) / 2],
-            )
             spent = float((self.reduced * counts).sum()) - self.least + lost
             share = (tolerance - spent) / (len(order) - 1 - position)
-            price = moves.detour + pull @ moves.effect
-            inside = partial(self._contains, c, later, done)
-            search = StepSearch(v, moves, price, inside)
-            chosen = search.near_optimum(box, self.lost, share - loss, deadline)
-            if chosen is None:
+            found = self._stepped(counts, c, later, done, goal, share)
+            if found is None:
                 return None
-            counts = moved(counts, moves, chosen)
+            counts = found
             v = self.effects @ counts[:, c]
             done, lost = done + v, lost + self._loss(c, v)
         return counts
+
+    def improve(self, counts: np.ndarray, enough: float) -> Iterator[np.ndarray]:
+        """Yield ever cheaper counts from allowed ones, by steps between two classes at a time."""
+        cost, before = self.groups.objective(counts), np.inf
+        pairs = np.column_stack(np.triu_indices(len(self.sets), k=1))
+        rng = np.random.default_rng(0)
+        while cost < before:
+            before = cost
+            for c, d in rng.permutation(pairs):
+                v, other = self.effects @ counts[:, c], self.effects @ counts[:, d]
+                share = enough - cost + self._loss(c, v) + self._loss(d, other)
+                found = self._stepped(counts, c, np.array([d]), -v - other, v, share)
+                if found is not None and self.groups.objective(found) < cost:
+                    counts, cost = found, self.groups.objective(found)
+                    yield counts
+
+    def _stepped(
+        self,
+        counts: np.ndarray,
+        c: int,
+        later: np.ndarray,
+        done: np.ndarray,
+        goal: np.ndarray,
+        share: float,
+    ) -> np.ndarray | None:
+        """Return counts in which the v of a class is allowed, None where a search fails."""
+        moves = self._moves(counts, c, later)
+        v, left = self.effects @ counts[:, c], self.covariance[later].sum(axis=0)
+        pull, loss = self.multipliers[c], self._loss(c, v)
+        if len(later) == 1:
+            pull = pull - self.multipliers[later[0]]
+            loss += self._loss(later[0], -done - v)
+        # What the others leave keeps away from the ends of its range, unless one is to take it.
+        axes = np.linalg.eigh(left)[1].T
+        widths = np.linalg.norm(axes @ self.axes[later], axis=2)
+        reach, part = widths.sum(axis=0), np.linalg.norm(widths, axis=0) / widths.sum(axis=0)
+        off = axes @ (goal + done + self.middle[later].sum(axis=0))
+        lower, upper = part * np.minimum(-reach - off, 0), part * np.maximum(reach - off, 0)
+        box = (
+            np.vstack([self.basis[c], axes]),
+            np.r_[self.centre[c], axes @ goal + (lower + upper) / 2],
+            np.r_[self.half_widths[c], (upper - lower) / 2],
+        )
+        price = moves.detour + pull @ moves.effect
+        search = StepSearch(v, moves, price, partial(self._contains, c, later, done))
+        chosen = search.near_optimum(box, self.lost, share - loss, self.deadline)
+        return None if chosen is None else moved(counts, moves, chosen)
 
     def _contains(self, c: int, later: np.ndarray, done: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Tell which v of a class are allowed, with what they leave if only one class is left."""
@@ -363,7 +396,7 @@ class _ClassBoxes:
         nearest = nearest[np.isfinite(detour[nearest])]
         sign = np.where(nearest < groups.n, 1.0, -1.0)
         # The nearest moves can all have much the same effect: those of every range take turns.
-        turn = mix_ranges(np.arange(len(nearest)), self.effects[:, nearest % groups.n] * sign)
+        turn = mix_ranges(self.effects[:, nearest % groups.n] * sign)
         nearest, sign = nearest[turn], sign[turn]
         group, position = nearest % groups.n, np.arange(len(nearest))
         change = np.zeros((groups.n_columns, len(group)))

@@ -57,7 +57,7 @@ def maximise_dual(
     start, width = np.zeros(len(offset)), None
     if groups.n > _MANY:
         chosen = np.sort(np.random.default_rng(0).permutation(groups.n)[:_SAMPLE])
-        sample = groups.take(chosen, groups.size[chosen] * (groups.n / _SAMPLE))
+        sample = groups.sample(chosen)
         # A sample errs by so much anyway.
         error = groups.range_of_costs() / np.sqrt(_SAMPLE)
         start, _, width = _SmoothedDual(sample, offset, deadline).maximise(
@@ -157,7 +157,7 @@ class _SmoothedDual:
         slope = points - groups.v(groups.size[:, None] * shares) - self.offset
         curvature = np.zeros((len(row), len(row)))
         open_groups = (shares * (1 - shares)).max(axis=1) > 1e-14
-        effects = groups.scaled_effects[:, open_groups] * groups.scale[:, None]
+        effects = groups.matrix[:, open_groups] * groups.scale[:, None]
         weight, shares = groups.size[open_groups] / width, shares[open_groups]
         for b in np.unique(column):
             for c in np.unique(column):

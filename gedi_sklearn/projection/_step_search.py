@@ -6,9 +6,9 @@ which of them completes another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -18,14 +18,17 @@ from .._deadline import Deadline
 
 __all__ = ["Moves", "StepSearch", "moved"]
 
-# Sets of steps of which any two are combined: all sets of so many of the first moves. About 10⁸
-# sets of up to six steps, in a tenth of a second.
-_COMBINED = {1: 300, 2: 150, 3: 30}
+# Sets of steps of which any two are combined, about 10⁸ sets of up to six steps in a tenth of a
+# second: all sets of so many of the first moves, and where these do not do, of more moves the sets
+# nearest to what is wanted.
+_CHEAP = ((1, 300), (2, 150), (3, 30))
+_NEAR = ((1, 1500), (2, 1000), (3, 60))
+_KEPT = 30_000
 # Sets whose complements are looked up at once, cheapest first: few at first, then ever more, but
 # not so many that a deadline is missed.
 _FIRST_BATCH, _LARGEST_BATCH = 16, 512
 # Complements to look at before giving up.
-_MOST_CANDIDATES = 2**21
+_MOST_CANDIDATES = 2**18
 
 
 class Moves(NamedTuple):
@@ -123,13 +126,32 @@ class StepSearch:
         unit = np.maximum(half_widths, 1e-12 * reach)
         unit = np.where(unit > 0, unit, 1.0)
         steps, wanted = steps / unit[:, None], wanted / unit
-        sets = _step_sets(self.none)
-        detour = self.detour[sets].sum(axis=1)
-        order = np.argsort(detour, kind="stable")
-        sets = sets[order[detour[order] <= tolerance]]
+        best, least = None, np.inf
+        for combined in (_CHEAP, _NEAR):
+            sets = _step_sets(self.none, combined)
+            sets = sets[self.detour[sets].sum(axis=1) <= tolerance]
+            if combined is _NEAR:
+                # What two sets bring to `wanted` lies about its middle.
+                off = sum(steps[:, column] for column in sets.T) - wanted[:, None] / 2
+                sets = sets[_smallest(np.abs(off).max(axis=0), _KEPT)]
+            sets = sets[np.argsort(self.detour[sets].sum(axis=1), kind="stable")]
+            for pairs in self._meeting(sets, steps, wanted, deadline):
+                v = self.v[:, None] + self.effect[:, pairs].sum(axis=2)
+                found = self._cheapest(pairs[self.contains(v)])
+                if found is not None and found[1] < least:
+                    best, least = found
+                    if least <= enough:
+                        break
+            if best is not None:
+                break
+        return best
+
+    def _meeting(
+        self, sets: np.ndarray, steps: np.ndarray, wanted: np.ndarray, deadline: Deadline
+    ) -> Iterator[np.ndarray]:
+        """Yield pairs of sets whose steps together are near to what is wanted, in batches."""
         points = steps[:, sets].sum(axis=2).T
         tree = cKDTree(points)
-        best, least = None, np.inf
         start, batch, seen = 0, _FIRST_BATCH, 0
         while start < len(sets) and seen < _MOST_CANDIDATES and deadline.left:
             rows = np.arange(start, min(start + batch, len(sets)))
@@ -137,17 +159,10 @@ class StepSearch:
             near = tree.query_ball_point(wanted - points[rows], r=1 - 1e-9, p=np.inf)
             lengths = np.fromiter(map(len, near), dtype=int, count=len(near))
             other = np.fromiter(chain.from_iterable(near), dtype=int, count=int(lengths.sum()))
-            pairs = np.hstack([sets[np.repeat(rows, lengths)], sets[other]])
-            v = self.v[:, None] + self.effect[:, pairs].sum(axis=2)
-            found = self._cheapest(pairs[self.contains(v)])
-            if found is not None and found[1] < least:
-                best, least = found
-                if least <= enough:
-                    break
+            yield np.hstack([sets[np.repeat(rows, lengths)], sets[other]])
             start, seen = start + batch, seen + len(other)
             if len(other) < _MOST_CANDIDATES // 16:
                 batch = min(2 * batch, _LARGEST_BATCH)
-        return best
 
     def _cheapest(self, sets: np.ndarray) -> tuple[np.ndarray, float] | None:
         """Return the cheapest set in which no group moves twice, and its price."""
@@ -168,17 +183,19 @@ def moved(counts: np.ndarray, moves: Moves, chosen: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _step_sets(none: int) -> np.ndarray:
+def _step_sets(none: int, combined: tuple[tuple[int, int], ...]) -> np.ndarray:
     """Return the sets of steps that are combined, of the moves before `none`, filled up by it."""
-    longest = max(_COMBINED)
-    return np.asarray(
-        [
-            (*chosen, *[none] * (longest - length))
-            for length, first in _COMBINED.items()
-            for chosen in combinations(range(min(none, first)), length)
-        ],
-        dtype=int,
-    ).reshape(-1, longest)
+    sets = []
+    for length, first in combined:
+        grid = np.indices((min(none, first),) * length, dtype=np.int32).reshape(length, -1)
+        rising = grid[:, (np.diff(grid, axis=0) > 0).all(axis=0)]
+        sets.append(np.pad(rising.T, ((0, 0), (0, 3 - length)), constant_values=none))
+    return np.vstack(sets)
+
+
+def _smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of so many smallest values."""
+    return np.argpartition(values, count)[:count] if count < len(values) else np.arange(len(values))
 
 
 def _occurrence(columns: np.ndarray) -> np.ndarray:
