@@ -24,8 +24,8 @@ def test_example_runs_and_prints_what_its_comment_says(capsys):
     names = {}
     exec(compile(example, "README.md", "exec"), names)
     plain, fair, _ = capsys.readouterr().out.splitlines()
-    assert_allclose([float(value) for value in plain.split()], [0.61, -1.02], atol=0.03)
-    assert_allclose([float(value) for value in fair.split()], [0.35, -0.24], atol=0.03)
+    assert_allclose([float(value) for value in plain.split()], [0.61, -0.77], atol=0.03)
+    assert_allclose([float(value) for value in fair.split()], [0.30, -0.19], atol=0.03)
     assert names["search"].best_params_ == {"threshold": 0.5}
 
 
