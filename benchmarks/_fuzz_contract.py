@@ -62,15 +62,15 @@ def run_call(call: Call, names: dict[str, Any]) -> tuple[str, list[str]]:
         warnings.simplefilter("ignore")
         exec(call.data, own)
     before = _global_state()
-    started = time.perf_counter()
-    faults, ended = [], "error"
+    faults: list[str] = []
+    ended = "error"
     with warnings.catch_warnings(), _output() as written:
         warnings.simplefilter("always")
         filters = list(warnings.filters)
         raised: list[tuple[Warning, str]] = []
         warnings.showwarning = lambda message, *_: raised.append((message, _owner()))
         try:
-            with _time_limit():
+            with _time_limit(faults):
                 exec(call.code, own)
         except _TooLong:
             pass
@@ -80,7 +80,7 @@ def run_call(call: Call, names: dict[str, Any]) -> tuple[str, list[str]]:
             has_warned = any(isinstance(warning, _DOCUMENTED) for warning, _ in raised)
             unwarned = list(_not_finite(own["result"], "", has_warned=False))
             ended = "NaN" if unwarned else "value"
-            faults += [f"returned {own}" for own in _not_finite(own["result"], "", has_warned)]
+            faults += [f"returned {fault}" for fault in _not_finite(own["result"], "", has_warned)]
         if list(warnings.filters) != filters:
             faults.append("left warnings.filters changed")
     faults += [
@@ -90,8 +90,6 @@ def run_call(call: Call, names: dict[str, Any]) -> tuple[str, list[str]]:
     ]
     if written:
         faults.append(f"printed {written[0]!r}")
-    if time.perf_counter() - started > LIMIT:
-        faults.append(f"took more than {LIMIT:g} s")
     after = _global_state()
     faults += [f"left {what} changed" for what in before if before[what] != after[what]]
     if "matplotlib.pyplot" in sys.modules:
@@ -137,15 +135,18 @@ def _direct() -> tuple[Any, Any]:
 
 
 @contextmanager
-def _time_limit() -> Iterator[None]:
+def _time_limit(faults: list[str]) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _TooLong
 
     previous = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, LIMIT + GRACE)
+    started = time.perf_counter()
     try:
         yield
     finally:
+        if time.perf_counter() - started > LIMIT:
+            faults.append(f"took more than {LIMIT:g} s")
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
 
@@ -223,7 +224,8 @@ def _not_finite(value: Any, path: str, has_warned: bool) -> Iterator[str]:
         for own in value:
             yield from _not_finite(own, path, has_warned)
     elif hasattr(value, "to_dict") and hasattr(value, "columns"):
-        yield from _not_finite(value.to_dict("list"), path, has_warned)
+        own = {name: np.asarray(value[name]) for name in value.columns}
+        yield from _not_finite(own, path, has_warned)
     elif dataclasses.is_dataclass(value):
         fields = [own.name for own in dataclasses.fields(value)]
         own = {name: getattr(value, name) for name in fields}

@@ -391,7 +391,7 @@ VALUES = {
     "multiplier_learning_rate": _SCALE,
     "max_epochs": _of("3", "1", "0; -1; 2.5; '3'; None"),
     "batch_size": _of("None; 8", "1; 1000", "0; -1; 2.5; '3'"),
-    "callbacks": _of("None", "[]", "3; 'a'"),
+    "callbacks": _of("None", "[]", "3; 'a'; [3]; [None]"),
     "device": _of("'cpu'", "", "'tpu9'; None; 1"),
     # --- model selection and pictures
     "score": _of("'r2'", "'mean_test_r2'", "'a'; None; 1"),

@@ -172,6 +172,9 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _inner_estimator(self) -> Any:
         """Return the unfitted inner estimator; the user's own object, never to be fitted."""
+        if isinstance(self.estimator, type):
+            name = self.estimator.__name__
+            raise TypeError(f"estimator must be an object, got a class; pass {name}().")
         if self.estimator is not None:
             return self.estimator
         default = self._default_estimator()

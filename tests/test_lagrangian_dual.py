@@ -312,6 +312,8 @@ def test_faults_are_named():
             LagrangianDualRegressor(sizes, sensitive_columns=0, max_epochs=1).fit(X, y)
     with pytest.raises(ValueError, match="training diverged: the loss of epoch"):
         small(LagrangianDualRegressor, learning_rate=1e30).fit(X, y)
+    with pytest.raises(TypeError, match="callbacks must hold callbacks of skorch, got 3"):
+        small(LagrangianDualRegressor, callbacks=[3]).fit(X, y)
     with pytest.raises(ValueError, match="Only binary classification is supported: y has 3"):
         small(LagrangianDualClassifier).fit(X, np.arange(len(y)) % 3)
     with pytest.raises(ValueError, match="needs exactly one of sensitive_features"):

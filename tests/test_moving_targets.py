@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
@@ -549,6 +550,12 @@ def test_an_estimator_that_predicts_nothing_is_refused(model):
     X, y = np.arange(8.0).reshape(4, 2), [0, 0, 1, 1]
     with pytest.raises(TypeError, match=r"estimator=StandardScaler\(\) predicts nothing"):
         model(StandardScaler(), sensitive_columns=0).fit(X, y)
+    for routing in (False, True):
+        with (
+            config_context(enable_metadata_routing=routing),
+            pytest.raises(TypeError, match=r"estimator must be an object, .* LinearRegression\(\)"),
+        ):
+            model(LinearRegression, sensitive_columns=0).fit(X, y)
 
 
 @pytest.mark.parametrize("bounds", [(0,), (0, 1, 2), (None, "a"), (1, 0), (np.nan, 1)])

@@ -869,6 +869,13 @@ def test_a_path_is_the_projections_at_its_thresholds(constraint):
     assert default.targets is None
 
 
+@pytest.mark.parametrize("thresholds", [[], 3, (), 0.5])
+def test_a_path_of_no_thresholds_is_refused(thresholds):
+    x = np.linspace(-1, 1, 9)
+    with pytest.raises(ValueError, match="thresholds must hold at least one"):
+        projection_path(x, sensitive_features=x, thresholds=thresholds)
+
+
 @pytest.mark.parametrize("target_weight", ["1", None, np.nan, np.inf, -1.0, 1j, 10**400])
 def test_a_weight_that_is_no_number_is_refused(target_weight):
     x = np.linspace(-1, 1, 9)

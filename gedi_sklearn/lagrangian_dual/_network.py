@@ -264,6 +264,9 @@ def train(
     -------
     NeuralNet
     """
+    for own in callbacks:
+        if not hasattr(own[-1] if isinstance(own, tuple) else own, "on_epoch_end"):
+            raise TypeError(f"callbacks must hold callbacks of skorch, got {own!r}.")
     net = NeuralNet(
         Network,
         Lagrangian,

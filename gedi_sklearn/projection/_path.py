@@ -123,9 +123,11 @@ def projection_path(
             # Whole rows hardly ever cancel exactly: a path of two classes stops short of 0.
             shares = _DEFAULT_SHARES[:-2] if problem.is_classification else _DEFAULT_SHARES
             thresholds = problem.gedi(free.targets) / problem.reference_ * shares
-        steps = list(thresholds)
+        steps = list(thresholds) if np.iterable(thresholds) else []
         if not steps:
-            raise ValueError("thresholds is empty; pass at least one, or None.")
+            raise ValueError(
+                f"thresholds must hold at least one threshold, or be None; got {thresholds!r}."
+            )
         results = [problem.at(step).solve(y_pred, target_weight) for step in steps]
     return ProjectionPath(
         thresholds=np.asarray(steps, dtype=float),
