@@ -185,6 +185,8 @@ def test_labels_are_scored_by_what_the_scorer_asks_for(data):
 
 
 @pytest.mark.torch
+# Of 20 epochs, in which multipliers hardly grow.
+@pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
 def test_networks_are_fitted_for_every_threshold(data):
     X, t, y, _ = data
     for estimator, targets in (
