@@ -16,7 +16,7 @@ for the last class that is its own box.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 
 import numpy as np
@@ -46,7 +46,7 @@ _WIDENING = 30
 _CLASS_WIDENINGS = (1, 3, 9)
 _SHUFFLE = 2.0
 # Starts of each: groups among which a share, those of small effects, is solved anew.
-_CLASS_STARTS = ((500, 0.85), (2000, 0.85), (6000, 0.9))
+_CLASS_STARTS = ((500, 0.85), (2000, 0.85), (6000, 0.9), (0, 0.0))
 # What costs no more than so many times the tolerance is improved by two classes at a time.
 _IMPROVED = 2
 # Moves of a class.
@@ -174,20 +174,24 @@ def rounded_classes(
     if not all(len(rows) for rows, _ in by_class):
         return
     reach = leverage(groups.matrix)[nearest // groups.n_columns]
-    starts = [_whole(relaxed.counts, groups.size)]
-    for size, share in _CLASS_STARTS:
+
+    @cache
+    def start(size: int, share: float) -> np.ndarray | None:
         by_reach = np.argsort(reach[:size], kind="stable")
         pool = nearest[by_reach[: int(share * len(by_reach))]]
-        solved = _solved_anew(groups, relaxed, pool, deadline)
-        if solved is not None:
-            starts.insert(-1, _whole(solved, groups.size))
-    tries = [(widening, start) for widening in _CLASS_WIDENINGS for start in starts]
+        solved = _solved_anew(groups, relaxed, pool, deadline) if size else relaxed.counts
+        return None if solved is None else _whole(solved, groups.size)
+
+    tries = [(widening, own) for widening in _CLASS_WIDENINGS for own in _CLASS_STARTS]
     rng = np.random.default_rng(0)
     for number in range(max(len(tries), 2 * groups.n_columns)):
-        widening, start = tries[number % len(tries)]
+        widening, own = tries[number % len(tries)]
         shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
+        counts = start(*own)
+        if counts is None:
+            continue
         boxes = _ClassBoxes(relaxed, groups, by_class, widening * tolerance, deadline)
-        found = boxes.round(start, tolerance, shuffle)
+        found = boxes.round(counts, tolerance, shuffle)
         if found is None:
             yield None
             continue
