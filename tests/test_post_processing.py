@@ -279,8 +279,10 @@ def test_errors_name_what_to_do(data, model, message):
     X, _, y, _ = data
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, sensitive_features=X[:, 0])
-    with pytest.raises(ValueError, match="Only binary"):
-        ProjectedClassifier().fit(X, np.arange(400) % 3, sensitive_features=X[:, 0])
+    with pytest.raises(ValueError, match=r"Only binary.*constrain='labels' takes any"):
+        ProjectedClassifier(constrain="probabilities").fit(
+            X, np.arange(400) % 3, sensitive_features=X[:, 0]
+        )
 
 
 @pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])

@@ -33,7 +33,6 @@ EXPECTED_FAILURES = {
 _TWO_CLASSES = parse_version(sklearn.__version__) < parse_version("1.7")
 if _TWO_CLASSES:
     _OTHER_TARGETS = dict.fromkeys(_EQUIVALENCE, "this version's check compares other targets")
-    EXPECTED_FAILURES["ProjectedClassifier"] = _OTHER_TARGETS
 
 
 def expected_failures(estimator):

@@ -1,4 +1,4 @@
-"""Two classes: a threshold on the score that depends on the attribute."""
+"""Classes: the learner's probabilities plus a function of the attribute, and the largest wins."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _TIE = 1e-12
 class ProjectedClassifier(ClassifierMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
-    The learner is fitted once. A row is of class 1 if :math:`p(x) + Q(x) \cdot c > 1/2`,
-    with β from the multipliers of the projection of cross-fitted probabilities on the constraint.
+    The learner is fitted once. A row is of class 1 if :math:`p(x) + Q(x) \cdot c > 1/2`, with c
+    from the multipliers of the projection of cross-fitted probabilities on the constraint. Of more
+    than two classes a row is of the one with the largest :math:`p_j(x) + Q(x) \cdot c_j`.
 
     Parameters
     ----------
@@ -41,18 +42,20 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     constrain : {"labels", "probabilities"}, default="labels"
         What the constraint bounds. "probabilities" are corrected by the exact projection of
         cross-fitted ones, in the form of real targets and kept between 0 and 1; labels are then
-        where they exceed 1/2, and bounded by nothing. It needs the attribute at prediction.
+        where they exceed 1/2, and bounded by nothing. It needs two classes, and the attribute at
+        prediction.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (K,)
         The labels.
     targets_ : ndarray of shape (n,)
         The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
         cross-fitted probabilities.
     estimator_, attribute_estimator_, kernel_, constraint_, threshold_, reference_, correction_, \
 orthonormal_correction_, n_features_in_, feature_names_in_
-        As in :class:`ProjectedRegressor`.
+        As in :class:`ProjectedRegressor`. Of more than two classes both corrections have shape
+        (K, k), and threshold and reference are those of every class (of all, for DIDI).
 
     See Also
     --------
@@ -61,8 +64,9 @@ orthonormal_correction_, n_features_in_, feature_names_in_
 
     Notes
     -----
-    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`. Rows with equal score
-    and attribute get the same label, so with many ties the constraint may not be tight.
+    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`; of equal scores the
+    first class wins. Rows with equal score and attribute get the same label, so with many ties the
+    constraint may not be tight.
 
     Bounded labels are a threshold :math:`\tau(x) = 1/2 - Q(x) \cdot c` on p. `predict_proba` is
     p / 2τ up to it and 1 − (1 − p) / 2(1 − τ) above: 1/2 at the threshold, p itself where
@@ -70,6 +74,11 @@ orthonormal_correction_, n_features_in_, feature_names_in_
     σ(logit p − logit τ), and than p + 1/2 − τ, which leaves [0, 1], by 0.1 to 0.22
     (``python -m benchmarks.threshold_scores``). How far this score itself depends on the attribute
     is not bounded; that is what ``constrain="probabilities"`` is for.
+
+    Of more than two classes `predict_proba` is :math:`(p_j + r_j) / (1 + \sum_i r_i)` with
+    :math:`r_j(x) = Q(x) \cdot c_j - \min_i Q(x) \cdot c_i`, the least non-negative additions that
+    make the same decisions. Rows of equal attribute keep the learner's order in every class, and
+    where nothing is corrected it is p.
 
     Examples
     --------
@@ -143,7 +152,9 @@ orthonormal_correction_, n_features_in_, feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self._bounds_labels
+        # Where the attribute separates the classes, the constraint rules out accurate predictions.
+        tags.classifier_tags.poor_score = True
         return tags
 
     def _default_estimator(self) -> Any:
@@ -157,9 +168,11 @@ orthonormal_correction_, n_features_in_, feature_names_in_
                 "MovingTargetsClassifier, which needs the attribute in `fit` only."
             )
         self.classes_, codes = check_classes(y, sample_weight)
-        if len(self.classes_) > 2:
+        if len(self.classes_) > 2 and not self._bounds_labels:
             raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass."
+                "Only binary classification is supported. The type of the target is multiclass. "
+                "constrain='probabilities' bounds the probability of the second of two classes; "
+                "constrain='labels' takes any number of classes."
             )
         return codes
 
@@ -175,10 +188,11 @@ orthonormal_correction_, n_features_in_, feature_names_in_
                 "predict_proba. Wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
         proba = checked_predict_proba(estimator, X, self.classes_)
-        return check_numbers(proba, f"the probabilities of {inner}")[:, 1]
+        proba = check_numbers(proba, f"the probabilities of {inner}")
+        return proba[:, 1] if len(self.classes_) == 2 else proba
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
-        return self.classes_[_is_second(scores)]
+        return self.classes_[_codes(scores)]
 
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         return self._decide(scores) if self._bounds_labels else np.clip(scores, 0.0, 1.0)
@@ -191,20 +205,23 @@ orthonormal_correction_, n_features_in_, feature_names_in_
     ) -> np.ndarray:
         if not self._bounds_labels:
             return projection.solve(p, 0.0).orthonormal_correction
+        if projection.violation(_codes(p)) == 0.0:
+            return np.zeros(columns.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
         expected = None if self.sensitive_at_predict else columns
+        by_column = projection.fitted_constraint_.by_column
 
         def attempt(fraction: float) -> tuple[float, np.ndarray]:
-            beta = score_correction(projection, p, expected, fraction)
-            return projection.violation(_is_second(p + columns @ beta)), beta
+            c = score_correction(projection, p, expected, fraction)
+            return projection.violation(_codes(p + columns @ by_column(c).T)), c
 
         best = attempt(1.0)
         low, high = 0.0, 1.0
         for _ in range(_BISECTIONS if best[0] > 0.0 else 0):
             fraction = (low + high) / 2
-            violation, beta = attempt(fraction)
+            violation, c = attempt(fraction)
             low, high = (fraction, high) if violation == 0.0 else (low, fraction)
             if violation <= best[0]:
-                best = (violation, beta)
+                best = (violation, c)
         if best[0] > 0.0:
             warn_caller(
                 f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
@@ -230,14 +247,16 @@ orthonormal_correction_, n_features_in_, feature_names_in_
 
         Returns
         -------
-        proba : ndarray of shape (n, 2)
+        proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
         inner = self._new_inner_X(X)
         p, shift = self._scores(self.estimator_, inner), self._shift(X, sensitive_features)
+        if p.ndim == 2:
+            return _raised(p, shift)
         score = _bent(p, 0.5 - shift) if self._bounds_labels else np.clip(p + shift, 0.0, 1.0)
         # Rounding is to change no decision.
-        second = _is_second(p + shift) == 1
+        second = _codes(p + shift) == 1
         score = np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
         return np.column_stack([1 - score, score])
 
@@ -273,6 +292,19 @@ def _bent(p: np.ndarray, tau: np.ndarray | float) -> np.ndarray:
     return np.where(p <= tau, below, above)
 
 
-def _is_second(scores: np.ndarray) -> np.ndarray:
-    """Return 1 where scores are above 1/2, else 0."""
-    return (scores > 0.5 + _TIE).astype(int)
+def _raised(p: np.ndarray, shift: np.ndarray | float) -> np.ndarray:
+    """Return probabilities of several classes that make the decisions of p + shift."""
+    added = np.broadcast_to(shift, p.shape)
+    added = added - added.min(axis=1, keepdims=True)
+    proba = (p + added) / (1 + added.sum(axis=1, keepdims=True))
+    # Rounding is to change no decision.
+    decided = np.take_along_axis(proba, _codes(p + shift)[:, None], axis=1)
+    return np.minimum(proba, decided)
+
+
+def _codes(scores: np.ndarray) -> np.ndarray:
+    """Return the class, 0…K − 1, of scores: of the second of two classes, or of every class."""
+    if scores.ndim == 1:
+        return (scores > 0.5 + _TIE).astype(int)
+    # The first one of those that rounding alone tells apart.
+    return (scores >= scores.max(axis=1, keepdims=True) - _TIE).argmax(axis=1)

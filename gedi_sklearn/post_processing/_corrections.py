@@ -104,14 +104,14 @@ def attribute_blind_correction(
 def score_correction(
     projection: Projection, p: np.ndarray, expected: np.ndarray | None, share: float
 ) -> np.ndarray:
-    """Return c such that 1 where p + Q(x)c > ½ solves the relaxation, for two classes.
+    """Return c such that a threshold on p + Q(x)c, or its largest entry, solves the relaxation.
 
     Parameters
     ----------
     projection : Projection
-        Of two classes.
-    p : ndarray of shape (n,)
-        Probabilities.
+        Of classes.
+    p : ndarray of shape (n,) or (n, K)
+        Probabilities of the second of two classes, which wins above ½, or of every class.
     expected : ndarray of shape (n, Σk) or None
         m(X) in the place of Q(x), for a rule that does not see the attribute.
     share : float
@@ -119,7 +119,8 @@ def score_correction(
 
     Returns
     -------
-    ndarray of shape (Σk,)
+    ndarray
+        c of every constraint and class, one after another.
 
     Raises
     ------
@@ -127,15 +128,14 @@ def score_correction(
         If X says nothing of the attribute.
     """
     p, constraint = projection.counted(p), projection.fitted_constraint_
-    if constraint.judge((p > 0.5) * 1.0).violation == 0.0:
-        return np.zeros(len(constraint.in_span))
     if expected is not None:
         expected = projection.counted(expected)
         _require_explained(constraint, expected)
         constraint = _seen_through(constraint, expected)
     shrunk = constraint.replaced(lambda part: part.altered(allowed=part.allowed.scaled(share)))
-    # A row costs 1 − 2p − Q(x)λ / Σw.
-    return projection.relaxed_multipliers(p, shrunk) / (2 * constraint.weight.sum())
+    # A row costs 1 − 2p − Q(x)λ / Σw in the second of two classes, else 1 − p − Q(x)λ / Σw in each.
+    share_of_row = constraint.weight.sum() * (2 if constraint.n_classes == 2 else 1)
+    return projection.relaxed_multipliers(p, shrunk) / share_of_row
 
 
 def _seen_through(constraint: FittedConstraint, expected: np.ndarray) -> FittedConstraint:

@@ -440,11 +440,11 @@ class Projection:
         return columns
 
     def relaxed_multipliers(self, p: np.ndarray, constraint: FittedConstraint) -> np.ndarray:
-        """Return the multipliers of orthonormal coordinates in the relaxation of two classes.
+        """Return the multipliers of orthonormal coordinates in the relaxation of classes.
 
         Parameters
         ----------
-        p : ndarray of shape (rows of positive weight,)
+        p : ndarray of shape (rows of positive weight,) or (…, K)
             Probabilities, the only thing that the relaxation is near to.
         constraint : FittedConstraint
             On these rows, in the place of the projection's own.
@@ -452,6 +452,7 @@ class Projection:
         Returns
         -------
         ndarray of shape (k,)
+            Those of all constraints and classes, one after another.
         """
         with self._deadline() as deadline:
             return self._class_problem(constraint).relaxed_multipliers(p, deadline)
