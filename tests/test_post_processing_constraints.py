@@ -204,3 +204,60 @@ def test_bounded_probabilities_under_a_list(data):
     proba = model.predict_proba(X)[:, 1]
     assert_allclose(proba, model.targets_, atol=1e-9)
     assert gedi(proba, sensitive_features=X[:, 0]) <= model.threshold_[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("constraint", ["coarse", ["coarse", "didi"]], ids=str)
+def test_bounded_predictions_are_the_nearest_between_the_bounds(data, weighted, constraint):
+    X, t, _, w = data
+    y, columns = np.maximum(t, 0.0), 0 if constraint == "coarse" else [0, 1]
+    weight = w * (np.arange(400) % 5 > 0) if weighted else None
+    options = {"constraint": constraint, "target_bounds": (0, None)}
+    model = ProjectedRegressor(sensitive_columns=columns, cv=4, **options)
+    model.fit(X, y, sample_weight=weight)
+    params = {} if weight is None else {"sample_weight": weight}
+    p = cross_val_predict(LinearRegression(), X, y, cv=4, params=params)
+    nearest = project_targets(
+        y,
+        p,
+        sensitive_features=X[:, columns],
+        target_weight=0.0,
+        sample_weight=weight,
+        **options,
+    )
+    assert nearest.satisfied
+    assert_allclose(model.targets_, nearest.targets, atol=1e-9)
+    at_the_bound = model.targets_ == 0
+    assert at_the_bound.any()
+    # What is cut afterwards only is off the constraint.
+    unbounded = ProjectedRegressor(sensitive_columns=columns, constraint=constraint, cv=4)
+    cut = np.maximum(unbounded.fit(X, y, sample_weight=weight).targets_, 0.0)
+    assert abs(cut - model.targets_).max() > 1e-3
+
+
+def test_bounded_predictions_of_new_rows(data):
+    X, t, _, _ = data
+    y, bounds = np.clip(t, -0.5, 2.0), (-0.5, 2.0)
+    model = ProjectedRegressor(sensitive_columns=0, target_bounds=bounds, cv="train").fit(X, y)
+    assert_allclose(model.predict(X), model.targets_, atol=1e-12)
+    assert gedi(model.predict(X), sensitive_features=X[:, 0]) == pytest.approx(model.threshold_)
+    shift = model.kernel_.orthonormal(X[:, 0]) @ model.orthonormal_correction_
+    expected = np.clip(model.estimator_.predict(X) + shift, *bounds)
+    assert_array_equal(np.sort(expected)[[0, -1]], bounds)
+    assert_allclose(model.predict(X), expected)
+    curve = tradeoff_curve(model, X, y, thresholds=[0.1, 0.9], cv=2)
+    assert curve.gedi[0] < curve.gedi[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sensitive_at_predict": False}, "Use MovingTargetsRegressor, which takes target_bounds"),
+        ({"target_bounds": (2, 1)}, "target_bounds must increase"),
+        ({}, "y lies outside of target_bounds"),
+    ],
+)
+def test_bounds_that_cannot_be_kept_are_refused(data, options, message):
+    X, t, _, _ = data
+    with pytest.raises(ValueError, match=message):
+        ProjectedRegressor(sensitive_columns=0, **{"target_bounds": (0, None), **options}).fit(X, t)

@@ -195,7 +195,7 @@ class Projected(MetaEstimator):
             self.targets_ = np.where(weight > 0, self.targets_, labels)
 
     @property
-    def _target_bounds(self) -> tuple[float, float] | None:
+    def _target_bounds(self) -> Any:
         """The range of corrected targets; None for any."""
         return None
 

@@ -147,7 +147,7 @@ orthonormal_correction_, n_features_in_, feature_names_in_
         return "hamming" if self._bounds_labels else "squared_error"
 
     @property
-    def _target_bounds(self) -> tuple[float, float] | None:
+    def _target_bounds(self) -> Any:
         return None if self._bounds_labels else (0.0, 1.0)
 
     def __sklearn_tags__(self) -> Any:

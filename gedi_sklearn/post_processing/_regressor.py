@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 
 from .._predictions import checked_predict
 from .._validation import check_column, check_numbers
-from ..projection import Projection
+from ..projection import PROJECTION_PARAMETERS, Projection
 from ._base import Projected
 from ._corrections import attribute_blind_correction
 
@@ -46,6 +46,10 @@ class ProjectedRegressor(RegressorMixin, Projected):
         gradient boosting with one model per output.
     n_jobs : int, default=None
         Number of processes for the folds.
+    target_bounds : tuple of (float or None, float or None), default=None
+        Lowest and highest prediction, None for no end: (0, None) keeps counts and rates valid.
+        Corrected predictions are cut there, and the correction is that of the projection between
+        these bounds. `y` must lie between them. It needs the attribute at prediction.
 
     Attributes
     ----------
@@ -83,12 +87,63 @@ class ProjectedRegressor(RegressorMixin, Projected):
     0.2
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Projected._parameter_constraints,
+        "target_bounds": PROJECTION_PARAMETERS["target_bounds"],
+    }
     _loss = "squared_error"
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraint: Any = "coarse",
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        norm: str = "l1",
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        slack: float = 1e-3,
+        cv: Any = 5,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        sensitive_at_predict: bool = True,
+        attribute_estimator: Any = None,
+        n_jobs: int | None = None,
+        target_bounds: Any = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            constraint=constraint,
+            kernel=kernel,
+            degree=degree,
+            norm=norm,
+            threshold=threshold,
+            relative=relative,
+            slack=slack,
+            cv=cv,
+            sensitive_columns=sensitive_columns,
+            drop_sensitive=drop_sensitive,
+            sensitive_at_predict=sensitive_at_predict,
+            attribute_estimator=attribute_estimator,
+            n_jobs=n_jobs,
+        )
+        self.target_bounds = target_bounds
+
+    @property
+    def _target_bounds(self) -> Any:
+        return self.target_bounds
 
     def _default_estimator(self) -> Any:
         return LinearRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        if self.target_bounds is not None and not self.sensitive_at_predict:
+            raise ValueError(
+                f"target_bounds={self.target_bounds!r} needs the attribute at prediction, and "
+                "sensitive_at_predict=False leaves it out. Use MovingTargetsRegressor, which takes "
+                "target_bounds and needs the attribute in `fit` only."
+            )
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
@@ -99,7 +154,10 @@ class ProjectedRegressor(RegressorMixin, Projected):
         return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
-        return scores
+        if self.target_bounds is None:
+            return scores
+        low, high = self.target_bounds
+        return np.clip(scores, -np.inf if low is None else low, np.inf if high is None else high)
 
     def _find_correction(
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
