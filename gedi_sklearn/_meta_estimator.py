@@ -39,6 +39,7 @@ from ._validation import (
     check_sensitive,
     column_positions,
     drop_columns,
+    select_columns,
 )
 
 # The declared types of the parameters of `ColumnsMixin`.
@@ -50,6 +51,10 @@ COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
         None,
     ],
     "drop_sensitive": ["boolean"],
+}
+
+COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
+    "conditional_on": [Integral, str, list, tuple, callable, None],
 }
 
 # Keywords that both this library's `fit` and, where it has them, that of a learner use.
@@ -158,12 +163,14 @@ class ColumnsMixin:
 class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     """Base of the wrappers: tags, metadata, columns of X.
 
-    A subclass has the parameters `estimator`, `cv`, `n_jobs`, `sensitive_columns` and
-    `drop_sensitive`, defines what `estimator=None` means, and sets `estimator_` in its `fit`.
+    A subclass has the parameters `estimator`, `cv`, `n_jobs`, `conditional_on`,
+    `sensitive_columns` and `drop_sensitive`, defines what `estimator=None` means, and sets
+    `estimator_` in its `fit`.
     """
 
     estimator: Any
     cv: Any
+    conditional_on: Any
     n_jobs: int | None
 
     def _default_estimator(self) -> Any:
@@ -182,6 +189,14 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
             # The user cannot configure the default, and it is known to take weights.
             default.set_fit_request(sample_weight=True)
         return default
+
+    def _covariates(self, X: Any) -> Any:
+        """Return the covariates of `conditional_on`: columns of X, or what a callable returns."""
+        if self.conditional_on is None:
+            return None
+        if callable(self.conditional_on):
+            return self.conditional_on(X)
+        return select_columns(X, self.conditional_on, "conditional_on")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,8 +14,11 @@ from gedi_sklearn import (
     ProjectedRegressor,
     project_targets,
 )
+from gedi_sklearn.exceptions import AttributeRangeWarning
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.model_selection import tradeoff_curve
+
+pd = pytest.importorskip("pandas")
 
 every_kind = pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
 LISTS = {
@@ -261,3 +264,124 @@ def test_bounds_that_cannot_be_kept_are_refused(data, options, message):
     X, t, _, _ = data
     with pytest.raises(ValueError, match=message):
         ProjectedRegressor(sensitive_columns=0, **{"target_bounds": (0, None), **options}).fit(X, t)
+
+
+@every_kind
+@pytest.mark.parametrize("sensitive_at_predict", [True, False])
+def test_beside_covariates_the_constraint_is_met(data, kind, sensitive_at_predict):
+    X, y, w = data[0], targets_of(kind, data), data[3]
+    model = kind(
+        sensitive_columns=0,
+        conditional_on=[1, 4],
+        norm="sd",
+        sensitive_at_predict=sensitive_at_predict,
+        attribute_estimator=LinearRegression(),
+        cv="train",
+    ).fit(X, y, sample_weight=w)
+    targets = model.targets_ if kind is ProjectedRegressor else (model.targets_ == "yes") * 1
+    options = {"sensitive_features": X[:, 0], "norm": "sd", "sample_weight": w}
+    value = gedi(targets, conditional_on=X[:, [1, 4]], **options)
+    assert 0.8 * model.threshold_ < value <= model.threshold_ * (1 + 1e-9)
+    assert gedi(targets, **options) > 2 * value
+    if sensitive_at_predict:
+        predictions = model.predict(X)
+        if kind is ProjectedRegressor:
+            assert_allclose(predictions, targets, atol=1e-12)
+        else:
+            assert_array_equal(predictions, model.targets_)
+
+
+@pytest.mark.parametrize("constraint", ["coarse", "didi", ["coarse", "didi"]], ids=str)
+def test_beside_covariates_targets_are_the_projection(data, constraint):
+    X, t, _, w = data
+    weight = w * (np.arange(400) % 5 > 0)
+    columns = {"coarse": 0, "didi": 1}.get(str(constraint), [0, 1])
+    model = ProjectedRegressor(
+        sensitive_columns=columns, constraint=constraint, conditional_on=[3, 4], cv=4
+    ).fit(X, t, sample_weight=weight)
+    p = cross_val_predict(LinearRegression(), X, t, cv=4, params={"sample_weight": weight})
+    nearest = project_targets(
+        t,
+        p,
+        sensitive_features=X[:, columns],
+        constraint=constraint,
+        conditional_on=X[:, [3, 4]],
+        target_weight=0.0,
+        sample_weight=weight,
+    )
+    assert_allclose(model.targets_, nearest.targets, atol=1e-9)
+    # Of the rows of the fit, a new one among them is corrected as it was there.
+    counted = weight > 0
+    plain = model.estimator_.predict(X)
+    shift = (nearest.targets - p)[counted]
+    assert_allclose((model.predict(X) - plain)[counted], shift, atol=1e-9)
+
+
+def test_covariates_of_new_rows_are_read_as_in_fit(data):
+    X, t, _, _ = data
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame["team"] = np.where(frame["b"] > 0, "north", "south")
+    options = {"sensitive_columns": "a", "constraint": CoarseConstraint(degree=2, norm="sd")}
+
+    def numbers(table):
+        return table[list("abcde")]
+
+    class Numeric(LinearRegression):
+        def fit(self, X, y):
+            return super().fit(numbers(X), y)
+
+        def predict(self, X):
+            return super().predict(numbers(X))
+
+    learner = Numeric()
+    named = ProjectedRegressor(learner, conditional_on=["team", "e"], **options).fit(frame, t)
+
+    def covariates(table):
+        return np.c_[table["team"] == "south", table["e"]] * 1.0
+
+    called = ProjectedRegressor(learner, conditional_on=covariates, **options).fit(frame, t)
+    # One level only, and one row only, are what they were in the fit.
+    new = frame[frame["team"] == "south"]
+    assert_allclose(named.predict(new), called.predict(new), atol=1e-10)
+    assert_allclose(named.predict(new[:1]), named.predict(new)[:1], atol=1e-12)
+    with pytest.raises(ValueError, match=r"conditional_on holds levels not seen before: .'west'"):
+        named.predict(new.assign(team="west"))
+    alike = ProjectedRegressor(learner, conditional_on="team", **options).fit(new, t[new.index])
+    alone = ProjectedRegressor(learner, **options).fit(new, t[new.index])
+    assert_allclose(alike.predict(new), alone.predict(new), atol=1e-10)
+    far = new.assign(a=10.0)
+    with pytest.warns(AttributeRangeWarning):
+        beyond = named.predict(far) - named.estimator_.predict(far)
+    last = new.assign(a=frame["a"].max())
+    at_the_end = named.predict(last) - named.estimator_.predict(last)
+    assert_allclose(beyond, at_the_end, atol=1e-10)
+
+
+def test_bounded_probabilities_of_several_things_at_once(data):
+    X, _, y, _ = data
+    model = ProjectedClassifier(
+        constraint=["coarse", "didi"],
+        sensitive_columns=[0, 1],
+        conditional_on=4,
+        constrain="probabilities",
+        cv="train",
+    ).fit(X, y)
+    assert_allclose(model.predict_proba(X)[:, 1], model.targets_, atol=1e-9)
+    value = gedi(model.targets_, sensitive_features=X[:, 0], conditional_on=X[:, 4])
+    assert value <= model.threshold_[0] * (1 + 1e-9)
+    classes = np.digitize(data[1], np.quantile(data[1], [0.3, 0.6]))
+    several = ProjectedClassifier(sensitive_columns=0, conditional_on=4, cv="train")
+    several.fit(X, classes)
+    assert_array_equal(several.predict(X), several.targets_)
+    for own in range(3):
+        value = gedi(
+            (several.targets_ == own) * 1.0, sensitive_features=X[:, 0], conditional_on=X[:, 4]
+        )
+        assert value <= several.threshold_[own] * (1 + 1e-9)
+
+
+def test_a_curve_measures_beside_the_covariates(data):
+    X, t, _, _ = data
+    model = ProjectedRegressor(sensitive_columns=0, conditional_on=1)
+    curve = tradeoff_curve(model, X, t, thresholds=[0.1, 0.9], cv=2)
+    assert curve.gedi[0] < curve.gedi[1]

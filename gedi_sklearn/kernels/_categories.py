@@ -20,6 +20,8 @@ class AttributeEncoder:
         The attributes; a column counts as categorical where it holds text.
     names : list of str, default=None
         Their names.
+    parameter : str, default="sensitive_features"
+        Where they were given, for errors.
 
     Attributes
     ----------
@@ -33,7 +35,13 @@ class AttributeEncoder:
         Whether an encoded column is the indicator of a level.
     """
 
-    def __init__(self, values: np.ndarray, names: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        values: np.ndarray,
+        names: list[str] | None = None,
+        parameter: str = "sensitive_features",
+    ) -> None:
+        self.parameter = parameter
         given = [f"x{j}" for j in range(values.shape[1])] if names is None else names
         self.levels: list[list[str] | None] = []
         self.references: list[str | None] = []
@@ -61,7 +69,7 @@ class AttributeEncoder:
         columns = []
         for column, levels, reference in zip(values.T, self.levels, self.references, strict=True):
             if levels is None:
-                columns.append(check_numbers(column, "sensitive_features", n_columns=1))
+                columns.append(check_numbers(column, self.parameter, n_columns=1))
                 continue
             labels = np.asarray([str(label) for label in column])
             known = np.asarray([reference, *levels])
@@ -69,7 +77,7 @@ class AttributeEncoder:
             number = np.searchsorted(known, labels).clip(max=len(levels))
             unknown = sorted(set(labels[known[number] != labels].tolist()))
             if unknown:
-                raise ValueError(f"sensitive_features holds levels not seen before: {unknown}.")
+                raise ValueError(f"{self.parameter} holds levels not seen before: {unknown}.")
             columns.append(level_indicators(number, len(known)))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
 

@@ -40,6 +40,7 @@ class ConditionalKernel(FittedKernel):
             fitted.kernel, fitted.basis, fitted.names, fitted.n_attributes, fitted.encoder
         )
         self.attribute_columns = fitted.attribute_columns
+        self.range_ = fitted.range_
         self.covariate_mean = covariate_mean
         self.covariate_scale = covariate_scale
         self.regression = regression
@@ -58,13 +59,34 @@ class ConditionalKernel(FittedKernel):
         -------
         ndarray of shape (n, k)
         """
-        columns = self.basis.evaluate(self._encoded(values))
-        covariates = check_numbers(covariates, "conditional_on")
+        return self._residualised(self._encoded(values), covariates)
+
+    def orthonormal_within_range(self, values: Any, covariates: Any = None) -> np.ndarray:
+        """Return Q for new rows, each at the nearest value that the training rows have reached.
+
+        Parameters
+        ----------
+        values, covariates
+            As in :meth:`orthonormal`. Covariates are taken as they are.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        return self._residualised(self._within_range(values), covariates)
+
+    def _residualised(self, values: np.ndarray, covariates: Any) -> np.ndarray:
+        """Return Q for the attribute as numbers, shape (n, k)."""
+        columns = self.basis.evaluate(values)
+        # A constant category leaves no covariates.
+        without = np.empty((len(columns), 0))
+        n_covariates = len(self.covariate_mean)
+        covariates = check_numbers(covariates, "conditional_on") if n_covariates else without
         check_same_length(len(columns), conditional_on=covariates)
-        if covariates.shape[1] != len(self.covariate_mean):
+        if covariates.shape[1] != n_covariates:
             raise ValueError(
                 f"conditional_on has {covariates.shape[1]} column(s), but the kernel was fitted "
-                f"with {len(self.covariate_mean)}."
+                f"with {n_covariates}."
             )
         system = _with_constant((covariates - self.covariate_mean) / self.covariate_scale)
         return (columns - system @ self.regression) @ self.R_inverse

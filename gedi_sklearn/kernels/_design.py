@@ -155,6 +155,10 @@ class FittedKernel:
             If a tenth of the rows lie outside the range, or one by more than a fifth of it. The few
             that lie a little outside in any two samples are no reason.
         """
+        return self.orthonormal_columns(self._within_range(values))
+
+    def _within_range(self, values: Any) -> np.ndarray:
+        """Return the attribute of new rows as numbers within the range, with a warning."""
         values, (low, high) = self._encoded(values), self.range_
         nearest = np.clip(values, low, high)
         outside = np.abs(values - nearest)
@@ -164,7 +168,7 @@ class FittedKernel:
             first = int(np.argmax(beyond.any(axis=0)))
             facts = (n_beyond, len(values), low[first], high[first])
             warn_caller(AttributeRangeWarning.from_rows(*facts))
-        return self.orthonormal_columns(nearest)
+        return nearest
 
     def orthonormal_columns(self, values: np.ndarray) -> np.ndarray:
         """Return Q for the attribute as numbers, shape (n, k).

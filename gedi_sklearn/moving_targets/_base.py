@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator
 from .._prediction_source import leaves_rows_out
 from .._validation import (
     N_JOBS,
@@ -20,7 +20,6 @@ from .._validation import (
     _fit_context,
     check_random_state,
     check_same_length,
-    select_columns,
 )
 from ..constraints import CARRIED, constraint_in_words
 from ..exceptions import RankDeficientKernelError
@@ -64,7 +63,7 @@ class BaseMovingTargets(MetaEstimator):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
         "select": [StrOptions({"last", "best"})],
         "warm_start": ["boolean"],
-        "conditional_on": [Integral, str, list, tuple, callable, None],
+        **COVARIATE_CONSTRAINTS,
         "n_jobs": N_JOBS,
     }
 
@@ -350,14 +349,6 @@ class BaseMovingTargets(MetaEstimator):
         except RankDeficientKernelError as error:
             raise ValueError(f"the validation rows are too few or too alike: {error}") from error
         return ValidationData(learner, self._inner_X(X), y, gedi)
-
-    def _covariates(self, X: Any) -> Any:
-        """Return the covariates of `conditional_on`: columns of X, or what a callable returns."""
-        if self.conditional_on is None:
-            return None
-        if callable(self.conditional_on):
-            return self.conditional_on(X)
-        return select_columns(X, self.conditional_on, "conditional_on")
 
     def _learner_type(self, loss: str) -> Callable[..., Learner]:
         """Return the class of the learner, or what constructs it from the same keywords."""

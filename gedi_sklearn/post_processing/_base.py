@@ -11,7 +11,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._meta_estimator import COLUMN_CONSTRAINTS, MetaEstimator, decides_on_weights
+from .._meta_estimator import (
+    COLUMN_CONSTRAINTS,
+    COVARIATE_CONSTRAINTS,
+    MetaEstimator,
+    decides_on_weights,
+)
 from .._prediction_source import CrossFitted, PredictionSource
 from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
@@ -20,11 +25,12 @@ from .._validation import (
     StrOptions,
     _fit_context,
     _num_samples,
+    check_attribute,
     drop_columns,
     holds_other_rows,
 )
 from ..constraints import CARRIED, split_attributes
-from ..kernels import FittedKernel
+from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection
 
 # The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
@@ -76,6 +82,7 @@ class Projected(MetaEstimator):
         "sensitive_at_predict": ["boolean"],
         "attribute_estimator": [HasMethods(["fit", "predict"]), None],
         "n_jobs": N_JOBS,
+        **COVARIATE_CONSTRAINTS,
     }
 
     def __init__(
@@ -95,6 +102,7 @@ class Projected(MetaEstimator):
         sensitive_at_predict: bool = True,
         attribute_estimator: Any = None,
         n_jobs: int | None = None,
+        conditional_on: Any = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -110,6 +118,7 @@ class Projected(MetaEstimator):
         self.sensitive_at_predict = sensitive_at_predict
         self.attribute_estimator = attribute_estimator
         self.n_jobs = n_jobs
+        self.conditional_on = conditional_on
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -149,7 +158,7 @@ class Projected(MetaEstimator):
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
-        projection = self._make_projection(y, attribute, sample_weight)
+        projection = self._make_projection(X, y, attribute, sample_weight)
         with projection:
             self.kernel_: Any = projection.kernel_
             columns = projection.orthonormal
@@ -163,9 +172,14 @@ class Projected(MetaEstimator):
         return self
 
     def _make_projection(
-        self, y: np.ndarray, attribute: np.ndarray, sample_weight: Any
+        self, X: Any, y: np.ndarray, attribute: np.ndarray, sample_weight: Any
     ) -> Projection:
         """Return the projection, which allows everything where the attribute is constant."""
+        covariates = self._covariates(X)
+        if covariates is not None:
+            covariates = check_attribute(covariates, len(y), kind="mixed", name="conditional_on")
+            # The levels of categories, for new rows.
+            self._covariate_encoder = AttributeEncoder(covariates, parameter="conditional_on")
         return Projection(
             y,
             sensitive_features=attribute,
@@ -173,6 +187,7 @@ class Projected(MetaEstimator):
             **{name: getattr(self, name) for name in CARRIED},
             loss=self._loss,
             target_bounds=self._target_bounds,
+            conditional_on=covariates,
             sample_weight=sample_weight,
             solver="highs",
             allow_constant=True,
@@ -305,7 +320,7 @@ class Projected(MetaEstimator):
         values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
             return 0.0
-        return self._new_columns(values) @ self.orthonormal_correction_.T
+        return self._new_columns(values, X) @ self.orthonormal_correction_.T
 
     @property
     def _kernels(self) -> list[FittedKernel]:
@@ -314,7 +329,7 @@ class Projected(MetaEstimator):
             return self.kernel_
         return [] if self.kernel_ is None else [self.kernel_]
 
-    def _new_columns(self, values: np.ndarray) -> np.ndarray:
+    def _new_columns(self, values: np.ndarray, X: Any) -> np.ndarray:
         """Return Q of the kernels of all constraints for new rows, shape (n, Σk)."""
         kernels, is_list = self._kernels, isinstance(self.kernel_, list)
         if is_list and values.shape[1] != len(kernels):
@@ -323,7 +338,13 @@ class Projected(MetaEstimator):
                 f"fitted on {len(kernels)}, one for each."
             )
         own = zip(kernels, split_attributes(values, is_list), strict=True)
-        return np.hstack([kernel.orthonormal_within_range(attribute) for kernel, attribute in own])
+        beside = []
+        if (covariates := self._covariates(X)) is not None:
+            covariates = check_attribute(
+                covariates, len(values), kind="mixed", name="conditional_on"
+            )
+            beside = [self._covariate_encoder.transform(covariates)]
+        return np.hstack([kernel.orthonormal_within_range(each, *beside) for kernel, each in own])
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""

@@ -37,7 +37,9 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         fitted one in :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
     constraint, kernel, degree, norm, threshold, relative, slack
         As in :class:`MovingTargetsClassifier`.
-    cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator, n_jobs
+    cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator
+        As in :class:`ProjectedRegressor`.
+    n_jobs, conditional_on
         As in :class:`ProjectedRegressor`.
     constrain : {"labels", "probabilities"}, default="labels"
         What the constraint bounds. "probabilities" are corrected by the exact projection of
@@ -118,6 +120,7 @@ orthonormal_correction_, n_features_in_, feature_names_in_
         sensitive_at_predict: bool = True,
         attribute_estimator: Any = None,
         n_jobs: int | None = None,
+        conditional_on: Any = None,
         constrain: str = "labels",
     ) -> None:
         super().__init__(
@@ -135,6 +138,7 @@ orthonormal_correction_, n_features_in_, feature_names_in_
             sensitive_at_predict=sensitive_at_predict,
             attribute_estimator=attribute_estimator,
             n_jobs=n_jobs,
+            conditional_on=conditional_on,
         )
         self.constrain = constrain
 

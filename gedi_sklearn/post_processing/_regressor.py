@@ -46,6 +46,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
         gradient boosting with one model per output.
     n_jobs : int, default=None
         Number of processes for the folds.
+    conditional_on : int, str, list of these or callable, default=None
+        Column(s) of X, or what a callable returns of it, that predictions may depend on, as in
+        :class:`MovingTargetsRegressor`. With `sensitive_at_predict` new rows need them as well.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest prediction, None for no end: (0, None) keeps counts and rates valid.
         Corrected predictions are cut there, and the correction is that of the projection between
@@ -110,6 +113,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         sensitive_at_predict: bool = True,
         attribute_estimator: Any = None,
         n_jobs: int | None = None,
+        conditional_on: Any = None,
         target_bounds: Any = None,
     ) -> None:
         super().__init__(
@@ -127,6 +131,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
             sensitive_at_predict=sensitive_at_predict,
             attribute_estimator=attribute_estimator,
             n_jobs=n_jobs,
+            conditional_on=conditional_on,
         )
         self.target_bounds = target_bounds
 
