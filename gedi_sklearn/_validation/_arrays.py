@@ -273,7 +273,8 @@ def check_same_length(n_samples: int, **arrays: Any) -> None:
     for name, array in arrays.items():
         if array is None:
             continue
-        if isinstance(array, (Mapping, Set)):
+        # A sparse matrix by keys is a dictionary, too.
+        if isinstance(array, (Mapping, Set)) and not sp.issparse(array):
             raise TypeError(f"{name} must hold rows in their order, got a {type(array).__name__}.")
         try:
             given = _num_samples(array)
