@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -40,7 +40,15 @@ _GROUPS_HINT = (
 
 
 class PredictionSource(ABC):
-    """Where the predictions for the rows of a fit come from."""
+    """Where the predictions for the rows of a fit come from.
+
+    Attributes
+    ----------
+    is_unseen : bool
+        Whether the rows are new to what predicts them.
+    """
+
+    is_unseen: ClassVar[bool] = True
 
     def prepare(self, estimator: Any) -> Any:
         """Return an unfitted estimator whose fit will provide the predictions."""
@@ -53,6 +61,8 @@ class PredictionSource(ABC):
 
 class InSample(PredictionSource):
     """The fitted estimator itself, as in the paper."""
+
+    is_unseen: ClassVar[bool] = False
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return the fitted estimator."""

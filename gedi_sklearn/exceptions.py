@@ -15,10 +15,12 @@ __all__ = [
     "ConstraintNotMetWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
+    "NoisyReferenceWarning",
     "RankDeficientKernelError",
     "SolverError",
     "SolverLicenceError",
     "SolverLimitError",
+    "UnseenDependenceWarning",
 ]
 
 # Frames of these packages lie between the warning and the line that the user can change.
@@ -195,6 +197,46 @@ class ConstraintNotMetWarning(UserWarning):
         return cls(
             f"the predictions for the training rows do not meet the constraint: they are {found}. "
             f"{what_to_do}"
+        )
+
+    @classmethod
+    def from_new_rows(cls, ratio: float, low: float) -> ConstraintNotMetWarning:
+        """Build the warning for predictions of rows that a model has not seen."""
+        return cls(
+            f"the constraint is not met on new rows: predictions of rows that the model has not "
+            f"seen are at {ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or "
+            "more). Use out-of-bag or cross-fitted predictions, cv='oob' or an integer, a smaller "
+            "`threshold`, or more rows."
+        )
+
+
+class UnseenDependenceWarning(UserWarning):
+    """What is left depends on the attribute in a shape that the constraint does not see."""
+
+    @classmethod
+    def from_share(
+        cls, name: str, share: float, low: float, asked: float
+    ) -> UnseenDependenceWarning:
+        """Build the warning for a share of the explained deviation of y."""
+        return cls(
+            f"{share:.0%} of the deviation of y that {name} explains is left (with 95 % "
+            f"confidence {low:.0%} or more), where the constraint asks for {asked:.0%}: it bounds "
+            "functions of the attribute that miss the dependence. Use norm='sd' with "
+            "kernel='spline' (a SplineKernel of more knots, if it is that), or a higher degree."
+        )
+
+
+class NoisyReferenceWarning(UserWarning):
+    """A relative threshold is a share of an indicator that cannot be told from chance."""
+
+    @classmethod
+    def from_p_value(cls, p_value: float) -> NoisyReferenceWarning:
+        """Build the warning for the F test of y on the kernel of the reference."""
+        return cls(
+            "the indicator of y that `threshold` is a share of cannot be told from chance (F "
+            f"test, p = {p_value:.2g}), so the bound is a share of noise. Refer to a degree at "
+            "which y depends on the attribute, relative=<degree>; use norm='sd', whose reference "
+            "has the kernel of the constraint; or an absolute threshold, relative=False."
         )
 
 

@@ -499,6 +499,7 @@ def test_wrong_names_of_arguments(call, message):
 # --- thresholds: found by typing what people mean
 
 
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
 @pytest.mark.parametrize("degree", [1, 2])
 def test_c2_18_one_bound_for_attributes_in_unlike_units_names_the_list(degree):
     r = np.random.default_rng(0)
@@ -507,7 +508,7 @@ def test_c2_18_one_bound_for_attributes_in_unlike_units_names_the_list(degree):
     both = np.c_[age, income]
     with pytest.warns(AttributeScaleWarning, match=r"\['coarse', 'coarse'\]") as caught:
         project_targets(v, sensitive_features=both, degree=degree)
-    assert len(caught) == 1
+    assert [one.category for one in caught].count(AttributeScaleWarning) == 1
     if degree > 1:
         return
     # Neither of its two ways out warns, and the list does what was meant.

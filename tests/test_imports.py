@@ -26,6 +26,7 @@ LAYERS = (
     "kernels",
     "metrics",
     "constraints",
+    "_verdict",
     "projection",
     "_folds",
     "_prediction_source",

@@ -22,6 +22,9 @@ from gedi_sklearn.metrics import (
 )
 from gedi_sklearn.report import fairness_report
 
+# Bounds of every kind on purpose, whatever they leave.
+pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+
 pd = pytest.importorskip("pandas")
 
 N = 40

@@ -18,6 +18,9 @@ from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.projection import _classes
 from gedi_sklearn.projection._cores import Cores
 
+# Bounds of every kind on purpose, whatever they leave.
+pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+
 QUADRATIC = PolynomialKernel(2, standardize=True)
 
 

@@ -28,6 +28,9 @@ from gedi_sklearn.exceptions import InfeasibleProjectionError, SolverError
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
 
+# Bounds of every kind on purpose, whatever they leave.
+pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+
 SD = {"norm": "sd", "relative": True}
 
 

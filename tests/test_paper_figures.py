@@ -12,6 +12,9 @@ from benchmarks._storage import append_row, read_rows
 from benchmarks._units import COLUMNS
 from benchmarks.tasks import TASKS
 
+# Bounds of every kind on purpose, whatever they leave.
+pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+
 SETTINGS = Settings(paper_figures.RESULTS / "paper_tables.csv", tasks=TASKS[:2])
 needs_matplotlib = pytest.mark.skipif(
     not paper_figures.can_draw(), reason="drawing needs the extra `plot`"

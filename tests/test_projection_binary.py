@@ -19,6 +19,8 @@ from gedi_sklearn.metrics import gedi_coefficients
 from tests.oracles import full_binary
 
 pytestmark = [
+    # Bounds of every kind on purpose, whatever they leave.
+    pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning"),
     # Raw units on purpose: binary targets must not depend on them.
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.AttributeScaleWarning"),
     # The notice of the licence that comes with pip, once a process: tests may use that licence.

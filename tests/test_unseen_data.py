@@ -16,6 +16,10 @@ from gedi_sklearn.metrics import gedi
 RACE, PCT_BLACK, SEX, AGE = TASKS
 
 
+# Bounds of every kind on purpose, whatever they leave.
+pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+
+
 def row_named(task, name, constraint="coarse"):
     (row,) = (r for r in rows_of(task) if (r.name, r.constraint) == (name, constraint))
     return row

@@ -20,7 +20,7 @@ from ._arguments import (
 )
 from ._base import Constraint
 from ._didi import DidiConstraint
-from ._fitted import VIOLATION_TOLERANCE, FittedConstraint
+from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
 from ._sets import AllowedSet, Product
 from ._span import JointSpan, Multipliers, joint_multipliers
@@ -32,6 +32,7 @@ __all__ = [
     "VIOLATION_TOLERANCE",
     "AllowedSet",
     "CoarseConstraint",
+    "ColumnConstraint",
     "Constraint",
     "DidiConstraint",
     "FineConstraint",

@@ -116,23 +116,31 @@ class ColumnConstraint:
         raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
         return Judgement(raw, violation, violation / per_outcome, hidden)
 
+    def _v(self, columns: np.ndarray) -> np.ndarray:
+        rows, own = self.coordinate_set.rows, self.of(columns)
+        return np.concatenate([rows @ self.design.coordinates(column) for column in own.T])
+
+    def sizes(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is bounded of all columns, its lower 95 % confidence limits, the bounds."""
+        rows, bounded = self.coordinate_set.rows, self.allowed.sizes
+        low = lower_limits(
+            self.design,
+            self.of(columns),
+            rows,
+            bounded,
+            is_basis_drawn=self.allowed.is_of_coordinates,
+        )
+        return bounded(self._v(columns)), low, self.allowed.limits
+
     def excess(self, columns: np.ndarray) -> Excess | None:
         """Return by how much predictions exceed a bound, where that is worth a warning."""
-        columns, seen = self.of(columns), self.coordinate_set
-        v = np.concatenate([seen.rows @ self.design.coordinates(own) for own in columns.T])
-        sizes, limits = self.allowed.sizes(v), self.allowed.limits
+        sizes, limits = self.allowed.sizes(self._v(columns)), self.allowed.limits
         bounded, share = np.isfinite(limits), np.zeros(len(limits))
         least = np.maximum(limits[bounded], _LEAST_BOUND * self.allowed.unit)
         share[bounded] = (sizes - limits)[bounded] / least
         if not (share > _EXCESS_SHOWS).any():
             return None
-        low = lower_limits(
-            self.design,
-            columns,
-            seen.rows,
-            self.allowed.sizes,
-            is_basis_drawn=self.allowed.is_of_coordinates,
-        )
+        low = self.sizes(columns)[1]
         worst = int(np.where(low > limits, share, -np.inf).argmax())
         if not (low[worst] > limits[worst] and share[worst] > _EXCESS_SHOWS):
             return None

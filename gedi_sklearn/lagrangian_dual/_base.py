@@ -19,6 +19,7 @@ from .._validation import (
     _fit_context,
     check_random_state,
 )
+from .._verdict import make_verdict
 from ..constraints import (
     CARRIED,
     CONSTRAINT_PARAMETERS,
@@ -154,13 +155,17 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             verbose=self.verbose,
         )
         self._set_fitted(constraint)
+        outputs = self._forward(features)
+        predictions = expit(outputs) if is_classification else outputs
+        self.verdict_ = make_verdict(constraint, y, predictions, training=predictions)
         if self.multiplier_learning_rate > 0:  # else the constraint was left out
-            outputs = self._forward(features)
             constraint.warn_excess(
-                expit(outputs) if is_classification else outputs,
+                predictions,
                 "The penalty has not grown enough: raise `max_epochs` or "
                 "`multiplier_learning_rate`.",
             )
+            if self.verdict_ is not None:
+                self.verdict_.warn()
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -90,6 +90,9 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         indicator; `multipliers` after the epoch; `seconds`.
     n_iter_ : int
         Number of epochs.
+    verdict_ : Verdict or None
+        Whether the bound is met, what is left that the kernel does not see, and whether the
+        reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -238,8 +238,12 @@ class BaseMovingTargets(MetaEstimator):
         target_weight = history.entries[selected.iteration]["target_weight"]
         outcome = Outcome(learner, y, weight, *first, selected, target_weight)
         outcome.warn_collapse()
-        if not steps.keeps_best:  # else a search has failed, and said so
+        is_unseen = learner.source.is_unseen
+        self.verdict_ = master.verdict(selected.fit.predictions, is_unseen=is_unseen)
+        if not (steps.keeps_best or is_unseen):  # else a search has failed, and said so
             outcome.warn_unmet(master.constraint)
+        if self.verdict_ is not None:
+            self.verdict_.warn()
         self._set_fitted(learner, master, selected, history)
         return self
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._verdict import Verdict, make_verdict
 from ..constraints import JointSpan
 from ..exceptions import warn_caller
 from ..projection import Projection
@@ -68,6 +69,12 @@ class Master:
     def violation(self, values: np.ndarray) -> float:
         """Return by how much targets or hard predictions miss the constraint."""
         return self.constraint.judge(self._counted(values)).violation
+
+    def verdict(self, predictions: np.ndarray, *, is_unseen: bool) -> Verdict | None:
+        """Return what the constraint has come to for hard predictions."""
+        own = self._counted(predictions)
+        kind = "new_rows" if is_unseen else "training"
+        return make_verdict(self.constraint, self._counted(self.y), own, **{kind: own})
 
     def allows(self, values: np.ndarray) -> bool:
         """Tell whether targets or hard predictions satisfy the constraint."""

@@ -151,6 +151,9 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
     solver_ : str
         What solved the last projection (or, with method="dual", computed the last targets):
         "exact", "gurobi", "highs", or "" if there was none.
+    verdict_ : Verdict or None
+        Whether the bound is met, what is left that the kernel does not see, and whether the
+        reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
     feature_names_in_ : ndarray of shape (n_features_in_,)

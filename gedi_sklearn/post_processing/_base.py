@@ -6,8 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -30,11 +31,14 @@ from .._validation import (
     holds_other_rows,
 )
 from ..constraints import CARRIED, split_attributes
+from ..exceptions import InfeasibleProjectionError, RankDeficientKernelError
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection
 
 # The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
 _BLIND_CV = 5
+# Folds of the correction where it is judged by rows that it has not seen.
+_VERDICT_FOLDS = 3
 
 
 class Learned(NamedTuple):
@@ -158,7 +162,8 @@ class Projected(MetaEstimator):
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
-        projection = self._make_projection(X, y, attribute, sample_weight)
+        covariates = self._fit_covariates(X, len(y))
+        projection = self._make_projection(y, attribute, sample_weight, covariates)
         with projection:
             self.kernel_: Any = projection.kernel_
             columns = projection.orthonormal
@@ -169,17 +174,26 @@ class Projected(MetaEstimator):
                 self._learned = learned
             else:
                 self._correct(learned)
+                is_unseen = source.is_unseen and self.sensitive_at_predict and covariates is None
+                self._judge(learned, y, attribute, is_unseen=is_unseen)
         return self
 
-    def _make_projection(
-        self, X: Any, y: np.ndarray, attribute: np.ndarray, sample_weight: Any
-    ) -> Projection:
-        """Return the projection, which allows everything where the attribute is constant."""
+    def _fit_covariates(self, X: Any, n_rows: int) -> np.ndarray | None:
+        """Return the covariates; the levels of categories are kept for new rows."""
         covariates = self._covariates(X)
         if covariates is not None:
-            covariates = check_attribute(covariates, len(y), kind="mixed", name="conditional_on")
-            # The levels of categories, for new rows.
+            covariates = check_attribute(covariates, n_rows, kind="mixed", name="conditional_on")
             self._covariate_encoder = AttributeEncoder(covariates, parameter="conditional_on")
+        return covariates
+
+    def _make_projection(
+        self,
+        y: np.ndarray,
+        attribute: np.ndarray,
+        sample_weight: Any,
+        covariates: np.ndarray | None = None,
+    ) -> Projection:
+        """Return the projection, which allows everything where the attribute is constant."""
         return Projection(
             y,
             sensitive_features=attribute,
@@ -218,9 +232,47 @@ class Projected(MetaEstimator):
         """Return what the constraint bounds: here the predictions."""
         return self._decide(scores)
 
+    def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
+        """Return these as the projection has them, classes as 0…K − 1."""
+        return self._as_targets(scores)
+
     def _own_targets(self, y: np.ndarray) -> np.ndarray:
         """Return the original targets in the form of those."""
         return self._labels(y)
+
+    def _judge(
+        self, learned: Learned, y: np.ndarray, attribute: np.ndarray, *, is_unseen: bool
+    ) -> None:
+        """Set the verdict on the corrected predictions, and warn of it."""
+        corrected = learned.scores + learned.columns @ self.orthonormal_correction_.T
+        predictions = {"training": self._as_numbers(corrected)}
+        # A fold may lack groups.
+        if is_unseen and self._kernels and all(own.encoder is None for own in self._kernels):
+            scores = self._cross_corrected(learned, y, attribute)
+            if scores is not None:
+                predictions["new_rows"] = self._as_numbers(scores)
+        self.verdict_ = learned.projection.verdict(predictions["training"], **predictions)
+        if self.verdict_ is not None:
+            self.verdict_.warn()
+
+    def _cross_corrected(
+        self, learned: Learned, y: np.ndarray, attribute: np.ndarray
+    ) -> np.ndarray | None:
+        """Return predictions with the correction of other rows; None of too few rows."""
+        scores, weight = learned.scores.copy(), learned.weight
+        folds = (StratifiedKFold if is_classifier(self) else KFold)(
+            _VERDICT_FOLDS, shuffle=True, random_state=0
+        )
+        for train, test in folds.split(attribute, y):
+            own_weight = None if weight is None else weight[train]
+            try:
+                with self._make_projection(y[train], attribute[train], own_weight) as projection:
+                    correction = self._plain_correction(projection, learned.scores[train])
+            except (RankDeficientKernelError, InfeasibleProjectionError):
+                return None
+            new = projection.columns_of(attribute[test])
+            scores[test] += new @ projection.fitted_constraint_.by_column(correction).T
+        return scores
 
     def _correct_at(self, threshold: Any) -> None:
         """Correct at another threshold what `fit` has learned; to the last bit as a refit does."""

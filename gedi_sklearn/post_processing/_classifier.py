@@ -201,16 +201,18 @@ orthonormal_correction_, n_features_in_, feature_names_in_
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         return self._decide(scores) if self._bounds_labels else np.clip(scores, 0.0, 1.0)
 
+    def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
+        targets = self._as_targets(scores)
+        return np.searchsorted(self.classes_, targets) if self._bounds_labels else targets
+
     def _own_targets(self, y: np.ndarray) -> np.ndarray:
         return self._labels(y) if self._bounds_labels else y.astype(np.float64)
 
     def _find_correction(
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
-        if not self._bounds_labels:
-            return projection.solve(p, 0.0).orthonormal_correction
-        if projection.violation(_codes(p)) == 0.0:
-            return np.zeros(columns.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
+        if not self._bounds_labels or projection.violation(_codes(p)) == 0.0:
+            return self._plain_correction(projection, p)
         expected = None if self.sensitive_at_predict else columns
         by_column = projection.fitted_constraint_.by_column
 
@@ -235,6 +237,13 @@ orthonormal_correction_, n_features_in_, feature_names_in_
                 ConstraintNotMetWarning,
             )
         return best[1]
+
+    def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
+        if not self._bounds_labels:
+            return projection.solve(p, 0.0).orthonormal_correction
+        if projection.violation(_codes(p)) == 0.0:
+            return np.zeros(projection.orthonormal.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
+        return score_correction(projection, p, None, 1.0)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return corrected probabilities; `predict` returns the more probable class.

@@ -69,6 +69,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
         use; those of several constraints one after another.
     targets_ : ndarray of shape (n,)
         The corrected predictions for the training rows; they satisfy the constraint.
+    verdict_ : Verdict or None
+        Whether the bound is met, what is left that the kernel does not see, and whether the
+        reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_, feature_names_in_
         Number and names of the columns of X, dropped ones included.
 
@@ -169,6 +172,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
     ) -> np.ndarray:
         if not self.sensitive_at_predict:
             return attribute_blind_correction(projection, p, columns)
+        return self._plain_correction(projection, p)
+
+    def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
         # With weight 0 the targets do not matter: the result is nearest to the predictions.
         return projection.solve(p, 0.0).orthonormal_correction
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -154,4 +155,8 @@ def project_targets(
         time_limit=time_limit,
         random_state=random_state,
     ) as projection:
-        return projection.solve(y_pred, target_weight)
+        result = projection.solve(y_pred, target_weight)
+        verdict = projection.verdict(result.targets)
+    if verdict is not None:
+        verdict.warn()
+    return replace(result, verdict=verdict)

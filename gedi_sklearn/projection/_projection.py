@@ -31,6 +31,7 @@ from .._validation import (
     named_in_errors,
     validate_params,
 )
+from .._verdict import Verdict, make_verdict
 from ..constraints import CONSTRAINT_PARAMETERS, FittedConstraint, fit_constraint, split_attributes
 from ..exceptions import IllConditionedKernelWarning, SolverLimitError, warn_caller
 from ..kernels import AttributeEncoder, FittedKernel
@@ -427,6 +428,23 @@ class Projection:
         """
         return self.violation(z) == 0.0
 
+    def verdict(self, z: Any, **predictions: np.ndarray) -> Verdict | None:
+        """Return what the constraint has come to for targets; None of few rows, or without a bound.
+
+        Parameters
+        ----------
+        z : array-like of shape (n,)
+            Real targets, or labels.
+        **predictions : array-like of shape (n,)
+            `training` and `new_rows`, predictions for these rows by a model that has seen them and
+            by models that have not.
+        """
+        y, encoded = (
+            self.counted(self._targets.y),
+            {k: self._encode(v) for k, v in predictions.items()},
+        )
+        return make_verdict(self.fitted_constraint_, y, self._encode(z), **encoded)
+
     def counted(self, values: np.ndarray) -> np.ndarray:
         """Return the values of the rows of positive weight."""
         return values[self._rows]
@@ -438,6 +456,16 @@ class Projection:
         columns = np.zeros((len(self._targets.y), own.shape[1]))
         columns[self._rows] = own
         return columns
+
+    def columns_of(self, values: np.ndarray) -> np.ndarray:
+        """Return the same for other rows, from their attributes as numbers."""
+        is_list = isinstance(self.kernel_, list)
+        own = zip(
+            self.kernel_ if is_list else [self.kernel_],
+            split_attributes(values, is_list),
+            strict=True,
+        )
+        return np.hstack([kernel.orthonormal(attribute) for kernel, attribute in own])
 
     def relaxed_multipliers(self, p: np.ndarray, constraint: FittedConstraint) -> np.ndarray:
         """Return the multipliers of orthonormal coordinates in the relaxation of classes.

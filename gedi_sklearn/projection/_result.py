@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._verdict import Verdict
+
 
 @dataclass(frozen=True)
 class ProjectionResult:
@@ -54,6 +56,10 @@ class ProjectionResult:
         Groups of interchangeable rows; n for real targets.
     seconds : float
         Wall time of the solve.
+    verdict : Verdict or None
+        Of :func:`project_targets`: what is left of the dependence that the constraint does not see,
+        and whether the reference of a relative threshold is more than chance. None where nothing
+        is bounded, and of fewer than 50 rows.
     """
 
     targets: Any
@@ -72,3 +78,4 @@ class ProjectionResult:
     n_variables: int
     n_groups: int
     seconds: float
+    verdict: Verdict | None = None

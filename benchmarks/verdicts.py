@@ -1,0 +1,123 @@
+"""How often verdicts are right, by simulation: ``python -m benchmarks.verdicts``.
+
+Premiums depend on age in shapes that a bound on the slope sees and in shapes that it does not. A
+gradient boosting model is fitted on n rows, its cross-fitted predictions are corrected, and the
+warnings of the fit are counted: alarms where nothing is wrong, and cases caught where it is.
+"""
+
+import argparse
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer
+
+from benchmarks._tables import markdown
+from gedi_sklearn import ProjectedRegressor, Projection
+from gedi_sklearn.exceptions import (
+    ConstraintNotMetWarning,
+    NoisyReferenceWarning,
+    UnseenDependenceWarning,
+)
+
+KINDS = (ConstraintNotMetWarning, UnseenDependenceWarning, NoisyReferenceWarning)
+SLOPE = {"norm": "l1"}
+SPLINE = {"norm": "sd", "kernel": "spline"}
+# Shape, parameters of the constraint, whose warning is right; None where nothing is wrong.
+CASES: dict[str, tuple[str, dict[str, Any], type[Warning] | None]] = {
+    "linear, slope bounded": ("linear", SLOPE, None),
+    "slightly curved, slope bounded": ("mild", SLOPE, None),
+    "U-shape, spline bounded": ("U", SPLINE, None),
+    "step, spline bounded": ("step", SPLINE, None),
+    "U-shape, slope bounded": ("U", SLOPE, UnseenDependenceWarning),
+    "step, slope bounded": ("step", SLOPE, UnseenDependenceWarning),
+    "age and sex, slopes bounded": ("age and sex", SLOPE, UnseenDependenceWarning),
+    "no dependence, slope bounded": ("none", SLOPE, NoisyReferenceWarning),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000])
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    rows = []
+    for n in given.rows:
+        for name in CASES:
+            counts, right = simulate(name, n, given.samples, given.jobs)
+            shares = [f"{counts[kind] / given.samples:.3f}" for kind in KINDS]
+            rows.append([str(n), name, "none" if right is None else right.__name__, *shares])
+        share = exceeded(n, given.samples, given.jobs) / given.samples
+        what = "predictions at 1.5 times the bound"
+        rows.append([str(n), what, KINDS[0].__name__, f"{share:.3f}", "", ""])
+    head = ["n", "case", "right", *(kind.__name__ for kind in KINDS)]
+    print(markdown(head, rows))
+
+
+def sample(shape: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return X, age and sex first, and a premium that depends on age in a shape."""
+    rng = np.random.default_rng(seed)
+    age, sex = rng.uniform(18, 85, n), (rng.random(n) < 0.5) * 1.0
+    z, others = (age - age.mean()) / age.std(), rng.normal(size=(n, 2))
+    part = {
+        "linear": 0.5 * z,
+        "mild": 0.5 * z + 0.1 * (z**2 - 1),
+        "U": 0.7 * (z**2 - 1) + 0.2 * z,
+        "step": 0.8 * ((z > 1) | (z < -0.8)) + 0.2 * z,
+        "age and sex": 0.7 * (z**2 - 1) + 0.4 * z + 0.4 * sex,
+        "none": 0 * z,
+    }[shape]
+    return np.c_[age, sex, others], part + others @ [0.6, 0.4] + 0.7 * rng.normal(size=n)
+
+
+def learner() -> Any:
+    """Return a model that follows every shape, and is fitted in milliseconds."""
+    return make_pipeline(SplineTransformer(8, degree=3), LinearRegression())
+
+
+def simulate(
+    name: str, n: int, n_samples: int, n_jobs: int = 1
+) -> tuple[Counter[type[Warning]], type[Warning] | None]:
+    """Return in how many samples each warning was given, and the one that is right."""
+    shape, options, right = CASES[name]
+    columns = [0, 1] if shape == "age and sex" else [0]
+    if len(columns) > 1:
+        options = {**options, "constraint": ["coarse", "coarse"]}
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_given)(shape, n, seed, columns, options) for seed in range(n_samples)
+    )
+    return sum(found, Counter()), right
+
+
+def _given(shape: str, n: int, seed: int, columns: list[int], options: dict[str, Any]) -> Counter:
+    X, y = sample(shape, n, seed)
+    model = ProjectedRegressor(learner(), sensitive_columns=columns, **options)
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return Counter({one.category for one in record if one.category in KINDS})
+
+
+def exceeded(n: int, n_samples: int, n_jobs: int = 1) -> int:
+    """Return in how many samples predictions at 1.5 times the bound are said to be beyond it."""
+    return sum(Parallel(n_jobs=n_jobs)(delayed(_is_caught)(n, seed) for seed in range(n_samples)))
+
+
+def _is_caught(n: int, seed: int) -> bool:
+    X, y = sample("U", n, seed)
+    with Projection(y, sensitive_features=X[:, 0], threshold=0.3, **SPLINE) as projection:
+        beyond = projection.solve(learner().fit(X, y).predict(X), 0.0).targets
+        verdict = projection.at(0.2).verdict(beyond, new_rows=beyond)
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        verdict.warn()
+    return any(one.category is ConstraintNotMetWarning for one in record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+r"""What a constraint has come to: whether it is met, what it does not see, what its share is of.
+
+Three questions are asked of the predictions of a fit, or of projected targets:
+
+- Is the bounded indicator within the bound, on these rows and on rows that the fit has not seen?
+- How much of what the attribute explains is left, by a kernel that follows any smooth shape: the
+  deviation S of a quantile spline with five knots, predictions over y.
+- Is the indicator of y that a relative threshold is a share of more than chance: an F test of y on
+  its kernel.
+
+The intervals and limits are those of :mod:`gedi_sklearn.metrics`, from robust covariances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from scipy.stats import f as f_distribution
+
+from .constraints import ColumnConstraint, FittedConstraint
+from .exceptions import (
+    ConstraintNotMetWarning,
+    NoisyReferenceWarning,
+    RankDeficientKernelError,
+    UnseenDependenceWarning,
+    warn_caller,
+)
+from .kernels import (
+    ConditionalDesign,
+    KernelDesign,
+    SplineKernel,
+    fit_kernel,
+    kernel_of_degree,
+    resolve_kernel,
+)
+from .metrics import lower_limits
+
+__all__ = ["Verdict", "make_verdict"]
+
+# With fewer rows there is no verdict, and with fewer than the second number no advice from it: half
+# of all small samples look as if they had a shape of their own, or none.
+_LEAST_ROWS, _LEAST_FOR_ADVICE = 50, 500
+# Rows that answer the last two questions; of more, so many are drawn.
+_MOST_ROWS = 100_000
+_DIAGNOSTIC = SplineKernel(5)
+# Level of the F tests, and by how much the share that is left may exceed the one that was asked.
+_CHANCE, _MARGIN = 0.01, 0.10
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A bounded indicator over its bound, of the constraint that comes nearest to it.
+
+    Attributes
+    ----------
+    value : float
+        1 is the bound.
+    low, high : float
+        A 90 % interval of what it is on all rows like these.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        met = "yes" if self.value <= 1 + 1e-9 else "within chance" if self.low <= 1 else "no"
+        interval = f"90 % interval {self.low:.3g} to {self.high:.3g}"
+        return f"{met}, at {self.value:.3g} of the bound ({interval})"
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """What is left of the deviation of y that an attribute explains, by a spline.
+
+    Attributes
+    ----------
+    name : str
+        The attribute.
+    share : float
+        S of the predictions over S of y.
+    low : float
+        Its lower 95 % confidence limit.
+    asked : float
+        The share that the constraint asks for.
+    """
+
+    name: str
+    share: float
+    low: float
+    asked: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.share:.0%} of the deviation of y that {self.name} explains (asked: "
+            f"{self.asked:.0%})"
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a constraint has come to; ``str()`` says it in words.
+
+    Attributes
+    ----------
+    training : Ratio or None
+        Whether predictions for the rows of the fit meet the constraint; None where not measured.
+    new_rows : Ratio or None
+        The same for predictions of rows that their model and correction have not seen.
+    remainder : Remainder or None
+        What is left, of the attribute with the most; None where the attribute does not explain y,
+        is categorical, or nothing is bounded.
+    reference_p_value : float
+        F test of y on the kernel that a relative threshold refers to; NaN without one. The
+        smallest of several constraints or classes.
+    n_rows : int
+        Rows of positive weight that it rests on.
+    """
+
+    training: Ratio | None
+    new_rows: Ratio | None
+    remainder: Remainder | None
+    reference_p_value: float
+    n_rows: int
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield "met on the training rows", str(self.training or "not measured")
+        yield "met on new rows", str(self.new_rows or "not measured")
+        yield "left, as a 5-knot spline sees it", str(self.remainder or "not measured")
+        p = self.reference_p_value
+        if np.isnan(p):
+            yield "reference", "none: the threshold is absolute"
+        else:
+            found = "cannot be told from chance" if p > _CHANCE else "more than chance"
+            yield "reference", f"{found} (p = {p:.2g})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{what}: {found}" for what, found in self._lines())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><th>{escape(what)}</th><td>{escape(found)}</td></tr>"
+            for what, found in self._lines()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+    def warn(self) -> None:
+        """Warn of new rows beyond the bound, of what the kernel does not see, and of chance.
+
+        Of the last two from 500 rows on.
+        """
+        if self.new_rows is not None and self.new_rows.low > 1:
+            warn_caller(
+                ConstraintNotMetWarning.from_new_rows(self.new_rows.value, self.new_rows.low)
+            )
+        if self.n_rows < _LEAST_FOR_ADVICE:
+            return
+        left = self.remainder
+        if left is not None and left.low > left.asked + _MARGIN:
+            warn_caller(
+                UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
+            )
+        if self.reference_p_value > _CHANCE:
+            warn_caller(NoisyReferenceWarning.from_p_value(self.reference_p_value))
+
+
+def make_verdict(
+    constraint: FittedConstraint,
+    y: np.ndarray,
+    predictions: np.ndarray,
+    *,
+    training: np.ndarray | None = None,
+    new_rows: np.ndarray | None = None,
+) -> Verdict | None:
+    """Return the verdict on predictions for the rows of a constraint.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        The constraint on the rows of positive weight.
+    y : ndarray of shape (n,)
+        Original targets, classes as 0…K − 1.
+    predictions : ndarray of shape (n,)
+        What the remainder is measured of.
+    training, new_rows : ndarray of shape (n,), default=None
+        Predictions by a model that has seen the rows, and by models that have not.
+
+    Returns
+    -------
+    Verdict or None
+        None where nothing is bounded, or of fewer than 50 rows.
+    """
+    parts = [part for part in constraint.parts if part.bounds_anything]
+    if not parts or len(y) < _LEAST_ROWS:
+        return None
+    rows = np.arange(len(y))
+    if len(rows) > _MOST_ROWS:
+        rows = np.sort(np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS])
+    targets, columns = constraint.columns(y), constraint.columns(predictions)
+    left: list[Remainder] = []
+    p_values = []
+    for part in parts:
+        if part.given.relative:
+            design, used = _reference_design(part, rows)
+            p_values += [_p_value(design, targets[used, own]) for own in part.columns]
+        own = part.columns[0]
+        left += _remainders(part, rows, targets[rows, own], columns[rows, own], targets)
+    return Verdict(
+        None if training is None else _ratio(parts, constraint.columns(training)),
+        None if new_rows is None else _ratio(parts, constraint.columns(new_rows)),
+        max(left, key=lambda one: one.low - one.asked, default=None),
+        min(p_values, default=float("nan")),
+        len(y),
+    )
+
+
+def _ratio(parts: list[ColumnConstraint], columns: np.ndarray) -> Ratio | None:
+    """Return the largest indicator over its bound; None where every bound is 0 or infinite."""
+    found = []
+    for part in parts:
+        sizes, low, limits = part.sizes(columns)
+        kept = np.isfinite(limits) & (limits > 0)
+        high = 2 * sizes - low
+        found += list((np.array([sizes, low, high])[:, kept] / limits[kept]).T)
+    if not found:
+        return None
+    value, low, high = np.max(found, axis=0)
+    return Ratio(float(value), float(max(low, 0.0)), float(high))
+
+
+def _design_of(
+    kernel: object, x: np.ndarray, part: ColumnConstraint, rows: np.ndarray
+) -> KernelDesign:
+    """Return a kernel on some rows, beside the covariates of a constraint."""
+    weight = None if part.design.weight is None else part.design.weight[rows]
+    design = fit_kernel(kernel, x[rows], weight=weight)
+    covariates = getattr(part.design, "covariates", None)
+    return design if covariates is None else ConditionalDesign(design, covariates[rows])
+
+
+def _reference_design(
+    part: ColumnConstraint, rows: np.ndarray
+) -> tuple[KernelDesign, np.ndarray | slice]:
+    """Return the kernel whose indicator of y a relative threshold is a share of, and its rows."""
+    given = part.given
+    if part.kernel.encoder is not None or given.kernel is None:
+        return part.design, slice(None)
+    kernel = resolve_kernel(given.kernel, given.degree)
+    if getattr(given, "norm", "l1") == "l1":
+        kernel = kernel_of_degree(kernel, int(given.relative))
+    return _design_of(kernel, part.design.values, part, rows), rows
+
+
+def _p_value(design: KernelDesign, z: np.ndarray) -> float:
+    """Return the p-value of the F test that a target does not depend on a kernel."""
+    k, n = design.fitted.n_columns, design.n_rows
+    explained = float(np.sum(design.coordinates(z) ** 2))
+    rest = design.deviation(design.residual(z)) ** 2 - explained
+    free = n - k - 1 - design.n_covariates
+    if free <= 0 or rest <= 0:
+        return 0.0 if explained > 0 else 1.0
+    return float(f_distribution.sf(explained / k / (rest / free), k, free))
+
+
+def _remainders(
+    part: ColumnConstraint, rows: np.ndarray, y: np.ndarray, z: np.ndarray, targets: np.ndarray
+) -> Iterator[Remainder]:
+    """Yield what is left of each numeric attribute that y depends on."""
+    asked = _asked_share(part, targets)
+    if not asked < 1 or part.kernel.encoder is not None:
+        return
+    names = part.kernel.attribute_columns
+    for j, x in enumerate(part.design.values.T):
+        try:
+            design = _design_of(_DIAGNOSTIC, x[:, None], part, rows)
+        except RankDeficientKernelError:
+            continue
+        if _p_value(design, y) > _CHANCE:
+            continue
+        unit = np.eye(design.fitted.n_columns)
+        size = float(np.linalg.norm(design.coordinates(y)))
+        low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
+        own = float(np.linalg.norm(design.coordinates(z)))
+        name = f"attribute {j}" if names is None else str(names[j])
+        yield Remainder(name, own / size, float(low) / size, asked)
+
+
+def _deviation(v: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(v, axis=0)[None]
+
+
+def _asked_share(part: ColumnConstraint, targets: np.ndarray) -> float:
+    """Return the share of the dependence of y that a constraint leaves; NaN where it has none."""
+    if np.ndim(part.threshold) or part.given.kernel is None:
+        return float("nan")
+    if part.given.relative:
+        return float(part.given.threshold)
+    value = part.indicator(targets, part.design)
+    return float(part.threshold / value) if value else float("nan")

@@ -1,0 +1,185 @@
+"""Verdicts: what a constraint has come to, and when that is worth a warning."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsRegressor
+
+from benchmarks.verdicts import CASES, exceeded, simulate
+from gedi_sklearn import (
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    PolynomialKernel,
+    ProjectedClassifier,
+    ProjectedRegressor,
+    Projection,
+    SplineKernel,
+    project_targets,
+)
+from gedi_sklearn.exceptions import (
+    ConstraintNotMetWarning,
+    NoisyReferenceWarning,
+    UnseenDependenceWarning,
+)
+from gedi_sklearn.metrics import gedi
+
+SPLINE = {"norm": "sd", "kernel": "spline"}
+
+
+def premiums(n=3000):
+    rng = np.random.default_rng(0)
+    age = rng.uniform(18, 85, n)
+    X = np.c_[age, (age - 50) ** 2, rng.normal(size=n)]
+    return X, 300 + 0.12 * X[:, 1] - 0.5 * age + 40 * rng.normal(size=n)
+
+
+# --- what is measured
+
+
+def test_a_premium_that_keeps_its_shape_is_named():
+    X, pay = premiums()
+    with pytest.warns(UnseenDependenceWarning, match=r"100% of the deviation .* asks for 20%"):
+        result = project_targets(pay, sensitive_features=X[:, 0])
+    found = result.verdict.remainder
+    kernel = SplineKernel(5)
+    share = gedi(
+        pay, result.targets, sensitive_features=X[:, 0], kernel=kernel, norm="sd", relative=True
+    )
+    assert found.share == pytest.approx(share, rel=1e-6)
+    assert found.low < found.share
+    assert found.asked == 0.2
+    project_targets(pay, sensitive_features=X[:, 0], **SPLINE)
+
+
+def test_a_reference_that_is_noise_is_named():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 2000)
+    v = 3 * x**2 + 0.5 * rng.normal(size=2000)
+    with pytest.warns(NoisyReferenceWarning, match="relative=<degree>.*relative=False"):
+        project_targets(v, sensitive_features=x, degree=2)
+    project_targets(v, sensitive_features=x, degree=2, relative=2)
+    project_targets(v, sensitive_features=x, degree=2, norm="sd")
+    absolute = project_targets(v, sensitive_features=x, degree=2, relative=False, threshold=0.5)
+    assert np.isnan(absolute.verdict.reference_p_value)
+    assert absolute.verdict.remainder.asked == pytest.approx(
+        0.5 / gedi(v, sensitive_features=x, degree=2)
+    )
+
+
+def test_weights_are_rows():
+    X, pay = premiums(600)
+    weight = np.random.default_rng(0).integers(0, 3, 600)
+    rows = np.repeat(np.arange(600), weight)
+    weighted = project_targets(pay, sensitive_features=X[:, 0], sample_weight=weight, **SPLINE)
+    repeated = project_targets(pay[rows], sensitive_features=X[rows, 0], **SPLINE)
+    assert weighted.verdict.remainder.share == pytest.approx(repeated.verdict.remainder.share)
+
+
+def test_nothing_is_said_of_few_rows_and_of_nothing_bounded():
+    X, pay = premiums(300)
+    assert project_targets(pay[:49], sensitive_features=X[:49, 0]).verdict is None
+    assert project_targets(pay, sensitive_features=X[:, 0], threshold=np.inf).verdict is None
+    early = project_targets(pay, sensitive_features=X[:, 0]).verdict  # no advice below 500
+    assert early.remainder.low > early.remainder.asked + 0.1
+
+
+# --- estimators
+
+
+@pytest.mark.parametrize(
+    ("model", "measured"),
+    [
+        (MovingTargetsRegressor(LinearRegression(), max_iter=2), {"training"}),
+        (MovingTargetsRegressor(LinearRegression(), max_iter=2, cv=3), {"new_rows"}),
+        (MovingTargetsRegressor(RandomForestRegressor(30, random_state=0), max_iter=1), set()),
+        (ProjectedRegressor(LinearRegression()), {"training", "new_rows"}),
+        (ProjectedRegressor(LinearRegression(), cv="train"), {"training"}),
+    ],
+    ids=["in-sample", "cross-fitted", "forest", "projected", "projected in-sample"],
+)
+def test_every_regressor_has_a_verdict(model, measured):
+    X, pay = premiums(600)
+    model.set_params(sensitive_columns=0, **SPLINE)
+    with warnings.catch_warnings():
+        if not measured:  # a forest follows its targets in part, which its verdict may say
+            warnings.simplefilter("ignore", ConstraintNotMetWarning)
+            measured = {"new_rows"}
+        model.fit(X, pay)
+    verdict = model.verdict_
+    assert {n for n in ("training", "new_rows") if getattr(verdict, n) is not None} == measured
+    for name in measured:
+        ratio = getattr(verdict, name)
+        assert ratio.low <= ratio.value <= ratio.high
+    if "training" in measured:
+        left = gedi(pay, model.predict(X), sensitive_features=X[:, 0], **SPLINE)
+        if model.get_params().get("cv") in ("train", "auto"):
+            assert verdict.training.value == pytest.approx(left / model.threshold_, rel=1e-6)
+    assert str(verdict) == str(pickle.loads(pickle.dumps(model)).verdict_)
+    assert ("met on new rows: not measured" in str(verdict)) == ("new_rows" not in measured)
+    assert verdict._repr_html_().count("<tr>") == 4
+
+
+@pytest.mark.parametrize("kind", [MovingTargetsClassifier, ProjectedClassifier])
+def test_every_classifier_has_a_verdict(kind):
+    X, pay = premiums(600)
+    y = np.where(pay > np.median(pay), "high", "low")
+    model = kind(LogisticRegression(max_iter=10_000), sensitive_columns=0, **SPLINE)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseenDependenceWarning)  # labels have corners
+        warnings.simplefilter("ignore", ConstraintNotMetWarning)
+        verdict = model.fit(X, y).verdict_
+    assert verdict.training.value > 0
+    assert verdict.remainder.name == "attribute 0"
+    assert (verdict.new_rows is None) == (kind is MovingTargetsClassifier)
+
+
+def test_a_correction_is_judged_by_rows_that_it_has_not_seen():
+    rng = np.random.default_rng(0)
+    age = rng.uniform(18, 85, 120)
+    pay = age + 60 * rng.normal(size=120)
+    kernel = PolynomialKernel(12, standardize=True)  # far more functions than the rows can tell
+    options = {"kernel": kernel, "norm": "sd", "threshold": 0.1}
+    learner = KNeighborsRegressor(3)
+    model = ProjectedRegressor(learner, sensitive_columns=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstraintNotMetWarning)
+        verdict = model.fit(age[:, None], pay).verdict_
+    assert verdict.training.value <= 1 + 1e-9
+    assert verdict.new_rows.value > 1.5
+
+
+# --- how often they are right
+
+
+def test_new_rows_beyond_the_bound_are_warned_of():
+    X, pay = premiums()
+    with Projection(pay, sensitive_features=X[:, 0], threshold=0.3, **SPLINE) as projection:
+        z = projection.solve().targets
+        verdict = projection.at(0.2).verdict(z, new_rows=z)
+    assert verdict.new_rows.value == pytest.approx(1.5)
+    with pytest.warns(ConstraintNotMetWarning, match=r"new rows.* 1\.5 times the bound"):
+        verdict.warn()
+    assert "no, at 1.5 of the bound" in str(verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_warnings_are_right(name):
+    """At most 2 % false alarms of each kind, and 95 % of what is wrong is caught."""
+    n_samples = 60
+    counts, right = simulate(name, 2000, n_samples)
+    for kind, count in counts.items():
+        if kind is not right:
+            assert count <= 0.05 * n_samples, kind
+    if right is not None:
+        assert counts[right] >= 0.95 * n_samples
+
+
+@pytest.mark.slow
+def test_most_of_what_is_beyond_the_bound_is_caught():
+    assert exceeded(2000, 60) >= 0.9 * 60
