@@ -250,7 +250,7 @@ def _projection(name: str, draw: Draw) -> str:
 
 def _estimator(name: str, draw: Draw) -> str:
     is_real = name.endswith("Regressor")
-    two_only = name.startswith(("Projected", "Lagrangian")) and draw.is_sensible
+    two_only = name.startswith("Lagrangian") and draw.is_sensible
     draw.kind = "real" if is_real else draw.pick(["binary", "binary" if two_only else "classes"])
     by_column = draw.chance(0.5)
     given = {"sensitive_columns": _column(draw, name)} if by_column else {}
@@ -301,8 +301,6 @@ def _curve(name: str, draw: Draw) -> str:
 
 def _of_curve(name: str, draw: Draw) -> str:
     family = draw.pick(["MovingTargets", "Projected"])
-    if family == "Projected" and draw.is_sensible and draw.kind != "real":
-        draw.kind = "binary"
     owner = f"{family}{'Regressor' if draw.kind == 'real' else 'Classifier'}"
     options = {"max_iter": "2"} if family == "MovingTargets" else {}
     by_column = draw.chance(0.5)

@@ -385,3 +385,15 @@ def test_a_curve_measures_beside_the_covariates(data):
     model = ProjectedRegressor(sensitive_columns=0, conditional_on=1)
     curve = tradeoff_curve(model, X, t, thresholds=[0.1, 0.9], cv=2)
     assert curve.gedi[0] < curve.gedi[1]
+
+
+@every_kind
+def test_a_constant_attribute_frees_no_other(data, kind):
+    X = np.c_[data[0], np.ones(400)]
+    model = kind(constraint=["coarse", "coarse"], sensitive_columns=[0, 5])
+    with pytest.raises(ValueError, match="column 1 of sensitive_features is constant"):
+        model.fit(X, targets_of(kind, data))
+    alone = kind(constraint=["coarse"], sensitive_columns=5)
+    with pytest.warns(UserWarning, match="constant, so there is nothing to constrain"):
+        alone.fit(X, targets_of(kind, data))
+    assert len(alone.predict(X)) == 400

@@ -72,7 +72,8 @@ def fit_constraint(
     Raises
     ------
     ValueError
-        If the parameters do not go together, or a relative threshold meets a reference of 0.
+        If the parameters do not go together, a relative threshold meets a reference of 0, or one
+        attribute of several that have constraints of their own is constant.
     RankDeficientKernelError
         If a kernel's columns are dependent on these rows (rank 0: a constant attribute).
     """
@@ -82,15 +83,19 @@ def fit_constraint(
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
     fitted = FittedConstraint([], everything, n_classes, is_list)
     columns = fitted.columns(y)
+    listed: list[list[ColumnConstraint]] = []
     try:
-        listed = [
-            _fit_columns(own, attribute, columns, weight, covariates, n_classes > 0)
-            for own, attribute in zip(built, attributes, strict=True)
-        ]
+        for own, attribute in zip(built, attributes, strict=True):
+            listed.append(_fit_columns(own, attribute, columns, weight, covariates, n_classes > 0))
     except RankDeficientKernelError as error:
         if error.rank > 0 or not allow_constant:
             raise
         beside = "" if covariates is None else ", given conditional_on"
+        if len(built) > 1:
+            raise ValueError(
+                f"column {len(listed)} of sensitive_features is constant{beside}, so its "
+                "constraint in the list bounds nothing. Leave out the column and its constraint."
+            ) from error
         warn_caller(
             f"sensitive_features is constant{beside}, so there is nothing to constrain: the model "
             "is the plain learner, fitted once on the original targets."
