@@ -181,3 +181,11 @@ def test_a_constant_attribute_leaves_the_plain_learner(data):
         model.fit(X, y)
     assert_array_equal(model.predict_proba(X), model.estimator_.predict_proba(X))
     assert model.correction_.shape == (3, 0)
+
+
+def test_ties_of_the_relaxation_are_decided_so_that_the_constraint_is_met(data):
+    X, y, _ = data
+    # No share of the threshold has one solution of the relaxation that meets this one.
+    model = ProjectedClassifier(sensitive_columns=0, degree=3, threshold=0.3).fit(X, y)
+    met = indicators(model.targets_, range(3), X[:, 0], degree=3)
+    assert (met <= model.threshold_ * (1 + 1e-9)).all()

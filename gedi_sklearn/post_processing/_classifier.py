@@ -19,6 +19,9 @@ from ._corrections import score_correction
 # A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
 # of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
 _BISECTIONS = 7
+# Rows that the relaxation splits are tied, so that nudges of c decide them one way or another:
+# how many are tried, and their size, which moves few other rows.
+_NUDGES, _NUDGE = 50, 1e-6
 # Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
 _TIE = 1e-12
 
@@ -216,9 +219,11 @@ orthonormal_correction_, n_features_in_, feature_names_in_
         expected = None if self.sensitive_at_predict else columns
         by_column = projection.fitted_constraint_.by_column
 
-        def attempt(fraction: float) -> tuple[float, np.ndarray]:
-            c = score_correction(projection, p, expected, fraction)
+        def judged(c: np.ndarray) -> tuple[float, np.ndarray]:
             return projection.violation(_codes(p + columns @ by_column(c).T)), c
+
+        def attempt(fraction: float) -> tuple[float, np.ndarray]:
+            return judged(score_correction(projection, p, expected, fraction))
 
         best = attempt(1.0)
         low, high = 0.0, 1.0
@@ -228,6 +233,9 @@ orthonormal_correction_, n_features_in_, feature_names_in_
             low, high = (fraction, high) if violation == 0.0 else (low, fraction)
             if violation <= best[0]:
                 best = (violation, c)
+        if best[0] > 0.0:
+            nudges = np.random.default_rng(0).normal(scale=_NUDGE, size=(_NUDGES, len(best[1])))
+            best = min([best, *map(judged, best[1] + nudges)], key=lambda found: found[0])
         if best[0] > 0.0:
             warn_caller(
                 f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
