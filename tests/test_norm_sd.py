@@ -1,5 +1,6 @@
 """norm="sd": the deviation that an attribute explains is what is bounded."""
 
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -395,3 +396,25 @@ def test_a_curve_measures_what_is_bounded():
             tested = {"sensitive_features": age[test], "kernel": kernel}
             left = gedi(pay[test], predicted, **tested, **SD)
             assert np.isclose(own, left, rtol=1e-12).any()
+
+
+@pytest.mark.filterwarnings("ignore:the projection leaves a single row")
+def test_few_rows_and_many_functions_end_without_overflow():
+    # Where no group is undecided the dual has no curvature.
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x, covariate = rng.normal(size=(2, 12))
+        y = np.r_[0, 1, 2, rng.integers(0, 3, 9)]
+        with suppress(InfeasibleProjectionError, SolverError):
+            result = project_targets(
+                y,
+                sensitive_features=x,
+                kernel=FourierKernel(3),
+                norm="sd",
+                threshold=0.1,
+                relative=False,
+                loss="hamming",
+                conditional_on=covariate,
+                time_limit=1,
+            )
+            assert result.bound <= result.objective

@@ -27,6 +27,8 @@ _LEAST_WIDTH = 1e-9
 # Share of the tolerance that smoothing may leave, and of that, what a Newton step may promise.
 _SHARE, _PROMISE = 0.002, 1e-3
 _MAX_STEPS = 40
+# Length of a step in units of the sets, over what all costs may differ by.
+_FARTHEST = 1e6
 # Groups beyond which a sample of so many leads the way.
 _MANY, _SAMPLE = 40_000, 20_000
 
@@ -77,6 +79,9 @@ class _SmoothedDual:
         self.groups, self.offset, self.deadline = groups, offset, deadline
         self.allowed: Product = groups.image.allowed
         self.range = groups.range_of_costs()
+        self.unit = np.repeat(
+            [own.unit for own in self.allowed.parts], [own.size for own in self.allowed.parts]
+        )
 
     def maximise(
         self, tolerance: float, multipliers: np.ndarray, width: float | None
@@ -87,6 +92,7 @@ class _SmoothedDual:
         width = _FIRST_WIDTH * mean if width is None else width
         enough = max(_SHARE * tolerance, 1e-12 * self.range)
         best, most = multipliers, -np.inf
+        farthest = _FARTHEST * (self.range or 1.0)
         while True:
             value, slope, curvature, points = self._expand(multipliers, width)
             for _ in range(_MAX_STEPS):
@@ -94,6 +100,8 @@ class _SmoothedDual:
                 scale = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
                 system = curvature / np.outer(scale, scale) + 1e-12 * np.eye(len(scale))
                 step = np.linalg.solve(system, slope / scale) / scale
+                # Where the curvature vanishes, not out of all reason.
+                step *= min(1.0, farthest / max(float(np.abs(step * self.unit).max()), farthest))
                 promise = float(slope @ step)
                 if promise <= _PROMISE * enough:
                     break
