@@ -22,7 +22,8 @@ from ._base import Constraint
 from ._didi import DidiConstraint
 from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
-from ._sets import AllowedSet, Product
+from ._product import Product
+from ._sets import AllowedSet
 from ._span import JointSpan, Multipliers, joint_multipliers
 
 __all__ = [

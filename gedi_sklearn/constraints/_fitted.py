@@ -15,7 +15,7 @@ from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, w
 from ..kernels import ConditionalDesign, KernelDesign
 from ..metrics import lower_limits
 from ._base import Constraint
-from ._sets import pieces
+from ._product import pieces
 from ._span import JointSpan
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.

@@ -25,7 +25,8 @@ from scipy.linalg import qr, solve_triangular
 from .._deadline import Deadline
 from ..exceptions import SolverError
 from ..kernels import FittedKernel, row_blocks
-from ._sets import AllowedSet, pieces
+from ._product import pieces
+from ._sets import AllowedSet
 
 # Dependent columns of the joint span, relative to the largest.
 _RANK_TOLERANCE = 1e-10
