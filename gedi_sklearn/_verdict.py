@@ -113,8 +113,8 @@ class Verdict:
     remainder : Remainder or None
         What is left, of the attribute with the most; None where the attribute does not explain y,
         is categorical, or nothing is bounded.
-    reference_p_value : float
-        F test of y on the kernel that a relative threshold refers to; NaN without one. The
+    reference_p_value : float or None
+        F test of y on the kernel that a relative threshold refers to; None without one. The
         smallest of several constraints or classes.
     n_rows : int
         Rows of positive weight that it rests on.
@@ -123,7 +123,7 @@ class Verdict:
     training: Ratio | None
     new_rows: Ratio | None
     remainder: Remainder | None
-    reference_p_value: float
+    reference_p_value: float | None
     n_rows: int
 
     def _lines(self) -> Iterator[tuple[str, str]]:
@@ -131,7 +131,7 @@ class Verdict:
         yield "met on new rows", str(self.new_rows or "not measured")
         yield "left, as a 5-knot spline sees it", str(self.remainder or "not measured")
         p = self.reference_p_value
-        if np.isnan(p):
+        if p is None:
             yield "reference", "none: the threshold is absolute"
         else:
             found = "cannot be told from chance" if p > _CHANCE else "more than chance"
@@ -163,8 +163,9 @@ class Verdict:
             warn_caller(
                 UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
             )
-        if self.reference_p_value > _CHANCE:
-            warn_caller(NoisyReferenceWarning.from_p_value(self.reference_p_value))
+        p = self.reference_p_value
+        if p is not None and p > _CHANCE:
+            warn_caller(NoisyReferenceWarning.from_p_value(p))
 
 
 def make_verdict(
@@ -212,7 +213,7 @@ def make_verdict(
         None if training is None else _ratio(parts, constraint.columns(training)),
         None if new_rows is None else _ratio(parts, constraint.columns(new_rows)),
         max(left, key=lambda one: one.low - one.asked, default=None),
-        min(p_values, default=float("nan")),
+        min(p_values, default=None),
         len(y),
     )
 

@@ -110,6 +110,7 @@ def test_fairlearn_takes_gedi_as_a_metric(data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("routing", [False, True], ids=["routing off", "routing on"])
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
 def test_search_over_a_pipeline_on_adult(routing):
     X, y = load_adult(return_X_y=True, as_frame=True)
     rows = np.random.default_rng(0).choice(len(y), 3000, replace=False)

@@ -23,8 +23,8 @@ from ._highs import solve_continuous
 
 # Columns of groups that one linear program takes without sifting, and of the smallest sample.
 _DIRECT = 2600
-# Size of a sample over that of the one before.
-_GROWTH = 4
+# Size of a sample over that of the one before, and what no sample reaches: it is a copy.
+_GROWTH, _LARGEST_SAMPLE = 4, 300_000
 # Sampling error of λ, in the share of groups whose choice it leaves open: OPEN / √(sample size).
 _OPEN = 8.0
 
@@ -97,7 +97,7 @@ def solve_relaxation(
     multipliers = np.zeros(len(fixed))
     shuffled = np.random.default_rng(0).permutation(groups.n)
     size, previous = _direct(groups), None
-    while size < groups.n:
+    while size < min(groups.n, _LARGEST_SAMPLE):
         sample = _Sifting(groups.sample(shuffled[:size]), allowed, fixed, deadline)
         solved = sample.solve(multipliers, previous)
         if solved is not None:

@@ -21,11 +21,9 @@ from ._groups import Groups
 
 # Width of the smoothing: at first, relative to the costs, and from one step to the next.
 _FIRST_WIDTH, _NARROWER = 0.3, 0.15
-# The smoothing of the sets, relative to that of the costs.
-_SET_WIDTH = 0.02
 _LEAST_WIDTH = 1e-9
 # Share of the tolerance that smoothing may leave, and of that, what a Newton step may promise.
-_SHARE, _PROMISE = 0.002, 1e-3
+_SHARE, _PROMISE = 0.01, 1e-3
 _MAX_STEPS = 40
 # Length of a step in units of the sets, over what all costs may differ by.
 _FARTHEST = 1e6
@@ -79,6 +77,7 @@ class _SmoothedDual:
         self.groups, self.offset, self.deadline = groups, offset, deadline
         self.allowed: Product = groups.image.allowed
         self.range = groups.range_of_costs()
+        self.mean = self.range / float(groups.size.sum()) or 1.0
         self.unit = np.repeat(
             [own.unit for own in self.allowed.parts], [own.size for own in self.allowed.parts]
         )
@@ -87,8 +86,7 @@ class _SmoothedDual:
         self, tolerance: float, multipliers: np.ndarray, width: float | None
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Return the multipliers of the best bound, the points of the sets, the last width."""
-        n = float(self.groups.size.sum())
-        mean = self.range / n or 1.0
+        mean = self.mean
         width = _FIRST_WIDTH * mean if width is None else width
         enough = max(_SHARE * tolerance, 1e-12 * self.range)
         best, most = multipliers, -np.inf
@@ -97,11 +95,11 @@ class _SmoothedDual:
             value, slope, curvature, points = self._expand(multipliers, width)
             for _ in range(_MAX_STEPS):
                 self.deadline.check()
+                # Where the curvature vanishes, no step out of all reason.
+                curvature = curvature + np.diag(np.abs(slope) * self.unit / farthest)
                 scale = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
                 system = curvature / np.outer(scale, scale) + 1e-12 * np.eye(len(scale))
                 step = np.linalg.solve(system, slope / scale) / scale
-                # Where the curvature vanishes, not out of all reason.
-                step *= min(1.0, farthest / max(float(np.abs(step * self.unit).max()), farthest))
                 promise = float(slope @ step)
                 if promise <= _PROMISE * enough:
                     break
@@ -113,7 +111,9 @@ class _SmoothedDual:
             bound = self.groups.dual_value(multipliers) - float(multipliers @ self.offset)
             if bound > most:
                 best, most = multipliers, bound
-            if bound - value <= enough or width <= _LEAST_WIDTH * mean:
+            # F lies above h by what the sets are smoothed, and below by what the costs are.
+            sets = self._nearest(multipliers, width)[0] + self.allowed.support(multipliers)
+            if bound - value + 2 * sets <= enough or width <= _LEAST_WIDTH * mean:
                 return best, points, width
             width *= _NARROWER
 
@@ -137,7 +137,8 @@ class _SmoothedDual:
         """Return minus the smoothed support function, the points of the sets, its curvatures."""
         value, points, curvatures = 0.0, [], []
         for part, own in self.allowed.split(multipliers):
-            e = _SET_WIDTH * width * float(self.groups.size.sum()) / part.unit**2
+            # Its loss is of second order in the width, as that of the costs is.
+            e = width**2 / self.mean * float(self.groups.size.sum()) / part.unit**2
             wanted, unit = -own / e, np.eye(part.size)
             v = wanted
             derivative = unit
