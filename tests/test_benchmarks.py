@@ -140,6 +140,7 @@ def test_the_regularizers_follow_the_paper():
 
 
 @pytest.mark.torch
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
 def test_a_unit_of_a_regularizer_projects_nothing(monkeypatch):
     monkeypatch.setattr(_units, "_REGULARIZER_EPOCHS", 2)
     record = _units.run_unit(Unit(RACE, "NN+SBR", fold=0), Settings())
@@ -169,6 +170,7 @@ def test_choices_of_networks_are_tabled(monkeypatch, tmp_path):
 
 
 @pytest.mark.torch
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
 def test_steps_of_regularizers_are_tabled_beside_the_papers(monkeypatch, tmp_path):
     from benchmarks import regularizer_steps
 

@@ -247,6 +247,7 @@ def test_both_doors_and_dropped_columns(cls):
 
 @pytest.mark.torch
 @for_each
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
 def test_copies_predict_the_same_and_hold_no_row(cls):
     X, y = make_data(cls())
     model = small(cls).fit(X, y)
