@@ -6,7 +6,9 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsRegressor
 
 from benchmarks.verdicts import CASES, exceeded, simulate
@@ -183,3 +185,14 @@ def test_warnings_are_right(name):
 @pytest.mark.slow
 def test_most_of_what_is_beyond_the_bound_is_caught():
     assert exceeded(2000, 60) >= 0.9 * 60
+
+
+def test_a_class_of_one_row_leaves_new_rows_unmeasured():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(np.arange(60) == 0, 2, X[:, 0] > 0)
+    learner = FrozenEstimator(LogisticRegression().fit(X, y))
+    model = ProjectedClassifier(learner, sensitive_columns=0, cv=KFold(3))
+    verdict = model.fit(X, y).verdict_
+    assert verdict.training is not None
+    assert verdict.new_rows is None

@@ -260,6 +260,10 @@ class Projected(MetaEstimator):
     ) -> np.ndarray | None:
         """Return predictions with the correction of other rows; None of too few rows."""
         scores, weight = learned.scores.copy(), learned.weight
+        if is_classifier(self):
+            counted = y if weight is None else y[weight > 0]
+            if np.unique(counted, return_counts=True)[1].min() <= _VERDICT_FOLDS:
+                return None
         folds = (StratifiedKFold if is_classifier(self) else KFold)(
             _VERDICT_FOLDS, shuffle=True, random_state=0
         )
