@@ -214,7 +214,9 @@ def test_levels_measured_by_groups_are_indicator_columns(weighted, data):
     by_group = values(pd.DataFrame(attribute), degree=degree)
     dense = values(np.arange(n), kernel=columns)
     for own, expected in zip(by_group, dense, strict=True):
-        np.testing.assert_allclose(own, expected, rtol=1e-9)
+        # An interval divides by 1 - leverage, which is small where one row makes up a group.
+        rtol = 1e-6 if isinstance(own, tuple) else 1e-9
+        np.testing.assert_allclose(own, expected, rtol=rtol)
 
 
 def test_mixed_frames_have_interactions_but_no_powers_of_levels():
