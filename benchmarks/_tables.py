@@ -11,8 +11,8 @@ from benchmarks.tasks import N_FOLDS, TASKS, Task
 
 REFERENCE = Path(__file__).with_name("paper_tables_reference.csv")
 MEASURES = ("score_train", "score_val", "gedi_train", "gedi_val")
-README_BEGIN = "<!-- paper_tables: begin (written by `python -m benchmarks.paper_tables`) -->"
-README_END = "<!-- paper_tables: end -->"
+PAGE_BEGIN = "<!-- paper_tables: begin (written by `python -m benchmarks.paper_tables`) -->"
+PAGE_END = "<!-- paper_tables: end -->"
 
 Row = Mapping[str, str]
 
@@ -134,7 +134,7 @@ def report(rows: Sequence[Row], *, settings: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def readme_table(rows: Sequence[Row]) -> str:
+def page_table(rows: Sequence[Row]) -> str:
     """Format the means alone, one compact table a task."""
     lines = compare(rows)
     if not lines:
@@ -159,9 +159,9 @@ def readme_table(rows: Sequence[Row]) -> str:
     return "\n\n".join(parts)
 
 
-def insert_in_readme(readme: str, table: str) -> str:
-    """Replace what stands between the README's markers."""
-    return insert_between(readme, README_BEGIN, README_END, table, page="the README")
+def insert_in_page(text: str, table: str) -> str:
+    """Replace what stands between the markers of docs/paper_tables.md."""
+    return insert_between(text, PAGE_BEGIN, PAGE_END, table, page="docs/paper_tables.md")
 
 
 def insert_between(text: str, begin: str, end: str, table: str, *, page: str) -> str:

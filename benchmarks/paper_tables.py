@@ -15,7 +15,7 @@ from benchmarks.tasks import N_FOLDS, TASKS
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-README = HERE.parent / "README.md"
+PAGE = HERE.parent / "docs" / "paper_tables.md"
 DATASETS = tuple(dict.fromkeys(task.dataset for task in TASKS))
 PROTECTED = tuple(task.protected for task in TASKS)
 # How many of the 144 means in the paper's 36 rows must agree.
@@ -51,11 +51,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     report = _tables.report(rows, settings=describe(settings))
     page = "paper_tables_warm_start.md" if settings.warm_start else "paper_tables.md"
     (options.output / page).write_text(report, encoding="utf-8")
-    if options.readme:
-        text = _tables.insert_in_readme(
-            README.read_text(encoding="utf-8"), _tables.readme_table(rows)
-        )
-        README.write_text(text, encoding="utf-8")
+    if options.docs:
+        text = _tables.insert_in_page(PAGE.read_text(encoding="utf-8"), _tables.page_table(rows))
+        PAGE.write_text(text, encoding="utf-8")
     print(report)
     print(f"Results: {csv_path} and {page} beside it.")
     # Rows of a warm start are none of the paper's: nothing to agree with.
@@ -130,7 +128,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="run nothing, format what is there and count the cells that agree with the paper; "
         f"exit with 1 where all rows are there and fewer than {ENOUGH_CELLS} do",
     )
-    parser.add_argument("--readme", action="store_true", help="also write the README's table")
+    parser.add_argument(
+        "--docs", action="store_true", help=f"also write the table of docs/{PAGE.name}"
+    )
     options = parser.parse_args(argv)
 
     quick = options.quick

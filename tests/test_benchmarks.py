@@ -497,26 +497,26 @@ def test_report_puts_paper_ours_and_difference_side_by_side(tmp_path):
     assert "adult" not in report
 
 
-def test_readme_table_shows_paper_and_ours(tmp_path):
-    table = _tables.readme_table(as_text(made_up_rows(), tmp_path))
+def test_page_table_shows_paper_and_ours(tmp_path):
+    table = _tables.page_table(as_text(made_up_rows(), tmp_path))
     assert "| **crimes/race** | R2 train | R2 val | GeDI-V1 % train | GeDI-V1 % val | f" in table
     assert "| GB+MT | 0.64 → 0.640 | 0.54 → 0.550 | 0.21 → 0.200 | 0.27 → 0.300 | 2 |" in table
 
 
 def test_formatting_of_no_rows():
-    assert _tables.readme_table([]) == "No result yet."
+    assert _tables.page_table([]) == "No result yet."
     assert "No result yet." in _tables.report([], settings="made up")
 
 
-def test_readme_block_is_replaced_and_its_markers_are_needed():
-    text = f"before\n{_tables.README_BEGIN}\nold\n{_tables.README_END}\nafter\n"
-    once = _tables.insert_in_readme(text, "new")
+def test_page_block_is_replaced_and_its_markers_are_needed():
+    text = f"before\n{_tables.PAGE_BEGIN}\nold\n{_tables.PAGE_END}\nafter\n"
+    once = _tables.insert_in_page(text, "new")
     assert "old" not in once
     assert once.startswith("before\n")
     assert once.endswith("\nafter\n")
-    assert _tables.insert_in_readme(once, "new") == once
-    with pytest.raises(ValueError, match="the README lacks the lines"):
-        _tables.insert_in_readme("no markers", "new")
+    assert _tables.insert_in_page(once, "new") == once
+    with pytest.raises(ValueError, match=r"docs/paper_tables\.md lacks the lines"):
+        _tables.insert_in_page("no markers", "new")
 
 
 def test_reference_holds_the_papers_36_rows():
@@ -528,7 +528,7 @@ def test_reference_holds_the_papers_36_rows():
 # --- the committed results
 
 
-def test_committed_report_and_readme_are_those_of_the_committed_csv():
+def test_committed_report_and_page_are_those_of_the_committed_csv():
     options, settings = paper_tables.parse([]), Settings()
     asked = list(units(datasets=options.dataset, protected=options.protected, models=options.model))
     rows = paper_tables.select(
@@ -536,8 +536,8 @@ def test_committed_report_and_readme_are_those_of_the_committed_csv():
     )
     report = (options.output / "paper_tables.md").read_text(encoding="utf-8")
     assert report == _tables.report(rows, settings=paper_tables.describe(settings))
-    readme = paper_tables.README.read_text(encoding="utf-8")
-    assert readme == _tables.insert_in_readme(readme, _tables.readme_table(rows))
+    page = paper_tables.PAGE.read_text(encoding="utf-8")
+    assert page == _tables.insert_in_page(page, _tables.page_table(rows))
 
 
 # --- Moving Targets by projections and by multipliers

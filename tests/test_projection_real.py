@@ -500,6 +500,14 @@ def test_a_row_of_zero_weight_is_absent_and_keeps_its_target(constraint):
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(problems())
+def test_the_weighted_mean_stays_what_it_is_without_a_constraint(problem):
+    t, w, *_ = parts_of(problem)
+    z = project_targets(**problem).targets
+    assert np.average(z, weights=w) == pytest.approx(np.average(t, weights=w), abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(problems())
 def test_the_correction_is_what_moves_the_targets(problem):
     y, p, share = problem.pop("y"), problem.pop("y_pred"), problem.pop("target_weight")
     with Projection(y, **problem) as projection:

@@ -202,6 +202,24 @@ def test_networks_are_fitted_for_every_threshold(data):
         assert curve.gedi[1] == gedi(targets, p, pos_label=label, **how)
 
 
+def test_the_default_path_begins_without_a_bound(data, capfd):
+    X, t, _, _ = data
+    model = ProjectedRegressor(sensitive_columns=0)
+    curve = tradeoff_curve(model, X, t, cv=3, verbose=1)
+    assert "3 out of" in "".join(capfd.readouterr())
+    free = tradeoff_curve(model, X, t, cv=3, thresholds=[np.inf])
+    assert curve.thresholds[0] == np.inf
+    assert curve.score[0] == free.score[0]
+    assert (np.diff(curve.thresholds) < 0).all()
+    frame = curve.to_frame()
+    assert list(frame["threshold"]) == list(curve.thresholds)
+    assert_array_equal(frame[["score", "gedi"]], np.c_[curve.score, curve.gedi])
+    boxes = tradeoff_curve(
+        model.set_params(constraint="fine", degree=2), X, t, thresholds=[[1.0, 0.5]], cv=3
+    )
+    assert boxes.to_frame()["threshold"][0].tolist() == [1.0, 0.5]
+
+
 @given(st.lists(st.sampled_from([0.0, 0.2, 0.6, 1.0, np.inf]), min_size=1, max_size=6))
 @settings(max_examples=10, deadline=None)
 def test_the_order_of_the_thresholds_is_kept(thresholds):
@@ -474,6 +492,11 @@ def test_groups_are_measured_by_their_didi(data, relative):
         (FAIR, {"thresholds": [np.nan]}, r"thresholds\[0\] must be at least 0"),
         (FAIR, {"thresholds": 0.5}, "must be a sequence of thresholds, got 0.5"),
         (FAIR, {"thresholds": []}, "at least one threshold"),
+        (
+            ProjectedRegressor(sensitive_columns=0, relative=False),
+            {"thresholds": None},
+            "threshold is absolute .relative=False., so no default path suits it",
+        ),
         (FAIR, {"thresholds": [0.5, [0.1, 0.2]]}, "numbers only, or arrays of one length"),
         (FAIR, {"thresholds": ["a"]}, "threshold"),
         (FAIR, {"param_name": "alpha"}, r"param_name='alpha' is no parameter.*\['threshold'\]"),

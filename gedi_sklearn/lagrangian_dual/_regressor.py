@@ -84,7 +84,7 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         The absolute threshold.
     reference_ : float
         The indicator that `threshold` is a fraction of; 1.0 for an absolute threshold.
-    history_ : dict of ndarrays of shape (n_iter_, ...)
+    history_ : dict of ndarrays of shape (n_epochs, ...)
         One entry per epoch, for the predictions made in its steps: `epoch`; `loss`, without the
         penalty; `violation` of the constraint by the predictions; `predictions_gedi`, their
         indicator; `multipliers` after the epoch; `seconds`.
@@ -95,7 +95,7 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, if they are all strings.
 
     See Also

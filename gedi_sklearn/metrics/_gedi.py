@@ -70,7 +70,7 @@ def gedi(
     .. math:: \mathrm{GeDI} = \|\tilde\alpha\|_1, \qquad
         \tilde\alpha = \arg\min_\alpha \|\tilde F \alpha - \tilde y\|_2 .
 
-    At degree 1 it is |cov(x, y)| / var(x): the change of y for one unit of the attribute.
+    At degree 1 it is ``|cov(x, y)| / var(x)``: the change of y for one unit of the attribute.
 
     Parameters
     ----------

@@ -19,7 +19,15 @@ _SINGULAR = 1e-9
 
 
 class ConfidenceInterval(NamedTuple):
-    """A confidence interval, as scipy.stats returns them."""
+    """A confidence interval, as scipy.stats returns them.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import gedi_interval
+    >>> low, high = gedi_interval([1.0, 2.0, 2.0, 4.0, 5.0], sensitive_features=[1, 2, 3, 4, 5])
+    >>> low < 1.0 < high
+    True
+    """
 
     low: float
     high: float

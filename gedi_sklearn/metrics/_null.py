@@ -24,6 +24,13 @@ class GediNull:
         Quantiles, from simulated normal coefficients.
     levels : ndarray of shape (q,)
         Their levels.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import gedi_null
+    >>> null = gedi_null([0, 1, 0, 1, 1, 0], sensitive_features=[0, 1, 2, 3, 4, 5])
+    >>> round(null.mean, 2), null.levels
+    (0.1, array([0.05, 0.5 , 0.95]))
     """
 
     mean: float
@@ -43,6 +50,15 @@ class PermutationTestResult:
         (1 + number of permutations that reach it) / (1 + number of permutations).
     null_distribution : ndarray of shape (n_resamples,)
         The indicator of the permuted targets.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import gedi_permutation_test
+    >>> result = gedi_permutation_test(
+    ...     [1, 2, 3, 4, 5], sensitive_features=[1, 2, 3, 4, 6], n_resamples=99, random_state=0
+    ... )
+    >>> result.pvalue
+    0.03
     """
 
     statistic: float
@@ -80,10 +96,11 @@ def gedi_null(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on, pos_label, \
-sample_weight
+    y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on
         As in :func:`gedi`; the deviation is that of the measured values, and the reference of
         `relative` is taken as known. `norm` is "l1" or "sd".
+    pos_label, sample_weight
+        As in :func:`gedi`.
     quantiles : array-like of shape (q,), default=(0.05, 0.5, 0.95)
         Levels of the quantiles.
     n_resamples : int, default=10_000

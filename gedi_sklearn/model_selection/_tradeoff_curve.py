@@ -40,6 +40,9 @@ from ._scoring import check_scorer
 
 __all__ = ["TradeoffCurve", "tradeoff_curve"]
 
+# Shares of the indicator of y: no bound, then ever stricter ones.
+_SHARES = (np.inf, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
+
 
 @dataclass(frozen=True)
 class TradeoffCurve:
@@ -66,6 +69,20 @@ class TradeoffCurve:
         Confidence interval of `gedi`; see :func:`gedi_sklearn.metrics.gedi_interval`.
     n_fits : int
         Number of fits of the estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> from gedi_sklearn.model_selection import tradeoff_curve
+    >>> x = np.random.default_rng(0).uniform(size=(60, 1))
+    >>> curve = tradeoff_curve(
+    ...     ProjectedRegressor(sensitive_columns=0), x, 2 * x.ravel(), thresholds=[1.0, 0.5], cv=3
+    ... )
+    >>> curve.to_frame()[["threshold", "score", "gedi"]].round(2)
+       threshold  score  gedi
+    0        1.0   1.00   1.0
+    1        0.5   0.75   0.5
     """
 
     thresholds: np.ndarray
@@ -81,6 +98,19 @@ class TradeoffCurve:
     low: np.ndarray
     high: np.ndarray
     n_fits: int
+
+    def to_frame(self) -> Any:
+        """Return the pooled values as a pandas DataFrame, one row per threshold.
+
+        Returns
+        -------
+        frame : DataFrame
+            With the columns `threshold`, `score`, `gedi`, `null_mean`, `null_q95`, `low`, `high`.
+        """
+        import pandas as pd
+
+        pooled = {name: getattr(self, name) for name in _Pooled._fields}
+        return pd.DataFrame({"threshold": list(self.thresholds), **pooled})
 
 
 class _Pooled(NamedTuple):
@@ -113,6 +143,7 @@ class _Pooled(NamedTuple):
         "params": [dict, None],
         "groups": ["array-like", None],
         "n_jobs": N_JOBS,
+        "verbose": ["verbose"],
         "error_score": [StrOptions({"raise"}), Real],
     },
     prefer_skip_nested_validation=False,
@@ -122,7 +153,7 @@ def tradeoff_curve(
     X: Any,
     y: Any,
     *,
-    thresholds: Any,
+    thresholds: Any = None,
     cv: Any = 5,
     sensitive_features: Any = None,
     sensitive_columns: Any = None,
@@ -138,6 +169,7 @@ def tradeoff_curve(
     params: dict[str, Any] | None = None,
     groups: Any = None,
     n_jobs: int | None = None,
+    verbose: int = 0,
     error_score: Any = np.nan,
 ) -> TradeoffCurve:
     """Cross-validate an estimator for a path of thresholds: its score against its indicator.
@@ -151,8 +183,9 @@ def tradeoff_curve(
         Rows.
     y : array-like of shape (n,)
         Targets.
-    thresholds : sequence of float or of array-like of shape (k,)
-        The path, in any order.
+    thresholds : sequence of float or of array-like of shape (k,), default=None
+        The path, in any order. None goes from no bound over shares of 0.8, 0.6, 0.4, 0.3, 0.2 and
+        0.1 to 0, for an estimator whose threshold is relative.
     cv : int, splitter or iterable of splits, default=5
         The folds, the same for all thresholds. No row may be in more than one test part.
     sensitive_features : array-like of shape (n,) or (n, m), default=None
@@ -184,6 +217,8 @@ def tradeoff_curve(
         Groups for the splitter.
     n_jobs : int, default=None
         Number of processes, over folds and thresholds.
+    verbose : int, default=0
+        Above 0 joblib says how many of the fits are done.
     error_score : "raise" or float, default=nan
         Score of a fit that fails; its indicator is NaN, and so are the pooled values of its
         threshold.
@@ -231,7 +266,7 @@ def tradeoff_curve(
     (array([0.9, 0.8, 0.4]), array([1. , 0.5, 0. ]), 5)
     """
     part = find_constrained_part(estimator, param_name)
-    steps = _check_thresholds(thresholds)
+    steps = _check_thresholds(thresholds, part)
     y, classes = _check_targets(estimator, y, sample_weight)
     check_same_length(len(y), X=X)
     (X,) = indexable(X)
@@ -254,7 +289,7 @@ def tradeoff_curve(
     measure.value(rows, y[rows])
 
     paths = [steps] if part.is_reusable else [[step] for step in steps]
-    results = Parallel(n_jobs=n_jobs)(
+    results = Parallel(n_jobs=n_jobs, verbose=verbose)(
         delayed(run_fold)(clone(estimator), part, data, train, test, path, error_score)
         for train, test in folds.splits
         for path in paths
@@ -276,8 +311,15 @@ def tradeoff_curve(
     )
 
 
-def _check_thresholds(thresholds: Any) -> list[Any]:
+def _check_thresholds(thresholds: Any, part: ConstrainedPart) -> list[Any]:
     """Return the path as floats, or as arrays of equal length."""
+    if thresholds is None:
+        if getattr(part.constraint, "relative", False) is False:
+            raise ValueError(
+                f"{part.name} is absolute (relative=False), so no default path suits it: pass "
+                "thresholds= in units of the indicator."
+            )
+        thresholds = _SHARES
     if isinstance(thresholds, (str, bytes, Real)) or not hasattr(thresholds, "__iter__"):
         raise ValueError(f"thresholds must be a sequence of thresholds, got {thresholds!r}.")
     steps = []

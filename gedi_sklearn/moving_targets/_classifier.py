@@ -165,7 +165,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         The absolute threshold.
     reference_ : float
         The indicator that `threshold` is a fraction of; 1.0 for an absolute threshold.
-    history_ : dict of ndarrays of shape (n_iter_ + 1,)
+    history_ : dict of ndarrays of shape (n_fits,)
         One entry per fit of the inner estimator, starting with the first fit: `iteration`;
         `target_weight`; `objective`, `bound`, `gap`, `violation`, `status`, `solver` and
         `n_variables` of the projection (NaN or "" if there was none; `status` is "dual" if
@@ -188,7 +188,7 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, if they are all strings.
 
     See Also

@@ -118,7 +118,7 @@ class TradeoffDisplay:
         X: Any,
         y: Any,
         *,
-        thresholds: Any,
+        thresholds: Any = None,
         name: str | None = None,
         score_name: str | None = None,
         ax: Any = None,
@@ -135,8 +135,8 @@ class TradeoffDisplay:
             Rows.
         y : array-like of shape (n,)
             Targets.
-        thresholds : sequence of float or of array-like of shape (k,)
-            The path.
+        thresholds : sequence of float or of array-like of shape (k,), default=None
+            The path; None is that of the curve.
         name : str, default=None
             Name of the curve in the legend.
         score_name : str, default=None

@@ -34,6 +34,13 @@ class ProjectionPath:
         Why the solver stopped.
     targets : ndarray of shape (m, n) or None
         The targets, where they were asked for.
+
+    Examples
+    --------
+    >>> from gedi_sklearn import projection_path
+    >>> path = projection_path([1.0, 2.0, 4.0], sensitive_features=[0, 1, 2], thresholds=[1, 0.5])
+    >>> path.gedi
+    array([1.5 , 0.75])
     """
 
     thresholds: np.ndarray

@@ -60,6 +60,13 @@ class ProjectionResult:
         Of :func:`project_targets`: what is left of the dependence that the constraint does not see,
         and whether the reference of a relative threshold is more than chance. None where nothing
         is bounded, and of fewer than 50 rows.
+
+    Examples
+    --------
+    >>> from gedi_sklearn import project_targets
+    >>> result = project_targets([1.0, 2.0, 4.0], sensitive_features=[0, 1, 2], threshold=0.5)
+    >>> result.targets.round(2), result.satisfied
+    (array([1.75, 2.  , 3.25]), True)
     """
 
     targets: Any

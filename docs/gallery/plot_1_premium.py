@@ -1,0 +1,84 @@
+"""
+How do I keep age out of an insurance premium, and the portfolio's total as it is?
+==================================================================================
+
+Motor claims are U-shaped in the age of the driver: the young and the old cost more. An insurer
+may not, or does not want to, let all of that through to the premium. A slope says nothing about
+a U; the **deviation that a spline of age explains** does, in the currency of the premium.
+"""
+
+# %%
+# A portfolio
+# -----------
+# 6,000 contracts with an exposure (the share of the year that a contract was in force), which is
+# their weight. Power of the car and kilometres are reasons for a premium that nobody objects to.
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import train_test_split
+
+from gedi_sklearn import ProjectedRegressor
+from gedi_sklearn.metrics import gedi
+
+rng = np.random.default_rng(0)
+n = 6000
+age = rng.integers(18, 86, n)
+power = rng.gamma(9, 10, n)
+kilometres = rng.gamma(4, 3, n) * (1 - 0.004 * (age - 18))
+exposure = rng.uniform(0.2, 1, n)
+expected = 100 + 0.25 * (age - 52) ** 2 + 1.5 * power + 8 * kilometres
+claims = expected * rng.gamma(16, 1 / 16, n)
+X = pd.DataFrame({"age": age, "power": power, "kilometres": kilometres})
+X_train, X_new, y_train, y_new, w_train, w_new = train_test_split(
+    X, claims, exposure, test_size=0.5, random_state=0
+)
+
+# %%
+# A premium that depends on age
+# -----------------------------
+# ``norm="sd"`` measures in the unit of the premium: how far, as a standard deviation, age alone
+# moves it.
+learner = HistGradientBoostingRegressor(max_iter=60, learning_rate=0.08, random_state=0)
+plain = learner.fit(X_train, y_train, sample_weight=w_train)
+measured = {"sensitive_features": X_new["age"], "norm": "sd", "kernel": "spline"}
+before = plain.predict(X_new)
+print(f"age moves the premium by {gedi(before, **measured):.0f} a year")
+
+# %%
+# A premium of which a fifth of that is left
+# ------------------------------------------
+# One fit of the same learner, and a correction that is a function of age.
+fair = ProjectedRegressor(
+    learner, sensitive_columns="age", norm="sd", kernel="spline", threshold=0.2
+)
+fair.fit(X_train, y_train, sample_weight=w_train)
+after = fair.predict(X_new)
+print(f"age moves the premium by {gedi(after, **measured):.0f} a year")
+print(fair.verdict_)
+
+# %%
+# What the portfolio earns
+# ------------------------
+# The columns of the kernel are centred with the weights of the contracts, so the correction adds
+# up to zero over the portfolio that it was fitted on, and the premiums go on paying the claims.
+# On new contracts that holds as well as a mean can be estimated.
+uncorrected, corrected = fair.estimator_.predict(X_train), fair.predict(X_train)
+print(f"portfolio: {w_train @ uncorrected:,.2f} before, {w_train @ corrected:,.2f} after")
+print(f"new contracts: {w_new @ before:,.0f} before, {w_new @ after:,.0f} after")
+
+# %%
+# Before and after
+# ----------------
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+measured = {"sensitive_features": X_train["age"], "norm": "sd", "kernel": "spline"}
+for ax, title, premium in zip(axes, ("before", "after"), (uncorrected, corrected), strict=True):
+    by_age = pd.Series(premium).groupby(X_train["age"].to_numpy()).mean()
+    ax.scatter(X_train["age"], premium, s=4, alpha=0.25, color="0.55", linewidths=0)
+    ax.plot(by_age, color="C0", linewidth=2.5)
+    mean = np.average(premium, weights=w_train)
+    ax.axhline(mean, color="black", linewidth=0.8, linestyle="--")
+    moved = gedi(premium, **measured, sample_weight=w_train)
+    ax.set(title=f"{title}: mean {mean:.0f}, moved by age: {moved:.0f}", xlabel="age of the driver")
+axes[0].set(ylabel="predicted premium", ylim=(0, 900))
+plt.show()

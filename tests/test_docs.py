@@ -1,0 +1,36 @@
+"""The site: every page has an entry in its tree, and the reference is complete."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks._fuzz_calls import INTERNAL, public_callables
+from gedi_sklearn import exceptions
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
+PUBLIC = {
+    name: value for name, value in public_callables() if callable(value) and name not in INTERNAL
+}
+
+
+def test_every_page_has_an_entry_in_the_tree():
+    trees = [
+        tree for text in PAGES.values() for tree in re.findall(r"```{toctree}(.*?)```", text, re.S)
+    ]
+    listed = {line.strip() for tree in trees for line in tree.splitlines() if line.strip()}
+    assert PAGES.keys() - {"index"} <= listed
+
+
+def test_every_public_name_is_in_the_reference_and_no_other():
+    text = (DOCS / "api.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+    assert len(set(listed)) == len(listed)
+    assert set(listed) == PUBLIC.keys() | set(exceptions.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_has_an_example(name):
+    assert "\nExamples\n--------\n" in inspect.getdoc(PUBLIC[name])
