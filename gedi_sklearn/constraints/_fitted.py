@@ -278,6 +278,16 @@ class FittedConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
         return self.replaced(lambda part: part.at(threshold))
 
+    def scaled(self, share: float) -> FittedConstraint:
+        """Return the same with sets shrunk to a share of their size."""
+
+        def shrunk(part: ColumnConstraint) -> ColumnConstraint:
+            allowed = part.allowed.scaled(share)
+            own = replace(part.coordinate_set, allowed=allowed)
+            return part.altered(allowed=allowed, coordinate_set=own)
+
+        return self.replaced(shrunk)
+
     def columns(self, z: np.ndarray) -> np.ndarray:
         """Return targets as columns: real ones or two classes as one, else one per class."""
         if self.n_classes <= 2:

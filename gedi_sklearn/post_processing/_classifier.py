@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -13,6 +13,7 @@ from .._predictions import checked_predict_proba
 from .._validation import StrOptions, check_classes, check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
+from ._ascent import ascend
 from ._base import Projected
 from ._corrections import score_correction
 
@@ -24,6 +25,17 @@ _BISECTIONS = 7
 _NUDGES, _NUDGE = 50, 1e-6
 # Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
 _TIE = 1e-12
+
+
+class _Tried(NamedTuple):
+    """By how much the labels of a correction miss the constraint, and how many are likely wrong."""
+
+    violation: float
+    error: float
+    c: np.ndarray
+
+    def order(self) -> tuple[float, float]:
+        return self.violation, self.error
 
 
 class ProjectedClassifier(ClassifierMixin, Projected):
@@ -217,35 +229,46 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     ) -> np.ndarray:
         if not self._bounds_labels or projection.violation(_codes(p)) == 0.0:
             return self._plain_correction(projection, p)
+        constraint = projection.fitted_constraint_
         expected = None if self.sensitive_at_predict else columns
-        by_column = projection.fitted_constraint_.by_column
+        seen, columns = projection.counted(p), projection.counted(columns)
+        share = constraint.weight / constraint.weight.sum()
 
-        def judged(c: np.ndarray) -> tuple[float, np.ndarray]:
-            return projection.violation(_codes(p + columns @ by_column(c).T)), c
+        def decided(c: np.ndarray) -> np.ndarray:
+            return _codes(seen + columns @ constraint.by_column(c).T)
 
-        def attempt(fraction: float) -> tuple[float, np.ndarray]:
-            return judged(score_correction(projection, p, expected, fraction))
+        def judged(c: np.ndarray) -> _Tried:
+            codes = decided(c)
+            error = float(share @ _expected_errors(seen, codes))
+            return _Tried(constraint.judge(codes).violation, error, c)
+
+        def attempt(fraction: float) -> _Tried:
+            start = score_correction(projection, p, expected, fraction)
+            if expected is None:
+                return judged(start)
+            tried = ascend(constraint.scaled(fraction), decided, start)
+            return min(map(judged, tried), key=_Tried.order)
 
         best = attempt(1.0)
         low, high = 0.0, 1.0
-        for _ in range(_BISECTIONS if best[0] > 0.0 else 0):
+        for _ in range(_BISECTIONS if best.violation > 0.0 else 0):
             fraction = (low + high) / 2
-            violation, c = attempt(fraction)
-            low, high = (fraction, high) if violation == 0.0 else (low, fraction)
-            if violation <= best[0]:
-                best = (violation, c)
-        if best[0] > 0.0:
-            nudges = np.random.default_rng(0).normal(scale=_NUDGE, size=(_NUDGES, len(best[1])))
-            best = min([best, *map(judged, best[1] + nudges)], key=lambda found: found[0])
-        if best[0] > 0.0:
+            found = attempt(fraction)
+            low, high = (fraction, high) if found.violation == 0.0 else (low, fraction)
+            if found.violation <= best.violation:
+                best = found
+        if best.violation > 0.0:
+            nudges = np.random.default_rng(0).normal(scale=_NUDGE, size=(_NUDGES, len(best.c)))
+            best = min([best, *map(judged, best.c + nudges)], key=_Tried.order)
+        if best.violation > 0.0:
             warn_caller(
-                f"the corrected labels miss the constraint by {best[0]:.3g} on the rows of the "
-                "fit: scores are tied, or (sensitive_at_predict=False) the other columns of X "
+                f"the corrected labels miss the constraint by {best.violation:.3g} on the rows of "
+                "the fit: scores are tied, or (sensitive_at_predict=False) the other columns of X "
                 "predict the attribute too poorly. Use a learner with fewer ties, or another "
                 "`attribute_estimator`.",
                 ConstraintNotMetWarning,
             )
-        return best[1]
+        return best.c
 
     def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
         if not self._bounds_labels:
@@ -330,3 +353,10 @@ def _codes(scores: np.ndarray) -> np.ndarray:
         return (scores > 0.5 + _TIE).astype(int)
     # The first one of those that rounding alone tells apart.
     return (scores >= scores.max(axis=1, keepdims=True) - _TIE).argmax(axis=1)
+
+
+def _expected_errors(p: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the probabilities that classes are wrong, shape (n,)."""
+    if p.ndim == 1:
+        return np.where(codes == 1, 1 - p, p)
+    return 1 - np.take_along_axis(p, codes[:, None], axis=1)[:, 0]

@@ -132,10 +132,9 @@ def score_correction(
         expected = projection.counted(expected)
         _require_explained(constraint, expected)
         constraint = _seen_through(constraint, expected)
-    shrunk = constraint.replaced(lambda part: part.altered(allowed=part.allowed.scaled(share)))
     # A row costs 1 − 2p − Q(x)λ / Σw in the second of two classes, else 1 − p − Q(x)λ / Σw in each.
     share_of_row = constraint.weight.sum() * (2 if constraint.n_classes == 2 else 1)
-    return projection.relaxed_multipliers(p, shrunk) / share_of_row
+    return projection.relaxed_multipliers(p, constraint.scaled(share)) / share_of_row
 
 
 def _seen_through(constraint: FittedConstraint, expected: np.ndarray) -> FittedConstraint:
