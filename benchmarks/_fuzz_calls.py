@@ -217,6 +217,22 @@ def _kernel(name: str, draw: Draw) -> str:
     return "\n".join(lines)
 
 
+def _accumulator(name: str, draw: Draw) -> str:
+    rows = [draw.argument("gedi", known) for known in ("y_true", "sensitive_features")]
+    given = f"{rows[0]}, sensitive_features={rows[1]}"
+    if draw.chance(0.3):
+        given += f", sample_weight={draw.argument('gedi', 'sample_weight')}"
+    options = ", ".join(f"{known}={draw.value(known)}" for known in ("norm", "relative"))
+    lines = [
+        f"accumulator = {draw.construct(name)}",
+        f"accumulator.update({given})",
+        f"other = {draw.pick(['accumulator', 'GediAccumulator()'])}",
+        f"accumulator.merge(other).update({given})",
+        f"result = accumulator, accumulator.gedi({options}), accumulator.coefficients()",
+    ]
+    return "\n".join(lines)
+
+
 def _scorer(name: str, draw: Draw) -> str:
     draw.kind = draw.kind if draw.kind == "real" else draw.pick(["binary", "classes"])
     options = draw.arguments(
@@ -375,6 +391,7 @@ BUILDERS: dict[str, Callable[[Draw], str]] = {
         (_path, ("projection_path",)),
         (_constraint, ("CoarseConstraint", "DidiConstraint", "FineConstraint")),
         (_kernel, ("FourierKernel", "PolynomialKernel", "SplineKernel")),
+        (_accumulator, ("GediAccumulator",)),
         (_scorer, _SCORERS),
         (_projection, ("Projection",)),
         (_estimator, ESTIMATORS),

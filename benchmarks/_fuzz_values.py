@@ -249,6 +249,9 @@ VALUES = {
         "0; 1; 95; 'a'; np.nan",
     ),
     "n_resamples": _of("19; 99", "1; 2; 10", "0; -1; 2.5; '9'; None"),
+    "reference": _of(
+        "None; np.linspace(-2, 2, 50)", "v; [0.0, 1.0]; np.c_[v, v]", "3; ['a', 1]; [np.nan]"
+    ),
     "quantiles": _of(
         "(0.05, 0.5); [0.9]",
         "[0.0, 1.0]; []",

@@ -55,9 +55,18 @@ class RankDeficientKernelError(ValueError):
     rank: int = 0
 
     @classmethod
-    def from_rank(cls, rank: int, n_columns: int, n_distinct: int) -> RankDeficientKernelError:
-        """Build the error for a kernel with ``rank`` independent columns of ``n_columns``."""
-        if n_distinct <= n_columns:
+    def from_rank(
+        cls, rank: int, n_columns: int, n_distinct: int | None
+    ) -> RankDeficientKernelError:
+        """Build the error for a kernel with ``rank`` independent columns of ``n_columns``.
+
+        `n_distinct` is the number of distinct values of the attribute, None where it is not known.
+        """
+        if n_distinct is None:
+            reason = (
+                "the rows so far have too few distinct values of the attribute. Lower `degree`."
+            )
+        elif n_distinct <= n_columns:
             reason = (
                 f"the attribute takes {n_distinct} distinct value(s). A polynomial kernel needs "
                 "more distinct values than its degree: lower `degree`, or pass a kernel whose "
@@ -251,6 +260,15 @@ class IllConditionedKernelWarning(UserWarning):
             f"rounding error of {relative_error:.1g}: the attribute's mean is far from 0 in units "
             "of its standard deviation. Use PolynomialKernel(degree, standardize=True), or "
             "subtract a reference value from the attribute."
+        )
+
+    @classmethod
+    def from_reference(cls, condition: float) -> IllConditionedKernelWarning:
+        """Build the warning for rows unlike those that fixed the scale of a kernel."""
+        return cls(
+            f"the rows are so unlike the reference that their sums have lost digits (condition "
+            f"{condition:.1g}). Pass reference=, values over the whole range of "
+            "sensitive_features."
         )
 
     @classmethod

@@ -28,6 +28,7 @@ from ._arrays import (
     is_text,
 )
 from ._attribute import (
+    Level,
     attribute_columns,
     check_attribute,
     check_attribute_columns,
@@ -53,6 +54,7 @@ __all__ = [
     "REAL_LOSSES",
     "HasMethods",
     "Interval",
+    "Level",
     "Options",
     "StrOptions",
     "Targets",

@@ -235,10 +235,11 @@ def check_numbers(
             raise ValueError(f"{name} holds a number that is no float: {error}.") from error
         if given.dtype.kind in "iuO":
             _refuse_lost_integers(given, array, name)
-    _refuse_missing(array, name)
-    if not _all_finite(array):
+    low, high = array.min(axis=0), array.max(axis=0)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        _refuse_missing(array, name)
         raise ValueError(f"{name} contains infinity; every value must be finite.")
-    largest = np.maximum(array.max(axis=0), -array.min(axis=0))
+    largest = np.maximum(high, -low)
     if np.max(largest) > _LARGEST:
         raise ValueError(
             f"{name} holds values beyond ±{_LARGEST:g}, whose squares are too large for floats; "

@@ -25,6 +25,7 @@ from ._conditional import ConditionalDesign, ConditionalKernel
 from ._design import FittedKernel, KernelDesign
 from ._fit import fit_codes, fit_groups, fit_kernel, list_columns, warn_attribute_scale
 from ._group_design import GroupDesign
+from ._kernel_sums import KernelSums, SummedDesign
 from ._moments import row_blocks
 from ._named import (
     KERNEL_CONSTRAINTS,
@@ -45,8 +46,10 @@ __all__ = [
     "FourierKernel",
     "GroupDesign",
     "KernelDesign",
+    "KernelSums",
     "PolynomialKernel",
     "SplineKernel",
+    "SummedDesign",
     "describe_kernel",
     "fit_codes",
     "fit_groups",

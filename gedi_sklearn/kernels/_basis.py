@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -31,9 +32,18 @@ class Basis:
         """The inverse of T; indicators do not ask for it."""
         raise NotImplementedError
 
-    def evaluate(self, values: np.ndarray) -> np.ndarray:
-        """Return the standardised columns, not centred, for attribute values (n, m)."""
+    def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the standardised columns, not centred, for attribute values (n, m).
+
+        `out` of shape (k, n) takes them, if it is given.
+        """
         raise NotImplementedError
+
+    def of_columns(self, columns: np.ndarray) -> Basis:
+        """Return the change of basis of some columns, for coefficients alone."""
+        basis = Basis()
+        basis.to_raw = self.to_raw[np.ix_(columns, columns)]
+        return basis
 
 
 class PolynomialBasis(Basis):
@@ -48,6 +58,8 @@ class PolynomialBasis(Basis):
             else weighted_moments(values, weight)
         )
         self.powers = kernel.powers_
+        encoder = getattr(kernel, "encoder", None)
+        self.is_indicator = False if encoder is None else encoder.is_indicator
         self.factors = monomial_factors(self.powers)
         self.is_raw = kernel.standardize
         if self.is_raw:
@@ -60,10 +72,35 @@ class PolynomialBasis(Basis):
         """The inverse of T."""
         return self.to_raw if self.is_raw else expansion(self.powers, self.mean, self.scale)
 
-    def evaluate(self, values: np.ndarray) -> np.ndarray:
+    def restandardized(self, center: np.ndarray, R: np.ndarray) -> PolynomialBasis:
+        """Return the same monomials, whose own columns are standardised on other rows.
+
+        Parameters
+        ----------
+        center : ndarray of shape (k,)
+            Mean of the monomials on those rows.
+        R : ndarray of shape (k, k)
+            Their QR factor there.
+
+        Returns
+        -------
+        PolynomialBasis
+        """
+        m = len(self.mean)
+        shift = np.where(self.is_indicator, 0.0, center[:m])
+        scale = np.where(self.is_indicator, 1.0, np.linalg.norm(R[:, :m], axis=0))
+        other = copy(self)
+        other.to_raw = expansion(self.powers, shift, scale)
+        other.from_raw = expansion(self.powers, -shift / scale, 1 / scale)
+        return other
+
+    def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         standardized = values - self.mean
-        standardized /= self.scale
-        return evaluate_monomials(standardized, self.factors)
+        if values.dtype == np.float64:
+            standardized *= 1 / self.scale  # several times as fast as a division
+        else:
+            standardized /= self.scale
+        return evaluate_monomials(standardized, self.factors, out)
 
 
 class ColumnBasis(Basis):
@@ -84,8 +121,11 @@ class ColumnBasis(Basis):
         """The inverse of T."""
         return np.diag(self.scale)
 
-    def evaluate(self, values: np.ndarray) -> np.ndarray:
-        return (self.columns_of(values) - self.mean) / self.scale
+    def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        columns = (self.columns_of(values) - self.mean) / self.scale
+        if out is not None:
+            out[:] = columns.T
+        return columns
 
 
 class KernelColumns:

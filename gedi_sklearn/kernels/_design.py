@@ -338,6 +338,14 @@ class KernelDesign:
         correction = dtrsv(R, self._products(z, solution), trans=1)
         return coordinates + correction, solution + dtrsv(R, correction)
 
+    def null_covariance(self, z: np.ndarray) -> np.ndarray:
+        """Return the covariance of c over random permutations of the targets, shape (k, k)."""
+        z, n = self.residual(z), self.n_rows
+        weighted = self.orthonormal * np.reshape(self.shares(slice(None)), (-1, 1))
+        # Permuted values are slightly negatively correlated: hence n − 1, and the centring.
+        weighted -= weighted.mean(axis=0)
+        return float(np.var(z)) * n / (n - 1) * weighted.T @ weighted
+
     def group_weights(self) -> np.ndarray:
         """Return the weights of the groups of a kernel that tells groups apart, summing to 1."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ import numpy as np
 from .._validation import check_group_codes
 from ..exceptions import RankDeficientKernelError
 from ._design import KernelDesign
-from ._moments import BLOCK
+from ._moments import BLOCK, sum_products
 
 # More than one block of rows is factorised from the columns' moments, up to this condition.
 _MOMENT_CONDITION = 1e4
@@ -40,36 +40,20 @@ def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
 def _moments(
     design: KernelDesign, target: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (0 without one)."""
+    """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (columns of [1, B] without one)."""
     k = design.fitted.n_columns
-    mean = 0.0 if target is None else design.mean(target)
-    # Products of powers are powers: for one attribute, those with 1 and the last one are enough.
-    single = design.fitted.is_single_polynomial
-    n_right = 1 if single else k
-    right = np.zeros((n_right + 2, BLOCK))
-    right[0] = 1.0
-    moments, variance = np.zeros((k, n_right + 2)), 0.0
-    for rows in design.blocks():
-        columns = design.columns(rows).T
-        part = right[:, : columns.shape[1]]
-        part[1:-1] = columns[k - n_right :]
-        if target is not None:
-            np.subtract(target[rows], mean, out=part[-1])
-        if design.weight is None:
-            variance += float(part[-1] @ part[-1])
-        else:
-            part[0] = 1.0
-            variance += float((part[-1] * design.weight[rows]) @ part[-1])
-            part *= design.weight[rows]
-        moments += columns @ part.T
-    total = design.n_rows if design.weight is None else 1.0
-    sums, products = moments[:, 0], moments[:, 1:-1]
-    if single:
-        powers = np.r_[total, sums, products[:, 0]]
-        gram = powers[np.add.outer(np.arange(k + 1), np.arange(k + 1))]
-    else:
-        gram = np.block([[np.full((1, 1), total), sums[None, :]], [sums[:, None], products]])
-    return gram / total, moments[:, -1] / total, variance / total
+    moments = sum_products(
+        design.fitted.basis.evaluate,
+        design.values,
+        [] if target is None else [target],
+        design.weight,
+        origin=np.array([0.0 if target is None else design.mean(target)]),
+        n_columns=k,
+        are_powers=design.fitted.is_single_polynomial,
+    )
+    if design.weight is None:
+        moments /= design.n_rows
+    return moments[: k + 1, : k + 1], moments[1 : k + 1, -1], float(moments[-1, -1])
 
 
 def _moment_factor(moments: np.ndarray) -> np.ndarray | None:
@@ -77,13 +61,16 @@ def _moment_factor(moments: np.ndarray) -> np.ndarray | None:
 
     The condition of the scaled columns decides: the factorisation is invariant to their scale.
     """
+    return np.linalg.cholesky(moments).T.copy() if are_far_from_parallel(moments) else None
+
+
+def are_far_from_parallel(moments: np.ndarray) -> bool:
+    """Tell whether columns can be factorised from their moments, (1, B)'W(1, B)."""
     scale = np.sqrt(np.diag(moments))
     if (scale == 0).any():
-        return None
+        return False
     eigenvalues = np.linalg.eigvalsh(moments / np.outer(scale, scale))
-    if eigenvalues[0] * _MOMENT_CONDITION < eigenvalues[-1]:
-        return None
-    return np.linalg.cholesky(moments).T.copy()
+    return bool(eigenvalues[0] * _MOMENT_CONDITION >= eigenvalues[-1])
 
 
 def _qr_factor(design: KernelDesign) -> np.ndarray:

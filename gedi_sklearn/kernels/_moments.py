@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
 
 # Rows per block: large enough for BLAS, small enough for the cache.
-BLOCK = 5000
+BLOCK = 8192
 
 
 def weighted_moments(
@@ -35,6 +35,61 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
         yield slice(start, start + BLOCK)
 
 
+def sum_products(
+    columns_of: Callable[[np.ndarray, np.ndarray], object],
+    values: np.ndarray,
+    targets: Sequence[np.ndarray],
+    weight: np.ndarray | None,
+    *,
+    origin: np.ndarray,
+    n_columns: int,
+    are_powers: bool,
+) -> np.ndarray:
+    """Return the sum of w a a' over rows, a = (1, columns, targets − origin).
+
+    Parameters
+    ----------
+    columns_of : callable
+        Writes the columns of some values into its second argument, (k, n).
+    values : ndarray of shape (n, m)
+        What the columns depend on.
+    targets : sequence of ndarray of shape (n,)
+        The targets.
+    weight : ndarray of shape (n,) or None
+        Weights; None where all are 1.
+    origin : ndarray of shape (t,)
+        What is subtracted from each target.
+    n_columns : int
+        Number of columns k.
+    are_powers : bool
+        Whether column j is the j-th power of the first: their products are powers, and those with
+        1 and with the last one are enough.
+
+    Returns
+    -------
+    ndarray of shape (1 + k + t, 1 + k + t)
+    """
+    k, t = n_columns, len(targets)
+    left = np.empty((k + 1 + t, BLOCK))
+    right = slice(k - 1, None) if are_powers else slice(None)
+    total = np.zeros((k + 1 + t, len(left[right])))
+    for rows in row_blocks(len(values)):
+        block = left[:, : len(values[rows])]
+        columns_of(values[rows], block[:k])
+        block[k] = 1.0
+        for row, target, zero in zip(block[k + 1 :], targets, origin, strict=False):
+            np.subtract(target[rows], zero, out=row)
+        factor = block[right] if weight is None else block[right] * weight[rows]
+        total += block @ factor.T
+    order = [k, *range(k), *range(k + 1, k + 1 + t)]
+    if not are_powers:
+        return total[np.ix_(order, order)]
+    powers = np.r_[total[k, 1], total[:k, 1], total[:k, 0]]
+    with_targets = total[order, 2:]
+    hankel = powers[np.add.outer(np.arange(k + 1), np.arange(k + 1))]
+    return np.block([[hankel, with_targets[: k + 1]], [with_targets.T]])
+
+
 def list_monomials(n_attributes: int, degree: int) -> np.ndarray:
     """Return the exponents of all monomials of degree 1…degree, lower degrees first."""
     terms = [
@@ -56,10 +111,14 @@ def monomial_factors(powers: np.ndarray) -> list[tuple[int, int]]:
     return factors
 
 
-def evaluate_monomials(values: np.ndarray, factors: list[tuple[int, int]]) -> np.ndarray:
-    """Return the columns of :func:`monomial_factors`, each one product from an earlier one."""
-    # One column after the other in memory, as they are filled.
-    columns = np.empty((len(factors), values.shape[0]), dtype=values.dtype)
+def evaluate_monomials(
+    values: np.ndarray, factors: list[tuple[int, int]], out: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the columns of :func:`monomial_factors`, each one product from an earlier one.
+
+    `out` of shape (k, n) takes them, one after the other in memory, as they are filled.
+    """
+    columns = np.empty((len(factors), len(values)), dtype=values.dtype) if out is None else out
     for column, (parent, attribute) in zip(columns, factors, strict=True):
         if parent < 0:
             column[:] = values[:, attribute]

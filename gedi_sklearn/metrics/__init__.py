@@ -4,6 +4,7 @@ Beside the indicators, their scorers and their inference, the package exports wh
 packages of this library measure with: checked samples, linear indicators, references.
 """
 
+from ._accumulator import GediAccumulator
 from ._didi import (
     bin_codes,
     binned_didi,
@@ -26,6 +27,7 @@ __all__ = [
     "INDICATOR_CONSTRAINTS",
     "TARGET_CONSTRAINTS",
     "ConfidenceInterval",
+    "GediAccumulator",
     "GediNull",
     "GroupIndicator",
     "Inference",

@@ -81,20 +81,12 @@ class LinearIndicator(ABC):
         """Return c for many targets at once, shape (…, n) to (…, k)."""
         return z @ self.weighted_columns
 
-    def null_covariance(self, z: np.ndarray) -> np.ndarray:
-        """Return the covariance of c over random permutations of the targets."""
-        z = self.design.residual(z)
-        n = self.design.n_rows
-        # Permuted values are slightly negatively correlated: hence n − 1, and the centring.
-        weighted = self.weighted_columns - self.weighted_columns.mean(axis=0)
-        return float(np.var(z)) * n / (n - 1) * weighted.T @ weighted
-
     def null_mean(self, z: np.ndarray) -> float:
         """Return the expected value under independence, for normal coordinates.
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        covariance = self.matrix @ self.null_covariance(z) @ self.matrix.T
+        covariance = self.matrix @ self.design.null_covariance(z) @ self.matrix.T
         if self.norm == "l1":
             return float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
         # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
@@ -110,7 +102,7 @@ class LinearIndicator(ABC):
         self, z: np.ndarray, levels: np.ndarray, n_draws: int, rng: np.random.RandomState
     ) -> np.ndarray:
         """Return quantiles under independence, from simulated normal coordinates."""
-        draws = normal_draws(self.null_covariance(z), n_draws, rng)
+        draws = normal_draws(self.design.null_covariance(z), n_draws, rng)
         return np.quantile(self.value(draws), levels)
 
     def simulate(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:

@@ -1,0 +1,178 @@
+"""Chunks, in any order and from any machine, give the indicator of all rows."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+
+from gedi_sklearn import FourierKernel, PolynomialKernel, SplineKernel
+from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
+from gedi_sklearn.metrics import GediAccumulator, gedi, gedi_coefficients, gedi_null
+
+RNG = np.random.default_rng(3)
+N = 1200
+X = RNG.gamma(3.0, 1.0, N)
+Y = 40 + X + np.cos(X) + RNG.normal(size=N)
+PREDICTED = 0.5 * Y + 0.1 * X**2
+WEIGHT = RNG.uniform(0, 3, N) * (RNG.uniform(size=N) > 0.1)
+
+
+def accumulate(chunks, *, predicted=PREDICTED, attribute=X, weight=None, **parameters):
+    accumulator = GediAccumulator(**parameters)
+    for rows in chunks:
+        accumulator.update(
+            Y[rows],
+            None if predicted is None else predicted[rows],
+            sensitive_features=attribute[rows],
+            sample_weight=None if weight is None else weight[rows],
+        )
+    return accumulator
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cuts=st.lists(st.integers(1, N - 1), max_size=12, unique=True),
+    degree=st.integers(1, 5),
+    standardize=st.booleans(),
+    weighted=st.booleans(),
+)
+def test_any_chunks_give_the_value_of_all_rows(cuts, degree, standardize, weighted):
+    """The first chunk alone may be a few rows: the reference is given."""
+    kernel = PolynomialKernel(degree, standardize=standardize)
+    chunks = np.split(np.arange(N), sorted(cuts))
+    weight = WEIGHT if weighted else None
+    if weighted:  # a chunk of weight 0 has no rows to add
+        chunks = [rows for rows in chunks if WEIGHT[rows].any()]
+    accumulator = accumulate(chunks, weight=weight, kernel=kernel, reference=X[:50])
+    options = {"sensitive_features": X, "kernel": kernel, "sample_weight": weight}
+    alpha = gedi_coefficients(PREDICTED, **options)
+    np.testing.assert_allclose(accumulator.coefficients(), alpha, rtol=1e-9 * 10**degree)
+    for norm in ("l1", "sd", "adjusted_sd"):
+        for relative in (False, True):
+            value = gedi(Y, PREDICTED, norm=norm, relative=relative, **options)
+            assert accumulator.gedi(norm=norm, relative=relative) == pytest.approx(value, rel=1e-9)
+    for norm in ("l1", "sd"):
+        found, expected = accumulator.null(norm=norm), gedi_null(PREDICTED, norm=norm, **options)
+        assert found.mean == pytest.approx(expected.mean, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "kernel", [SplineKernel(), FourierKernel(2), PolynomialKernel(3, standardize=True)]
+)
+def test_kernels_fixed_by_the_reference(kernel):
+    """With all rows as the reference, a kernel is the one that `gedi` fits."""
+    accumulator = accumulate(np.split(np.arange(N), 4), kernel=kernel, reference=X)
+    value = gedi(PREDICTED, sensitive_features=X, kernel=kernel)
+    assert accumulator.gedi() == pytest.approx(value, rel=1e-9)
+
+
+def test_merging_is_associative_and_commutative():
+    parts = [accumulate([rows], degree=4, reference=X[:200]) for rows in np.split(np.arange(N), 3)]
+
+    def merged(*order):
+        first, *rest = [pickle.loads(pickle.dumps(parts[j])) for j in order]
+        for other in rest:
+            first.merge(other)
+        return first
+
+    right = pickle.loads(pickle.dumps(parts[0])).merge(merged(1, 2))
+    values = [merged(0, 1, 2).gedi(), merged(2, 0, 1).gedi(), merged(1, 2, 0).gedi(), right.gedi()]
+    np.testing.assert_allclose(values, values[0], rtol=1e-10)
+    assert right.n_rows_ == N
+    assert values[0] == pytest.approx(gedi(PREDICTED, sensitive_features=X, degree=4), rel=1e-9)
+    empty = GediAccumulator(degree=4, reference=X[:200])
+    assert empty.merge(parts[0]).merge(GediAccumulator()).gedi() == parts[0].gedi()
+
+
+def test_the_rows_of_another_basis_are_refused():
+    first = accumulate([slice(0, 600)], degree=2)
+    for other in (
+        accumulate([slice(600, N)], degree=2),
+        accumulate([slice(0, 600)], degree=3),
+        accumulate([slice(0, 600)], degree=2, predicted=None),
+    ):
+        with pytest.raises(ValueError, match="other sums in another basis"):
+            first.merge(other)
+    with pytest.raises(TypeError, match="other must be a GediAccumulator"):
+        first.merge(3)
+    assert first.n_rows_ == 600
+
+
+@pytest.mark.parametrize("kernel", ["polynomial", "spline", PolynomialKernel(2, standardize=True)])
+def test_a_round_through_json(kernel):
+    accumulator = accumulate([slice(0, 700), slice(700, N)], kernel=kernel)
+    state = json.loads(json.dumps(accumulator.to_dict()))
+    again = GediAccumulator.from_dict(state)
+    assert again.gedi(relative=True) == accumulator.gedi(relative=True)
+    assert again.merge(accumulator).n_rows_ == 2 * N
+    with pytest.raises(TypeError, match="kernels that have a name"):
+        accumulate([slice(0, 700)], kernel=lambda x: x).to_dict()
+
+
+def test_categories_and_several_attributes():
+    frame = pd.DataFrame({"age": X, "group": np.where(RNG.uniform(size=N) < 0.3, "10", "20")})
+    frame["group"] = frame["group"].astype("category")
+    for kernel in (PolynomialKernel(2), PolynomialKernel(2, standardize=True), "spline"):
+        accumulator = GediAccumulator(kernel, reference=frame)
+        for rows in (slice(0, 500), slice(500, N)):
+            accumulator.update(Y[rows], sensitive_features=frame[rows])
+        value = gedi(Y, sensitive_features=frame, kernel=kernel)
+        assert accumulator.gedi() == pytest.approx(value, rel=1e-9)
+        again = GediAccumulator.from_dict(json.loads(json.dumps(accumulator.to_dict())))
+        assert again.merge(accumulator).gedi() == pytest.approx(value, rel=1e-9)
+    with pytest.raises(ValueError, match="match those that were passed"):
+        accumulator.update(Y, sensitive_features=frame[["group", "age"]])
+
+
+def test_what_does_not_fit_is_said():
+    accumulator = GediAccumulator(degree=2)
+    with pytest.raises(NotFittedError, match="no rows yet"):
+        accumulator.gedi()
+    with pytest.raises(RankDeficientKernelError):
+        accumulator.update(Y[:3], sensitive_features=np.zeros(3))
+    accumulator.partial_fit(Y, PREDICTED, sensitive_features=X)
+    with pytest.raises(ValueError, match="y_pred must be given with every chunk"):
+        accumulator.update(Y, sensitive_features=X)
+    with pytest.raises(ValueError, match="2 column"):
+        accumulator.update(Y, PREDICTED, sensitive_features=np.c_[X, X])
+    with pytest.raises(ValueError, match="contains NaN"):
+        accumulator.update(np.where(X > 1, np.nan, Y), PREDICTED, sensitive_features=X)
+    with pytest.raises(ValueError, match="above the degree"):
+        accumulator.gedi(relative=3)
+    with pytest.raises(ValueError, match="was given beside norm"):
+        accumulator.gedi(norm="sd", relative=2)
+    assert accumulator.n_rows_ == N  # nothing of the refused chunks was added
+    assert not hasattr(clone(accumulator), "sums_")
+
+
+def test_undefined_values_are_nan():
+    constant = GediAccumulator(degree=2, reference=X).update(Y, sensitive_features=np.ones(N))
+    with pytest.warns(UndefinedMetricWarning, match="constant"):
+        assert np.isnan(constant.gedi())
+    with pytest.warns(UndefinedMetricWarning, match="constant"):
+        assert np.isnan(constant.coefficients()).all()
+    few = GediAccumulator(degree=2, reference=X).update(Y[:3], sensitive_features=X[:3])
+    with pytest.warns(UndefinedMetricWarning, match="needs more rows"):
+        assert np.isnan(few.gedi(norm="adjusted_sd"))
+
+
+def test_a_reference_unlike_the_rows_is_warned_of():
+    narrow = 1.0 + 1e-3 * RNG.normal(size=100)
+    accumulator = accumulate([slice(0, N)], degree=8, reference=narrow)
+    with pytest.warns(IllConditionedKernelWarning, match="unlike the reference"):
+        accumulator.gedi()
+
+
+def test_labels_are_counted_by_pos_label():
+    label = np.where(Y > 43, "yes", "no")
+    accumulator = GediAccumulator(pos_label="yes")
+    accumulator.update(label[:600], sensitive_features=X[:600])
+    accumulator.update(label[600:], sensitive_features=X[600:])
+    value = gedi(label, sensitive_features=X, pos_label="yes")
+    assert accumulator.gedi() == pytest.approx(value, rel=1e-9)
