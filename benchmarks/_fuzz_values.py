@@ -316,7 +316,7 @@ VALUES = {
         "'l2'; None; 1",
     ),
     "slack": _of("1e-3; 0.05", "0; 0.5; 1e-12", "-1; 'a'; None; np.nan"),
-    "gap": _of("5e-5; 1e-3", "0; 0.5; 1", "-1; 'a'; None; np.nan"),
+    "gap": _of("'auto'; 5e-5; 1e-3", "0; 0.5; 1", "-1; 'a'; None; np.nan"),
     "target_bounds": _of(
         "None",
         "(None, None); (-20, 20); (0, None); (None, 1e3); (-1e9, 1e9); [-30.0, 30.0]; "

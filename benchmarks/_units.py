@@ -191,6 +191,7 @@ def make_model(task: Task, model: str, settings: Settings) -> Any:
         response_method="predict",
         cv="train",
         solver=settings.solver,
+        gap=5e-5,
         warm_start=settings.warm_start,
         # None leaves the learner's own seed in every fit, as the paper does.
         random_state=None,

@@ -90,6 +90,7 @@ def measure_here(
             kernel=kernel,
             threshold=THRESHOLD,
             loss="hamming",
+            gap=5e-5,
             solver=solver,
             time_limit=limit,
         )

@@ -257,6 +257,7 @@ def test_a_smaller_threshold_never_costs_less(data):
                 target,
                 sensitive_features=frame[["age", "team"]],
                 constraint=[CoarseConstraint(threshold=q), DidiConstraint(threshold=q)],
+                gap=5e-5,
             ).objective
             for q in (0.2, 0.5, 1.0)
         ]

@@ -23,7 +23,7 @@ from ._didi import DidiConstraint
 from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
 from ._product import Product
-from ._sets import AllowedSet
+from ._sets import AllowedSet, GroupBall
 from ._span import JointSpan, Multipliers, joint_multipliers
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "DidiConstraint",
     "FineConstraint",
     "FittedConstraint",
+    "GroupBall",
     "JointSpan",
     "Multipliers",
     "Product",

@@ -84,7 +84,7 @@ class BaseMovingTargets(MetaEstimator):
         response_method: str = "auto",
         cv: Any = "auto",
         slack: float = 1e-3,
-        gap: float = 5e-5,
+        gap: float | str = "auto",
         target_bounds: Any = None,
         solver: str = "auto",
         solver_params: dict[str, Any] | None = None,

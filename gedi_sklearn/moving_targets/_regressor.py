@@ -63,7 +63,7 @@ class MovingTargetsRegressor(RegressorMixin, BaseMovingTargets):
     slack : float, default=1e-3
         Fraction of the bound allowed for a coefficient constrained to 0; not used for real
         targets.
-    gap : float, default=5e-5
+    gap : "auto" or float, default="auto"
         Relative optimality gap at which a solver may stop; not used for real targets.
     target_bounds : tuple of (float or None, float or None), default=None
         Lower and upper bound on the projected targets, None for no bound: (0, None) keeps counts

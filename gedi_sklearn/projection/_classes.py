@@ -9,19 +9,25 @@ The column of the first of two classes is what the second one leaves, so that on
 else every class has its own. Rows with the same kernel row, weight and costs are interchangeable,
 so a solution is a count for each group and column. The linear relaxation over the groups gives
 multipliers λ, a lower bound, and for every group an absolute reduced cost: by how much its cheapest
-class at C − E'λ beats the second one. Rounding the relaxation is tried first, then cores.
+class at C − E'λ beats the second one. Rounding the relaxation is tried first, then cores. Two
+classes of equally weighted rows under a bound on the DIDI alone are allocated (`_allocation.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from .._deadline import Deadline
 from .._validation import check_group_codes
-from ..constraints import VIOLATION_TOLERANCE, FittedConstraint
+from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
 from ..exceptions import InfeasibleProjectionError
+from ._allocation import Allocation
+from ._allocation_search import Search
 from ._core import Core
 from ._cores import INTEGRALITY, Cores, Counts, smallest_slack
 from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
@@ -77,13 +83,34 @@ class ClassTargets:
         # Equal ones take no memory.
         equal = weight.min() == weight.max()
         self.weight = np.broadcast_to(1.0, len(weight)) if equal else weight / self.mean_weight
+        # The only thing that is bounded: the deviations of groups.
+        self.ball = self._group_ball() if equal and self.n_classes == 2 else None
         code, _ = check_group_codes(np.column_stack([*self.image.keys, weight]))
         self.code = code.astype(np.int32)
-        first = np.unique(self.code, return_index=True)[1]
-        self.matrix = self.image.effects(first, weight[first] / weight.sum())
-        self.scale = row_scale(self.matrix)
-        self.matrix /= self.scale[:, None]
         self._last: np.ndarray | None = None
+
+    def _group_ball(self) -> GroupBall | None:
+        """Return the bound on the deviations of groups, where nothing else is bounded."""
+        sets = [part.allowed for part in self.constraint.parts if part.bounds_anything]
+        is_ball = len(sets) == 1 and isinstance(sets[0], GroupBall) and sets[0].are_means
+        return sets[0] if is_ball else None
+
+    def excessive_groups(self) -> int:
+        """Return how many groups are single rows where these alone exceed the bound, else 0."""
+        if self.ball is None:
+            return 0
+        n_single = int((np.bincount(self.code) == 1).sum())
+        share = float(self.y.mean())
+        return n_single if n_single * min(share, 1 - share) > self.ball.radius else 0
+
+    @cached_property
+    def effects(self) -> tuple[np.ndarray, np.ndarray]:
+        """What a 1 in a row of every code adds to E z, over the scale, and the scale."""
+        weight = self.constraint.weight
+        first = np.unique(self.code, return_index=True)[1]
+        matrix = self.image.effects(first, weight[first] / weight.sum())
+        scale = row_scale(matrix)
+        return matrix / scale[:, None], scale
 
     def solve(self, p: np.ndarray | None, target_weight: float, deadline: Deadline) -> Solution:
         """Return the nearest targets to p and y that satisfy the constraint.
@@ -102,7 +129,11 @@ class ClassTargets:
         cost, constant, largest = self._costs(p, target_weight)
         total = float(self._range(cost).sum())
         ties, most = self._tie_costs(cost, total)
-        groups = self._group(cost if ties is None else cost + ties, self._confidence(p))
+        groups = self._group(
+            cost if ties is None else cost + ties,
+            self._confidence(p),
+            with_effects=self.ball is None,
+        )
         if ties is None:
             del cost  # of a million rows every array counts
         found = self._solve_groups(groups, max(self.gap * total - most, 0.0), deadline)
@@ -237,7 +268,9 @@ class ClassTargets:
         """Return multipliers of v, for weights of mean 1, as those of the coordinates."""
         return self.image.orthonormal_multipliers(multipliers * self.mean_weight)
 
-    def _group(self, cost: np.ndarray, confidence: list[np.ndarray]) -> Groups:
+    def _group(
+        self, cost: np.ndarray, confidence: list[np.ndarray], *, with_effects: bool = True
+    ) -> Groups:
         """Group rows of equal code and cost."""
         index = self.code.dtype
         keys = (self.tie_order, *confidence, *cost.T, self.code)
@@ -246,10 +279,10 @@ class ClassTargets:
         new = (np.diff(code) != 0) | (np.diff(sorted_cost, axis=0) != 0).any(axis=1)
         start = np.flatnonzero(np.r_[True, new]).astype(index)
         size = np.diff(start, append=index.type(len(order)))
-        matrix, n_codes = self.matrix, int(code[-1]) + 1
-        if len(start) > n_codes:
+        matrix, scale = self.effects if with_effects else (np.empty((0, 0)), np.empty(0))
+        if with_effects and len(start) > matrix.shape[1]:
             matrix = matrix[:, code[start]]
-        return Groups(size, sorted_cost[start], matrix, self.scale, self.image, order, start)
+        return Groups(size, sorted_cost[start], matrix, scale, self.image, order, start)
 
     def _relaxation(self, groups: Groups, tolerance: float, deadline: Deadline) -> Relaxed:
         """Solve the relaxation over all groups."""
@@ -271,6 +304,8 @@ class ClassTargets:
 
     def _solve_groups(self, groups: Groups, tolerance: float, deadline: Deadline) -> Counts:
         """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
+        if self.ball is not None:
+            return self._allocate(self.ball, groups, tolerance, deadline)
         relaxed = self._relaxation(groups, tolerance, deadline)
         nearest = _nearest(groups, relaxed)
 
@@ -284,9 +319,25 @@ class ClassTargets:
             description=self.constraint.describe(),
         )
         rounded = rounded_ones if self.n_classes == 2 else rounded_classes
-        cores.round(rounded(relaxed, groups, nearest, tolerance, deadline))
+        candidates = rounded(relaxed, groups, nearest, tolerance, deadline)
+        cores.round(chain(_unconstrained(groups), candidates))
         start = None if self._last is None else groups.counts(self._last)
         return cores.solve(nearest, _core_sizes(len(nearest)), start)
+
+    def _allocate(
+        self, ball: GroupBall, groups: Groups, tolerance: float, deadline: Deadline
+    ) -> Counts:
+        """Allocate ones to the groups of the attribute."""
+        size, start = np.bincount(self.code), groups.start.astype(int)
+        cost = np.repeat(groups.cost[:, 0], groups.size)
+        allocation = Allocation(cost, size, ball.radius, ball.unit)
+        found = Search(allocation, tolerance, self.session, deadline).run()
+        if found is None:
+            raise InfeasibleProjectionError.from_problem(**self.constraint.describe())
+        code = self.code[groups.order[start]]
+        before = start - (np.cumsum(size) - size)[code]
+        counts = np.clip(found.counts[code] - before, 0, groups.size)
+        return replace(found, counts=counts[:, None].astype(float))
 
     def _infeasible(self, groups: Groups, deadline: Deadline) -> InfeasibleProjectionError:
         """Return the error for groups without a solution, with the slack that would do."""
@@ -299,6 +350,14 @@ class ClassTargets:
             least = smallest_slack(model, units, self.session, deadline)
         facts = self.constraint.describe()
         return InfeasibleProjectionError.from_problem(**facts, smallest_slack=least)
+
+
+def _unconstrained(groups: Groups) -> Iterator[np.ndarray]:
+    """Yield the counts of least cost, where they are allowed as they are."""
+    counts = groups.placed(groups.choose(np.zeros(len(groups.image.row)))[0])
+    is_allowed = groups.image.allowed.violation(groups.v(counts)) <= VIOLATION_TOLERANCE
+    if is_allowed and groups.rows_of_classes(counts).min() >= 1:
+        yield counts
 
 
 def _nearest(groups: Groups, relaxed: Relaxed) -> np.ndarray:

@@ -33,7 +33,7 @@ def project_targets(
     target_weight: float = 1.0,
     loss: str = "auto",
     slack: float = 1e-3,
-    gap: float = 5e-5,
+    gap: float | str = "auto",
     target_bounds: Any = None,
     conditional_on: Any = None,
     sample_weight: Any = None,
@@ -83,9 +83,9 @@ def project_targets(
         "squared_error".
     slack : float, default=1e-3
         What a forbidden direction may keep, for two classes and fine constraints.
-    gap : float, default=5e-5
+    gap : "auto" or float, default="auto"
         (objective − bound) / Σ w_i|c_i| that is asked for, for classes; 0 asks for the
-        optimum.
+        optimum. "auto" is one flip of an average row, 1/n, and 5e-5 from 20,000 rows on.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
         rates valid. `y` must lie between them.

@@ -46,7 +46,7 @@ from ._squared import SquaredLoss
 PROJECTION_PARAMETERS: dict[str, list[Any]] = {
     **CONSTRAINT_PARAMETERS,
     "loss": [StrOptions({"auto"} | REAL_LOSSES | CLASS_LOSSES)],
-    "gap": [Interval(Real, 0, 1, closed="left")],
+    "gap": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
     "target_bounds": [tuple, list, None],
     "solver": [StrOptions({"auto", "gurobi", "highs"})],
     "solver_params": [Mapping, None],
@@ -57,6 +57,8 @@ PROJECTION_PARAMETERS: dict[str, list[Any]] = {
 # Where no seed is given, ties and solvers still use a fixed one: a fit with a deterministic
 # learner is deterministic.
 _FIXED_SEED = 0
+# The gap that is asked for by default is one flip, but no less than this.
+_LEAST_GAP = 5e-5
 # Gap from which real targets are not proven to be the nearest.
 _PROVEN = 1e-6
 
@@ -94,9 +96,9 @@ class Projection:
         "squared_error".
     slack : float, default=1e-3
         What a forbidden direction may keep, for two classes and fine constraints.
-    gap : float, default=5e-5
+    gap : "auto" or float, default="auto"
         (objective − bound) / Σ w_i|c_i| that is asked for, for classes; 0 asks for the
-        optimum.
+        optimum. "auto" is one flip of an average row, 1/n, and 5e-5 from 20,000 rows on.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
         rates valid. `y` must lie between them.
@@ -184,7 +186,7 @@ class Projection:
         relative: bool | int = True,
         loss: str = "auto",
         slack: float = 1e-3,
-        gap: float = 5e-5,
+        gap: float | str = "auto",
         target_bounds: Any = None,
         conditional_on: Any = None,
         sample_weight: Any = None,
@@ -215,7 +217,7 @@ class Projection:
         )
         if isinstance(fitted.kernel, FittedKernel):
             fitted.kernel.attribute_columns = self._columns
-        self.gap = gap
+        self.gap = max(_LEAST_GAP, 1 / len(fitted.weight)) if isinstance(gap, str) else gap
         self._time_limit = time_limit
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
@@ -589,11 +591,21 @@ class Projection:
             )
 
     def _warn_collapse(self, z: np.ndarray) -> None:
-        """Warn where only the rule that each class keeps a row stands against losing it."""
+        """Warn where a class is nearly lost, to groups of single rows or but for the last row."""
         y, n_classes = self.counted(self._targets.y), self._targets.n_classes
         fate = "are nearly constant" if n_classes == 2 else "hardly use it"
+        assert isinstance(self._problem, ClassTargets)
+        n_single = self._problem.excessive_groups()
         for c in range(n_classes):
-            if (z == c).sum() == 1 < (y == c).sum():
+            had, kept = int((y == c).sum()), int((z == c).sum())
+            if n_single and kept < had / 2:
+                warn_caller(
+                    f"the projection leaves {kept} of {had} rows in class {c} (of the encoded "
+                    f"classes): {n_single} groups are single rows, whose own rate is 0 or 1, which "
+                    "alone is more than the bound on the DIDI. Pool rare groups, or raise "
+                    "`threshold`."
+                )
+            elif kept == 1 < had:
                 warn_caller(
                     f"the projection leaves a single row in class {c} (of the encoded classes): "
                     f"the nearest targets that satisfy the constraint {fate}. Raise `threshold`, "
