@@ -25,6 +25,7 @@ from ._arrays import (
     check_numbers_or_inf,
     check_same_length,
     check_sample_weight,
+    is_missing,
     is_text,
 )
 from ._attribute import (
@@ -88,6 +89,7 @@ __all__ = [
     "column_positions",
     "drop_columns",
     "holds_other_rows",
+    "is_missing",
     "is_text",
     "named_in_errors",
     "select_columns",

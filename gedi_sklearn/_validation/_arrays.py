@@ -79,7 +79,7 @@ def _refuse_missing(array: np.ndarray, name: str) -> None:
     elif array.dtype.kind in "mM":
         missing = int(np.isnat(array).sum())
     elif array.dtype.kind == "O":
-        missing = sum(_is_missing(value) for value in array.flat)
+        missing = sum(is_missing(value) for value in array.flat)
     else:
         missing = 0
     _refuse_count(missing, array.size, name)
@@ -100,7 +100,8 @@ def _all_finite(array: np.ndarray) -> bool:
         return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is NaN, None, NA or NaT."""
     if value is None or type(value).__name__ in _MISSING_TYPES:
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

@@ -7,9 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._meta_estimator import (
@@ -34,6 +32,7 @@ from ..constraints import CARRIED, split_attributes
 from ..exceptions import InfeasibleProjectionError, RankDeficientKernelError
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection
+from ._attribute_estimator import TableEncoder, as_targets, default_estimator
 
 # The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
 _BLIND_CV = 5
@@ -158,6 +157,8 @@ class Projected(MetaEstimator):
         inner = self._inner_X(X)
         own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         keywords = self._route_fit(own, fit_params)
+        is_default = not self.sensitive_at_predict and self.attribute_estimator is None
+        self._table = TableEncoder(self._attribute_free(X)) if is_default else None
         source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
@@ -311,12 +312,12 @@ class Projected(MetaEstimator):
         """Return the unfitted learner of m(X)."""
         if self.attribute_estimator is not None:
             return self.attribute_estimator
-        trees = HistGradientBoostingRegressor(random_state=0)
-        if not get_config()["enable_metadata_routing"]:
-            return MultiOutputRegressor(trees)
-        # Nobody can have configured it, and it takes weights, but not where these are an error.
-        requested = decides_on_weights(self._inner_estimator())
-        return MultiOutputRegressor(trees.set_fit_request(sample_weight=requested))
+        default = default_estimator()
+        if get_config()["enable_metadata_routing"]:
+            # Nobody can have configured it, and it takes weights, but not where these are an error.
+            requested = decides_on_weights(self._inner_estimator())
+            default.estimator.set_fit_request(sample_weight=requested)
+        return default
 
     def _expect_kernel(
         self,
@@ -337,14 +338,23 @@ class Projected(MetaEstimator):
         cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
         source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
         estimator = clone(self._make_attribute_estimator())
-        self.attribute_estimator_ = estimator.fit(X, columns, **keywords["attribute_estimator"])
-        return source(self.attribute_estimator_, columns).predict(X)
+        if self._table is not None:
+            self._table.inform(estimator)
+        targets = as_targets(estimator, columns)
+        self.attribute_estimator_ = estimator.fit(X, targets, **keywords["attribute_estimator"])
+        expected = source(self.attribute_estimator_, targets).predict(X)
+        return np.reshape(expected, columns.shape)
 
-    def _blind_X(self, X: Any) -> Any:
+    def _attribute_free(self, X: Any) -> Any:
         """Return X without the attribute, whether or not the inner estimator uses it."""
         return (
             X if not self._positions or self._lacks_dropped(X) else drop_columns(X, self._positions)
         )
+
+    def _blind_X(self, X: Any) -> Any:
+        """Return what the learner of m(X) sees of X."""
+        without = self._attribute_free(X)
+        return without if self._table is None else self._table.transform(without)
 
     def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray | float:
         """Return the correction of the scores of new rows, shape (n,)."""

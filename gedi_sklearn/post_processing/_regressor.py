@@ -43,7 +43,8 @@ class ProjectedRegressor(RegressorMixin, Projected):
         m(X)·β, with m(X) = E[F̃ | X] from `attribute_estimator`.
     attribute_estimator : regressor, default=None
         Multi-output regressor for m(X), fitted on X without `sensitive_columns`. None is histogram
-        gradient boosting with one model per output.
+        gradient boosting with one model per output, which takes text and categories as levels, and
+        missing values. What it cannot take is an error before anything is fitted.
     n_jobs : int, default=None
         Number of processes for the folds.
     conditional_on : int, str, list of these or callable, default=None

@@ -1,0 +1,114 @@
+"""Attribute-blind corrections: what the default learner of m(X) takes, and what it refuses."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+
+from gedi_sklearn import ProjectedRegressor
+from gedi_sklearn.metrics import gedi
+
+pd = pytest.importorskip("pandas")
+
+
+class Unfittable(LinearRegression):
+    """A learner whose fit must not be reached."""
+
+    def fit(self, X, y, sample_weight=None):
+        raise AssertionError("the learner was fitted")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """An attribute, a number and a text that say much of it, with gaps, and the targets."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.5, 1.5, 300)
+    number = np.where(rng.random(300) < 0.1, np.nan, x + 0.3 * rng.normal(size=300))
+    text = np.where(x + 0.3 * rng.normal(size=300) > 0, "late", "early").astype(object)
+    text[:10] = None
+    X = pd.DataFrame({"age": x, "number": number, "text": text, "noise": rng.normal(size=300)})
+    return X, x + X["noise"].to_numpy()
+
+
+def learner():
+    """The inner learner, with its own ways of taking text and gaps."""
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer((encoder, ["text"]), remainder="passthrough")
+    return make_pipeline(columns, HistGradientBoostingRegressor(max_iter=20))
+
+
+def blind(estimator, **options):
+    options = {"sensitive_at_predict": False, "cv": 3, **options}
+    return ProjectedRegressor(estimator, sensitive_columns="age", **options)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "category", "polars"])
+def test_text_and_gaps_tell_of_the_attribute_by_default(frame, kind):
+    X, y = frame
+    if kind == "category":
+        X = X.astype({"text": "category"})
+    if kind == "polars":
+        X = pytest.importorskip("polars").from_pandas(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = blind(learner()).fit(X, y)
+    value = gedi(model.targets_, sensitive_features=frame[0]["age"])
+    assert value == pytest.approx(model.threshold_)
+    # Both columns are used, each where the other one is missing.
+    said = model.attribute_estimator_.predict(model._blind_X(X))[:, 0]
+    gaps = frame[0]["number"].isna().to_numpy(), frame[0]["text"].isna().to_numpy()
+    for rows in gaps:
+        assert np.corrcoef(said[rows], frame[0]["age"].to_numpy()[rows])[0, 1] > 0.5
+
+
+def test_a_level_not_seen_before_is_as_one_that_is_missing(frame):
+    X, y = frame
+    model = blind(learner()).fit(X, y)
+    new, gap = X.iloc[20:40].copy(), X.iloc[20:40].copy()
+    new["text"], gap["text"] = "never", None
+    assert_array_equal(model._blind_X(new), model._blind_X(gap))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda X: X.assign(text=pd.Timestamp("2020-01-01")),
+            "column 1 of X holds a Timestamp|datetime64",
+        ),
+        (lambda X: csr_array(X[["age", "noise"]].to_numpy()), "X is sparse"),
+    ],
+    ids=["dates", "sparse"],
+)
+def test_what_it_cannot_take_is_said_before_the_first_fit(frame, change, reason):
+    X, y = frame
+    X = change(X)
+    column = 0 if not hasattr(X, "columns") else "age"
+    model = ProjectedRegressor(Unfittable(), sensitive_columns=column, sensitive_at_predict=False)
+    with pytest.raises(ValueError, match=f"attribute_estimator=None takes .*, but {reason}"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestRegressor(5, random_state=0),
+        HistGradientBoostingRegressor(max_iter=5),
+        make_pipeline(StandardScaler(), MultiOutputRegressor(LinearRegression())),
+    ],
+    ids=["forest", "single output", "several outputs only"],
+)
+def test_one_column_is_fitted_in_silence(frame, estimator):
+    X, y = frame[0][["age", "noise"]].assign(other=frame[0]["age"] ** 2 + frame[0]["age"]), frame[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = blind(LinearRegression(), attribute_estimator=estimator).fit(X, y)
+    assert model.predict(X).shape == y.shape
