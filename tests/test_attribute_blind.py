@@ -11,9 +11,9 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
-from gedi_sklearn import ProjectedRegressor
+from gedi_sklearn import ProjectedClassifier, ProjectedRegressor
 from gedi_sklearn.metrics import gedi
 
 pd = pytest.importorskip("pandas")
@@ -112,3 +112,25 @@ def test_one_column_is_fitted_in_silence(frame, estimator):
         warnings.simplefilter("error")
         model = blind(LinearRegression(), attribute_estimator=estimator).fit(X, y)
     assert model.predict(X).shape == y.shape
+
+
+def test_what_the_score_knows_of_the_attribute_is_used():
+    """Where m(X) leaves out what the scores know, E[m z] of labels is not E[Q z]."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.5, 1.5, 1000)
+    X = np.c_[x, x + 0.5 * rng.normal(size=1000), x + 0.5 * rng.normal(size=1000)]
+    y = (x + rng.logistic(size=1000) > 0).astype(int)
+    half = make_pipeline(FunctionTransformer(lambda X: X[:, :1]), LinearRegression())
+    model = ProjectedClassifier(
+        sensitive_columns=0,
+        drop_sensitive=True,
+        sensitive_at_predict=False,
+        attribute_estimator=half,
+        threshold=0.5,
+    ).fit(X, y)
+    p = model.estimator_.predict_proba(X[:, 1:])[:, 1]
+    Q, m = model.kernel_.orthonormal(x), model.attribute_estimator_.predict(X[:, 1:])[:, None]
+    z, columns = model.predict(X), model._recalibration(p, m)
+    missed, left = abs((Q - m).T @ z) / len(z), abs((Q - columns).T @ z) / len(z)
+    assert missed > 0.04
+    assert left < missed / 10

@@ -33,6 +33,7 @@ from ..exceptions import InfeasibleProjectionError, RankDeficientKernelError
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection
 from ._attribute_estimator import TableEncoder, as_targets, default_estimator
+from ._corrections import Recalibration
 
 # The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
 _BLIND_CV = 5
@@ -169,7 +170,9 @@ class Projected(MetaEstimator):
             self.kernel_: Any = projection.kernel_
             columns = projection.orthonormal
             if columns.shape[1] and not self.sensitive_at_predict:
-                columns = self._expect_kernel(X, y, columns, keywords, source)
+                expected = self._expect_kernel(X, y, columns, keywords, source)
+                self._recalibration = self._recalibrate(projection, p, expected)
+                columns = self._recalibration(p, expected)
             learned = Learned(projection, p, columns, self._own_targets(y), weight)
             if self._is_corrected_later:
                 self._learned = learned
@@ -345,6 +348,12 @@ class Projected(MetaEstimator):
         expected = source(self.attribute_estimator_, targets).predict(X)
         return np.reshape(expected, columns.shape)
 
+    def _recalibrate(
+        self, projection: Projection, p: np.ndarray, expected: np.ndarray
+    ) -> Recalibration:
+        """Return what turns m(X) into the columns of the correction; real targets take it as is."""
+        return Recalibration(None)
+
     def _attribute_free(self, X: Any) -> Any:
         """Return X without the attribute, whether or not the inner estimator uses it."""
         return (
@@ -356,8 +365,8 @@ class Projected(MetaEstimator):
         without = self._attribute_free(X)
         return without if self._table is None else self._table.transform(without)
 
-    def _shift(self, X: Any, sensitive_features: Any) -> np.ndarray | float:
-        """Return the correction of the scores of new rows, shape (n,)."""
+    def _shift(self, X: Any, sensitive_features: Any, p: np.ndarray) -> np.ndarray | float:
+        """Return the correction of the scores p of new rows, shape (n,)."""
         if not self.sensitive_at_predict:
             if sensitive_features is not None:
                 raise ValueError(
@@ -369,7 +378,8 @@ class Projected(MetaEstimator):
             if not k:
                 return 0.0
             expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            return np.reshape(expected, (-1, k)) @ self.orthonormal_correction_.T
+            columns = self._recalibration(p, np.reshape(expected, (-1, k)))
+            return columns @ self.orthonormal_correction_.T
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows as "
@@ -415,7 +425,8 @@ class Projected(MetaEstimator):
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""
         inner = self._new_inner_X(X)
-        return self._scores(self.estimator_, inner) + self._shift(X, sensitive_features)
+        p = self._scores(self.estimator_, inner)
+        return p + self._shift(X, sensitive_features, p)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Predict with the inner estimator, and correct the predictions.

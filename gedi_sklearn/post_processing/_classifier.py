@@ -15,7 +15,7 @@ from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
 from ._base import Projected
-from ._corrections import score_correction
+from ._corrections import Recalibration, score_correction
 
 # A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
 # of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
@@ -224,6 +224,11 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     def _own_targets(self, y: np.ndarray) -> np.ndarray:
         return self._labels(y) if self._bounds_labels else y.astype(np.float64)
 
+    def _recalibrate(
+        self, projection: Projection, p: np.ndarray, expected: np.ndarray
+    ) -> Recalibration:
+        return Recalibration.fit(projection, p, expected)
+
     def _find_correction(
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
@@ -296,7 +301,8 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             Columns in the order of `classes_`.
         """
         inner = self._new_inner_X(X)
-        p, shift = self._scores(self.estimator_, inner), self._shift(X, sensitive_features)
+        p = self._scores(self.estimator_, inner)
+        shift = self._shift(X, sensitive_features, p)
         if p.ndim == 2:
             return _raised(p, shift)
         score = _bent(p, 0.5 - shift) if self._bounds_labels else np.clip(p + shift, 0.0, 1.0)

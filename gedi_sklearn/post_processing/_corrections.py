@@ -9,7 +9,7 @@ for labels that depend on X alone, E[Q z] = E[m z]).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,8 @@ _MAX_CONDITION = 1e8
 # How many times larger than with the attribute the correction may be: at one column, the
 # reciprocal of the correlation of m(X) with the attribute.
 _MAX_RATIO = 10.0
+# Rows for every term of a regression on m(X) and the scores; of fewer it would be noise.
+_ROWS_PER_TERM = 20
 
 
 class _ExpectedDesign(KernelDesign):
@@ -101,6 +103,43 @@ def attribute_blind_correction(
     return constraint.of_all(to_columns @ beta)
 
 
+@dataclass(frozen=True)
+class Recalibration:
+    """What the columns of the kernel are, given m(X) and the scores of a rule.
+
+    The labels of a rule depend on the scores p, and where m(X) errs in step with them, E[m z] is
+    not E[Q z]. A regression of Q on m, p, p² and p m takes out what errs so.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (terms, k) or None
+        None leaves m(X) as it is.
+    """
+
+    coefficients: np.ndarray | None
+
+    @classmethod
+    def fit(cls, projection: Projection, p: np.ndarray, expected: np.ndarray) -> Recalibration:
+        """Regress the columns on what cross-fitted predictions say of the rows that count."""
+        constraint = projection.fitted_constraint_
+        p, expected = projection.counted(p), projection.counted(expected)
+        terms = _terms(p, expected)
+        if len(terms) < _ROWS_PER_TERM * terms.shape[1] or not _explains(constraint, expected):
+            return cls(None)
+        root = np.sqrt(constraint.weight)[:, None]
+        return cls(np.linalg.lstsq(root * terms, root * constraint.orthonormal)[0])
+
+    def __call__(self, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        """Return the columns that are expected of rows."""
+        return expected if self.coefficients is None else _terms(p, expected) @ self.coefficients
+
+
+def _terms(p: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    scores = p[:, None] if p.ndim == 1 else p[:, 1:]
+    products = [score[:, None] * expected for score in scores.T]
+    return np.hstack([np.ones((len(p), 1)), expected, scores, scores**2, *products])
+
+
 def score_correction(
     projection: Projection, p: np.ndarray, expected: np.ndarray | None, share: float
 ) -> np.ndarray:
@@ -153,9 +192,13 @@ def _require_explained(constraint: FittedConstraint, expected: np.ndarray) -> No
 
     High degrees have tails that a learner overfits, so one column that it knows is enough.
     """
-    columns, share = constraint.orthonormal, constraint.weight / constraint.weight.sum()
-    if (share @ (columns - expected) ** 2 >= share @ columns**2).all():
+    if not _explains(constraint, expected):
         raise _too_blind(constraint)
+
+
+def _explains(constraint: FittedConstraint, expected: np.ndarray) -> bool:
+    columns, share = constraint.orthonormal, constraint.weight / constraint.weight.sum()
+    return bool((share @ (columns - expected) ** 2 < share @ columns**2).any())
 
 
 def _too_blind(constraint: FittedConstraint) -> InfeasibleProjectionError:
