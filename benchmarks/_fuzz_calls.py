@@ -29,12 +29,15 @@ INTERNAL = {
     "hides_class",
     "is_negligible",
     "lower_limits",
+    "permutation_test",
     "reference_disparity",
     "resampled_hgr",
 }
 # What calls return; users do not build them.
 RESULTS = {
     "ConfidenceInterval",
+    "FairnessReport",
+    "Findings",
     "GediNull",
     "PermutationTestResult",
     "ProjectionPath",

@@ -4,6 +4,7 @@ from . import datasets, metrics, model_selection, plotting, report
 from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel, SplineKernel
 from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
+from .metrics import didi, gedi
 from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
 from .post_processing import ProjectedClassifier, ProjectedRegressor
 from .projection import (
@@ -13,6 +14,7 @@ from .projection import (
     project_targets,
     projection_path,
 )
+from .report import fairness_report
 
 __version__ = "0.1.0"
 
@@ -34,6 +36,9 @@ __all__ = [
     "SplineKernel",
     "__version__",
     "datasets",
+    "didi",
+    "fairness_report",
+    "gedi",
     "metrics",
     "model_selection",
     "plotting",

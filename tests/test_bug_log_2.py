@@ -330,9 +330,11 @@ def test_c2_03_the_report_takes_the_worst_class():
     v = three_classes()
     model = RandomForestClassifier(10, max_depth=2, random_state=0).fit(X, v)
     p, options = model.predict(X), {"degrees": [1], "bins": [3], "n_resamples": 5}
-    table = fairness_report(v, p, sensitive_features=a, task="classification", **options)
+    table = fairness_report(v, p, sensitive_features=a, task="classification", **options).to_frame()
     one = [
-        fairness_report(v == c, p == c, sensitive_features=a, task="classification", **options)
+        fairness_report(
+            v == c, p == c, sensitive_features=a, **options, task="classification"
+        ).table
         for c in range(3)
     ]
     worst = np.max([own["value"] for own in one], axis=0)
@@ -344,7 +346,7 @@ def test_c2_03_the_report_takes_the_worst_class():
     text = fairness_report(
         v.astype(str), p.astype(str), sensitive_features=a, task="classification", **options
     )
-    pd.testing.assert_frame_equal(text, table)
+    pd.testing.assert_frame_equal(text.to_frame(), table)
     with pytest.raises(ValueError, match="y_pred must hold the classes of y_true"):
         fairness_report(v, p / 2, sensitive_features=a, task="classification", **options)
 
@@ -376,8 +378,8 @@ def test_hgr_of_a_network_refuses_weights():
 @pytest.mark.filterwarnings("ignore:.*outside the grid")
 def test_the_report_measures_hgr_with_weights():
     w = np.random.default_rng(1).integers(1, 4, n)
-    options = {"degrees": [1], "bins": [3], "n_resamples": 200, "as_frame": False}
-    table = fairness_report(t, sensitive_features=a, sample_weight=w, **options)
+    options = {"degrees": [1], "bins": [3], "n_resamples": 200}
+    table = fairness_report(t, sensitive_features=a, sample_weight=w, **options).table
     assert table["value"][-1] == hgr(t, sensitive_features=a, sample_weight=w)
     assert table["low"][-1] <= table["value"][-1] <= table["high"][-1]
 
@@ -386,15 +388,15 @@ def test_a_class_that_the_density_cannot_see():
     x = np.r_[np.zeros(960), np.ones(40)]
     with pytest.warns(UserWarning, match=r"4.0% of the rows .* a whole class among it"):
         assert hgr(x, sensitive_features=x) < 0.25
-    options = {"sensitive_features": x, "degrees": [1], "n_resamples": 20, "as_frame": False}
-    table = fairness_report(x, **options)
+    options = {"sensitive_features": x, "degrees": [1], "n_resamples": 20}
+    table = fairness_report(x, **options).table
     assert (table["indicator"][-1], table["parameter"][-1]) == ("hgr", "kernel")
     assert table["value"][-1] == pytest.approx(1)
     assert table["null_q95"][-1] < 0.2 < table["low"][-1]
     frequent = np.r_[np.zeros(850), np.ones(150)]  # 15 %
-    assert fairness_report(frequent, **options)["parameter"][-1] == "kernel"
+    assert fairness_report(frequent, **options).table["parameter"][-1] == "kernel"
     options["sensitive_features"] = frequent
-    assert fairness_report(frequent, **options)["parameter"][-1] == "kde"
+    assert fairness_report(frequent, **options).table["parameter"][-1] == "kde"
 
 
 # --- weights and values out of range: found by fuzzing

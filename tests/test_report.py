@@ -1,17 +1,41 @@
-"""The table of all indicators."""
+"""The report: the table of all indicators, and what is said of each attribute."""
 
+import json
+import re
+import shutil
+import subprocess
 import sys
+from dataclasses import replace
+from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 
-from gedi_sklearn import PolynomialKernel
+from gedi_sklearn import PolynomialKernel, fairness_report
 from gedi_sklearn.exceptions import RankDeficientKernelError
-from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_interval, gedi_null, hgr
-from gedi_sklearn.report import fairness_report
+from gedi_sklearn.metrics import (
+    binned_didi,
+    didi,
+    gedi,
+    gedi_interval,
+    gedi_null,
+    gedi_permutation_test,
+    hgr,
+)
 
-COLUMNS = ["indicator", "parameter", "value", "y_true", "null_mean", "null_q95", "low", "high"]
+COLUMNS = [
+    "attribute",
+    "indicator",
+    "parameter",
+    "value",
+    "y_true",
+    "null_mean",
+    "null_q95",
+    "low",
+    "high",
+]
 
 
 @pytest.fixture
@@ -24,7 +48,7 @@ def data():
 
 def test_values_are_those_of_the_indicators(data):
     x, y, p = data
-    table = fairness_report(y, p, sensitive_features=x, n_resamples=20)
+    table = fairness_report(y, p, sensitive_features=x, n_resamples=20).to_frame()
     assert list(table.columns) == COLUMNS
     for row in table.itertuples():
         options = {"sensitive_features": x}
@@ -52,7 +76,9 @@ def test_values_are_those_of_the_indicators(data):
 def test_null_of_didi_agrees_with_permutations(data):
     x, _, p = data
     rng = np.random.default_rng(1)
-    table = fairness_report(p, sensitive_features=x, degrees=[1], bins=[3, 5], n_resamples=10)
+    table = fairness_report(
+        p, sensitive_features=x, degrees=[1], bins=[3, 5], n_resamples=10
+    ).to_frame()
     for row in table[table["indicator"] == "binned_didi"].itertuples():
         permuted = [
             binned_didi(rng.permutation(p), sensitive_features=x, bins=row.parameter)
@@ -64,7 +90,7 @@ def test_null_of_didi_agrees_with_permutations(data):
 def test_independent_predictions_stay_near_the_null():
     rng = np.random.default_rng(2)
     x, y, p = rng.uniform(size=(3, 400))
-    table = fairness_report(y, p, sensitive_features=x, n_resamples=50)
+    table = fairness_report(y, p, sensitive_features=x, n_resamples=50).to_frame()
     linear = table[table["indicator"] != "hgr"]
     assert (linear["low"] == 0).all()
     assert (linear["value"] < 3 * linear["null_mean"]).all()
@@ -74,7 +100,7 @@ def test_few_values_are_groups_and_limit_the_degree():
     rng = np.random.default_rng(3)
     x = rng.integers(0, 3, 200)
     y = rng.integers(0, 2, 200)
-    table = fairness_report(y, sensitive_features=x, n_resamples=10)
+    table = fairness_report(y, sensitive_features=x, n_resamples=10).to_frame()
     assert list(table["indicator"]) == ["gedi", "gedi_sd", "gedi", "gedi_sd", "didi", "hgr"]
     value = table.loc[table["indicator"] == "didi", "value"].item()
     assert value == pytest.approx(didi(y, sensitive_features=x))
@@ -85,7 +111,9 @@ def test_labels_categories_and_weights():
     group = rng.choice(["a", "b", "c"], size=200)
     y = rng.choice(["no", "yes"], size=200)
     weight = rng.uniform(1, 2, size=200)
-    table = fairness_report(y, sensitive_features=group, pos_label="yes", sample_weight=weight)
+    table = fairness_report(
+        y, sensitive_features=group, pos_label="yes", sample_weight=weight
+    ).to_frame()
     assert list(table["indicator"]) == ["gedi", "gedi_sd", "didi"]
     value = table.loc[table["indicator"] == "didi", "value"].item()
     assert value == pytest.approx(didi(y, sensitive_features=group, sample_weight=weight))
@@ -95,20 +123,21 @@ def test_bins_that_merge_are_reported():
     x = np.r_[np.zeros(150), np.linspace(1, 2, 50)]
     y = np.linspace(0.1, 1, 200)
     with pytest.warns(UserWarning, match=r"5 bins were asked for, 2 are used"):
-        table = fairness_report(y, sensitive_features=x, degrees=[1], bins=[5], n_resamples=5)
+        table = fairness_report(
+            y, sensitive_features=x, degrees=[1], bins=[5], n_resamples=5
+        ).to_frame()
     assert table["parameter"].tolist() == [1, 1, 2, "kde"]
 
 
-def test_without_pandas_it_is_a_dict(data, monkeypatch):
+def test_without_pandas_there_are_the_other_forms(data, monkeypatch):
     x, y, _ = data
-    options = {"sensitive_features": x, "degrees": [1], "bins": [2], "n_resamples": 5}
-    table = fairness_report(y, **options, as_frame=False)
-    assert isinstance(table, dict)
-    assert {len(column) for column in table.values()} == {4}
-    assert isinstance(fairness_report(y, **options), pd.DataFrame)
-    monkeypatch.setattr("gedi_sklearn.report.find_spec", lambda name: None)
+    report = fairness_report(y, sensitive_features=x, degrees=[1], bins=[2], n_resamples=5)
+    assert isinstance(report.to_frame(), pd.DataFrame)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    assert fairness_report(y, **options) == table
+    assert {len(column) for column in report.table.values()} == {4}
+    assert "the attribute explains a deviation of" in str(report)
+    with pytest.raises(ModuleNotFoundError):
+        report.to_frame()
 
 
 def test_a_constant_attribute_is_an_error(data):
@@ -135,5 +164,205 @@ def test_degrees_and_bins_are_never_rounded_or_left_out(data, options, message):
 
 def test_degrees_come_in_any_order(data):
     x, y, _ = data
-    table = fairness_report(y, sensitive_features=np.round(x / 20), degrees=[5, 2, 1], bins=[2])
+    table = fairness_report(
+        y, sensitive_features=np.round(x / 20), degrees=[5, 2, 1], bins=[2]
+    ).to_frame()
     assert list(table["parameter"][table["indicator"] == "gedi"]) == [2, 1]
+
+
+# --- what is said of each attribute
+
+NAMES = ["<b>age</b> & more", "sex"]
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(5)
+    age = rng.uniform(20, 60, 400)
+    sex = rng.choice(["f", "m"], 400)
+    y = 0.1 * (age - 40) ** 2 / 10 + (sex == "m") + rng.normal(size=400)
+    p = 0.5 * y + 0.1 * rng.normal(size=400)
+    return pd.DataFrame({NAMES[0]: age, NAMES[1]: sex}), y, p
+
+
+def test_several_attributes_have_rows_for_each_and_joint_ones(people):
+    X, y, p = people
+    options = {"degrees": [1, 2], "bins": [3], "n_resamples": 5}
+    table = fairness_report(y, p, sensitive_features=X, **options).to_frame()
+    joint = " + ".join(NAMES)
+    rows = table.groupby("attribute", sort=False)["indicator"].apply(list)
+    assert rows.to_dict() == {
+        NAMES[0]: ["gedi", "gedi_sd", "gedi", "gedi_sd", "binned_didi", "hgr"],
+        NAMES[1]: ["gedi", "gedi_sd", "didi"],
+        joint: ["gedi", "gedi_sd", "gedi", "gedi_sd"],
+    }
+    for name in NAMES:
+        alone = fairness_report(y, p, sensitive_features=X[name], **options).to_frame()
+        own = table[table["attribute"] == name].reset_index(drop=True)
+        # The same indicator has the same value under independence, wherever it stands.
+        pd.testing.assert_frame_equal(own, alone, check_dtype=False)
+    both = table[(table["attribute"] == joint) & (table["indicator"] == "gedi_sd")]
+    expected = gedi(
+        p, sensitive_features=X, kernel=PolynomialKernel(2, standardize=True), norm="sd"
+    )
+    assert both["value"].iloc[-1] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("norm", ["sd", "l1"])
+def test_findings_are_those_of_the_indicators(people, norm):
+    X, y, p = people
+    x = X[NAMES[0]]
+    measured = {"sensitive_features": x, "norm": norm, "kernel": "polynomial", "degree": 3}
+    if norm == "l1":
+        measured["kernel"], measured["degree"] = PolynomialKernel(3, standardize=True), 1
+    (found,) = fairness_report(y, p, **measured, n_resamples=5).findings
+    assert found.value == pytest.approx(gedi(p, **measured))
+    assert found.left == pytest.approx(gedi(y, p, **measured, relative=True))
+    interval = gedi_interval(y, p, **measured, relative=True)
+    np.testing.assert_allclose([found.low, found.high], interval)
+    assert found.slope == pytest.approx(np.cov(x, p)[0, 1] / np.var(x, ddof=1))
+    test = gedi_permutation_test(p, **measured, random_state=0)
+    assert found.p_value == pytest.approx(test.pvalue, abs=0.02)
+    if norm == "sd":
+        assert found.share == pytest.approx(found.value / np.std(p))
+    else:
+        assert found.share is None
+
+
+def test_the_curve_is_the_mean_of_the_predictions(people):
+    X, y, p = people
+    w = np.random.default_rng(6).integers(0, 3, 400)
+    report = fairness_report(y, p, sensitive_features=X, sample_weight=w, n_resamples=5)
+    age, sex = report.findings
+    assert sex.at == ["f", "m"]
+    rows = np.repeat(np.arange(400), w)
+    for level, mean, mean_true in zip(sex.at, sex.mean, sex.mean_true, strict=True):
+        own = rows[X[NAMES[1]].to_numpy()[rows] == level]
+        assert (mean, mean_true) == pytest.approx((p[own].mean(), y[own].mean()))
+    assert len(age.at) == 10
+    assert X[NAMES[0]].min() < min(age.at) < max(age.at) < X[NAMES[0]].max()
+
+
+@pytest.mark.parametrize(
+    ("left", "low", "high", "verdict"),
+    [
+        (0.1, 0.05, 0.2, "met, and so is the upper end of the interval"),
+        (0.2, 0.1, 0.3, "met on these rows; all rows like them may lie above the bound"),
+        (0.3, 0.2, 0.4, "not met on these rows, by no more than chance"),
+        (0.4, 0.3, 0.5, "not met"),
+        (np.nan, np.nan, np.nan, "none: the targets do not depend"),
+    ],
+)
+def test_verdicts(people, left, low, high, verdict):
+    X, y, _ = people
+    (found,) = fairness_report(
+        y, sensitive_features=X[NAMES[0]], threshold=0.2, n_resamples=5
+    ).findings
+    assert replace(found, left=left, low=low, high=high).verdict.startswith(verdict)
+    assert replace(found, asked=None).verdict is None
+
+
+def test_targets_that_do_not_depend_on_the_attribute():
+    x, y = np.tile([-1.0, 1.0], 50), np.repeat([0.0, 1.0], 50)
+    with pytest.warns(UndefinedMetricWarning, match="y_true does not depend on the attribute"):
+        report = fairness_report(y, x, sensitive_features=x, threshold=0.2, n_resamples=5)
+    assert "Left of" not in str(report)
+    assert "Verdict: none: the targets do not depend on the attribute" in str(report)
+    assert report.to_dict()["findings"][0]["left"] is None
+
+
+def test_text_has_units_and_says_what_was_asked(people):
+    X, y, p = people
+    report = fairness_report(
+        y,
+        p,
+        sensitive_features=X,
+        threshold=[0.6, None],
+        attribute_unit=["year", None],
+        target_unit="points",
+        data="five folds",
+        date="1 May",
+        n_resamples=5,
+    )
+    text = str(report)
+    for part in ("Data: five folds.", "Date: 1 May.", "scikit-learn ", "Rows: 400."):
+        assert part in text
+    assert f"One more year of {NAMES[0]} goes with " in text
+    assert re.search(r"lowest for f \(.* points\) and highest for m", text)
+    assert text.count("Asked for: at most 60% left. Verdict: met") == 1
+    # Targets alone are not called predictions.
+    alone = str(fairness_report(y, sensitive_features=X, n_resamples=5))
+    assert "predictions" not in alone
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": [0.1]}, "threshold must be one value, or one for each of the 2 attributes"),
+        ({"threshold": [0.1, -1]}, "threshold must hold shares of at least 0, or None; got -1"),
+        ({"attribute_unit": ["year", 1]}, "attribute_unit must hold text, or None; got 1"),
+        ({"norm": "l2"}, "The 'norm' parameter"),
+    ],
+)
+def test_errors_of_what_is_said(people, options, message):
+    X, y, p = people
+    with pytest.raises(ValueError, match=message):
+        fairness_report(y, p, sensitive_features=X, n_resamples=5, **options)
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.opened, self.texts = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.opened.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture
+def page(people, tmp_path):
+    X, y, p = people
+    report = fairness_report(y, p, sensitive_features=X, threshold=0.2, n_resamples=5)
+    path = tmp_path / "report.html"
+    assert report.to_html(path) == report.to_html() == path.read_text(encoding="utf-8")
+    return path
+
+
+def test_page_escapes_names_and_asks_for_nothing(page):
+    parser = Tags()
+    parser.feed(page.read_text(encoding="utf-8"))
+    assert "b" not in {tag for tag, _ in parser.opened}
+    assert NAMES[0] in parser.texts
+    assert [tag for tag, _ in parser.opened].count("svg") == 2
+    assert not {"src", "href"} & {name for _, attrs in parser.opened for name in attrs}
+    assert "url(" not in page.read_text(encoding="utf-8")
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_is_no_wider_than_the_window_and_asks_for_nothing(page, width, tmp_path):
+    # The page in a frame of the width: windows of a browser without a screen have a least width.
+    frame = tmp_path / "frame.html"
+    frame.write_text(
+        f'<iframe src="{page.name}" width="{width}" height="800" style="border: 0"></iframe>'
+        "<script>onload = () => {"
+        "const page = document.querySelector('iframe').contentDocument.documentElement;"
+        "const asked = frames[0].performance.getEntriesByType('resource');"
+        "document.title = [page.scrollWidth, asked.length].join(' ') }</script>"
+    )
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--allow-file-access-from-files"]
+    found = subprocess.run(
+        [*command, frame.as_uri()], capture_output=True, text=True, timeout=60, check=True
+    )
+    scroll, asked = map(int, re.search(r"<title>(\d+) (\d+)</title>", found.stdout).groups())
+    assert scroll <= width
+    assert asked == 0

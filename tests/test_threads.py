@@ -50,7 +50,7 @@ MEASURES = [
     lambda: gedi(T, sensitive_features=X[:, 0], degree=2),
     lambda: didi(Y, THREE == 1, sensitive_features=THREE),
     lambda: hgr(T, sensitive_features=X[:, 0]),
-    lambda: fairness_report(T, sensitive_features=X[:, 0], n_resamples=3, as_frame=False),
+    lambda: fairness_report(T, sensitive_features=X[:, 0], n_resamples=3).to_dict(),
 ]
 
 

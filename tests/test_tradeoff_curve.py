@@ -476,8 +476,7 @@ def test_groups_are_measured_by_their_didi(data, relative):
             sensitive_features=groups,
             sample_weight=w,
             pos_label=None if targets is t else "yes",
-            as_frame=False,
-        )
+        ).table
         row = report["indicator"].index("didi")
         unit = report["y_true"][row] if relative else 1.0
         for name in ("null_mean", "low", "high"):

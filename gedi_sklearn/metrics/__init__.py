@@ -19,7 +19,13 @@ from ._inference import fit_inference
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample
 from ._interval import ConfidenceInterval, gedi_interval
 from ._linear import GroupIndicator, Inference, KernelIndicator, LinearIndicator, is_negligible
-from ._null import GediNull, PermutationTestResult, gedi_null, gedi_permutation_test
+from ._null import (
+    GediNull,
+    PermutationTestResult,
+    gedi_null,
+    gedi_permutation_test,
+    permutation_test,
+)
 from ._reference import check_relative, reference_disparity
 from ._sampling import lower_limits
 
@@ -55,6 +61,7 @@ __all__ = [
     "make_didi_scorer",
     "make_gedi_scorer",
     "make_hgr_scorer",
+    "permutation_test",
     "quantile_bin_edges",
     "reference_disparity",
     "resampled_hgr",

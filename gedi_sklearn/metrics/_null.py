@@ -10,6 +10,7 @@ import numpy as np
 from .._validation import check_numbers, check_random_state, validate_params
 from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
 from ._inputs import check_sample
+from ._linear import LinearIndicator
 
 
 @dataclass(frozen=True)
@@ -206,9 +207,15 @@ sample_weight
     """
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     indicator, _ = fit_inference(sample, kernel, degree, False, norm, conditional_on)
-    target = indicator.design.residual(sample.target)
-    target = target - target.mean()
+    return permutation_test(indicator, sample.target, n_resamples, random_state)
 
+
+def permutation_test(
+    indicator: LinearIndicator, z: np.ndarray, n_resamples: int, random_state: Any
+) -> PermutationTestResult:
+    """Return the test of an indicator on its rows."""
+    target = indicator.design.residual(z)
+    target = target - target.mean()
     statistic = float(indicator.value(indicator.coordinates(target)))
     # A Generator permutes twice as fast as the RandomState that it is seeded by.
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))

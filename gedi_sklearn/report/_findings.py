@@ -1,0 +1,239 @@
+"""What is found of one attribute: numbers, and the sentences that say what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from ..exceptions import warn_caller
+from ..kernels import PolynomialKernel, fit_kernel
+from ..metrics import KernelIndicator, Sample, fit_gedi, permutation_test
+
+# A curve has the means of so many values, or else of so many bins of equally many rows.
+_MOST_VALUES, _BINS = 20, 10
+_NULL_DRAWS = 4000
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is found of one attribute; the indicator is that of the report's norm and kernel.
+
+    Attributes
+    ----------
+    attribute : str
+        Its name.
+    value, value_true : float
+        The indicator of the predictions, and of the original targets.
+    share, share_true : float or None
+        With ``norm="sd"``: of the deviation of the predictions, and of the targets, how much the
+        attribute explains.
+    left : float
+        What is left of the targets' indicator, as a share of it: that of the predictions over its
+        reference; NaN where the targets do not depend on the attribute.
+    low, high : float
+        Confidence interval of `left`; its reference is taken as known.
+    null_q95 : float
+        95 % quantile of `value` where the predictions do not depend on the attribute.
+    p_value : float
+        Of the permutation test of independence.
+    slope, slope_true : float or None
+        Change of predictions and targets for one unit of the attribute; None for groups.
+    asked : float or None
+        The largest share that may be left.
+    at : list of float or str
+        Values of the attribute, or means of bins.
+    mean, mean_true : list of float
+        Mean predictions and targets there: the curve E[ŷ | x].
+
+    Examples
+    --------
+    >>> from gedi_sklearn import fairness_report
+    >>> sex, pay = ["f", "m", "f", "m"] * 5, [1.0, 2.0, 2.0, 3.0] * 5
+    >>> report = fairness_report(pay, sensitive_features=sex, threshold=0.5)
+    >>> found = report.findings[0]
+    >>> found.at, found.mean, found.verdict
+    (['f', 'm'], [1.5, 2.5], 'not met on these rows, by no more than chance')
+    """
+
+    attribute: str
+    value: float
+    value_true: float
+    share: float | None
+    share_true: float | None
+    left: float
+    low: float
+    high: float
+    null_q95: float
+    p_value: float
+    slope: float | None
+    slope_true: float | None
+    asked: float | None
+    at: list[Any]
+    mean: list[float]
+    mean_true: list[float]
+
+    @property
+    def verdict(self) -> str | None:
+        """Whether no more is left than was asked for; None where nothing was."""
+        if self.asked is None:
+            return None
+        if np.isnan(self.left):
+            return "none: the targets do not depend on the attribute, so there is no share of that"
+        if self.left <= self.asked * (1 + 1e-9):
+            if self.high <= self.asked:
+                return "met, and so is the upper end of the interval"
+            return "met on these rows; all rows like them may lie above the bound"
+        if self.low <= self.asked:
+            return "not met on these rows, by no more than chance"
+        return "not met"
+
+
+def find(
+    name: str,
+    samples: list[Sample],
+    *,
+    kernel: Any,
+    degree: int,
+    norm: str,
+    asked: float | None,
+    confidence_level: float,
+    n_resamples: int,
+    seed: int,
+) -> Findings:
+    """Measure one attribute.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    samples : list of Sample
+        The sample, or one for each of more than two classes: the worst is reported.
+    kernel, degree, norm, confidence_level, n_resamples
+        As in :func:`fairness_report`.
+    asked : float or None
+        The largest share that may be left.
+    seed : int
+        Of the simulations and permutations.
+
+    Returns
+    -------
+    Findings
+    """
+    fitted = fit_gedi(samples[0], kernel, degree, norm)
+    indicator, design = fitted.indicator, fitted.indicator.design
+    sample = max(samples, key=lambda own: indicator.measure(own.target))
+    z, y = sample.target, sample.y_true
+    reference = fitted._replace(sample=sample).reference(True)
+    if reference == 0:
+        warn_caller(
+            f"y_true does not depend on {name}: the share that is left is NaN.",
+            UndefinedMetricWarning,
+        )
+        reference = float("nan")
+    value, value_true = indicator.measure(z), indicator.measure(y)
+    rng = np.random.RandomState(seed)
+    inference = indicator.infer(z, confidence_level, _NULL_DRAWS, rng)
+    slope = slope_true = None
+    if sample.values.dtype.kind == "f":
+        line = fit_kernel(PolynomialKernel(1), sample.values, weight=sample.weight)
+        slope, slope_true = (float(line.checked_coefficients(v)[0]) for v in (z, y))
+    at, codes = _places(sample)
+    return Findings(
+        attribute=name,
+        value=value,
+        value_true=value_true,
+        share=_share(indicator, z),
+        share_true=_share(indicator, y),
+        left=value / reference,
+        low=inference.low / reference,
+        high=inference.high / reference,
+        null_q95=inference.null_q95,
+        p_value=permutation_test(indicator, z, n_resamples, seed).pvalue,
+        slope=slope,
+        slope_true=slope_true,
+        asked=asked,
+        at=at,
+        mean=_means(codes, z, design.weight),
+        mean_true=_means(codes, y, design.weight),
+    )
+
+
+def _share(indicator: KernelIndicator, z: np.ndarray) -> float | None:
+    """Return the explained share of a deviation, 0 of none; None where it is not measured."""
+    if indicator.norm != "sd":
+        return None
+    deviation = indicator.design.deviation(z)
+    return indicator.measure(z) / deviation if deviation else 0.0
+
+
+def _places(sample: Sample) -> tuple[list[Any], np.ndarray]:
+    """Return the values, or the means of the bins, whose mean predictions are shown."""
+    distinct, codes = np.unique(sample.values[:, 0], return_inverse=True)
+    if sample.values.dtype.kind != "f":
+        return [str(level) for level in distinct], codes
+    if len(distinct) > _MOST_VALUES:
+        edges = np.quantile(sample.values[:, 0], np.arange(1, _BINS) / _BINS)
+        codes = np.unique(np.searchsorted(edges, sample.values[:, 0]), return_inverse=True)[1]
+    return _means(codes, sample.values[:, 0], sample.weight), codes
+
+
+def _means(codes: np.ndarray, z: np.ndarray, weight: np.ndarray | None) -> list[float]:
+    weight = np.ones(len(z)) if weight is None else weight
+    return (np.bincount(codes, z * weight) / np.bincount(codes, weight)).tolist()
+
+
+def sentences(found: Findings, unit: str | None, target: str | None, level: float) -> Iterator[str]:
+    """Yield what the numbers mean, in the units of attribute and target."""
+    name, measured = found.attribute, "" if target is None else f" {target}"
+    # Of targets without predictions everything is said once.
+    alone = found.mean == found.mean_true
+    what = "the targets" if alone else "the predictions"
+
+    def beside(text: str) -> str:
+        return "" if alone else f" ({text} in the targets)"
+
+    if found.asked is not None:
+        yield f"Asked for: at most {found.asked:.0%} left. Verdict: {found.verdict}."
+    if found.slope is not None and found.slope_true is not None:
+        more = "more" if found.slope >= 0 else "less"
+        yield (
+            f"One more {unit or 'unit'} of {name} goes with {number(abs(found.slope))}{measured} "
+            f"{more} in {what}{beside(f'{number(found.slope_true)} more')}."
+        )
+    else:
+        order = np.argsort(found.mean)
+        low, high = int(order[0]), int(order[-1])
+        yield (
+            f"The mean of {what} is lowest for {found.at[low]} ({number(found.mean[low])}{measured}"
+            f") and highest for {found.at[high]} ({number(found.mean[high])}{measured})."
+        )
+    if found.share is None or found.share_true is None:
+        yield (
+            f"GeDI, the sum of the coefficients of {name}, is {number(found.value)} in {what}"
+            f"{beside(number(found.value_true))}."
+        )
+    else:
+        share = f"{number(found.value_true)}{measured}, {found.share_true:.0%}"
+        yield (
+            f"{name} explains a deviation of {number(found.value)}{measured} in {what}, "
+            f"{found.share:.0%} of theirs{beside(share)}."
+        )
+    if not alone and not np.isnan(found.left):
+        yield (
+            f"Left of the dependence of the targets: {found.left:.0%} ({level:.0%} interval "
+            f"{found.low:.0%} to {found.high:.0%})."
+        )
+    chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
+    yield (
+        f"This is {chance} (p = {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "
+        f"100 values would be below {number(found.null_q95)}{measured}."
+    )
+
+
+def number(value: float) -> str:
+    """Return a number with three digits, without an exponent where it is at least 1."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"

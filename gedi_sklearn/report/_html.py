@@ -1,0 +1,177 @@
+"""The report as one page that asks for nothing from outside."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ._findings import Findings, number
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff;
+  max-width: 46rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; border-top: 1px solid #999; padding-top: 1rem; }
+.header { color: #444; font-size: .9rem; margin: 0; }
+.verdict { border: 2px solid #111; padding: .4rem .7rem; font-weight: 600; }
+svg { width: 100%; max-width: 34rem; height: auto; }
+svg text { font: 13px system-ui, sans-serif; fill: #111; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .8rem; }
+th, td { border-bottom: 1px solid #ccc; padding: .15rem .5rem; text-align: right;
+  white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } th { text-align: left; }
+@page { size: A4; margin: 16mm; }
+@media print { body { max-width: none; padding: 0; font-size: 11pt; }
+  section { break-inside: avoid; } .wide { overflow: visible; } table { font-size: 7.5pt; } }
+"""
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 520, 250, 56, 92, 14, 46
+
+
+def render(
+    header: list[str],
+    said: list[tuple[Findings, list[str]]],
+    table: dict[str, list[Any]],
+    target_unit: str | None,
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    header : list of str
+        Its first lines.
+    said : list of (Findings, list of str)
+        Each attribute with its sentences.
+    table : dict of str to list
+        All indicators.
+    target_unit : str or None
+        For the axis of the curves.
+
+    Returns
+    -------
+    str
+    """
+    sections = "".join(_section(found, lines, target_unit) for found, lines in said)
+    first = "".join(f'<p class="header">{escape(line)}</p>' for line in header)
+    names = ", ".join(found.attribute for found, _ in said)
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Fairness report: {escape(names)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>Fairness report</h1>{first}{sections}"
+        f'<h2>All indicators</h2><div class="wide">{_table(table)}</div></body></html>'
+    )
+
+
+def _section(found: Findings, lines: list[str], target_unit: str | None) -> str:
+    paragraphs = [f"<p>{escape(line)}</p>" for line in lines]
+    if found.asked is not None:
+        paragraphs[0] = paragraphs[0].replace("<p>", '<p class="verdict">', 1)
+    paragraphs.insert(1, _curve(found, target_unit))
+    return f"<section><h2>{escape(found.attribute)}</h2>{''.join(paragraphs)}</section>"
+
+
+def _table(table: dict[str, list[Any]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in table)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
+        for row in zip(*table.values(), strict=True)
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _curve(found: Findings, target_unit: str | None) -> str:
+    """Draw mean predictions and targets against the attribute, told apart by dashes and marks."""
+    is_number = not isinstance(found.at[0], str)
+    x = np.array(found.at if is_number else range(len(found.at)), dtype=float)
+    series = [("targets", found.mean_true, "6 4"), ("predictions", found.mean, "none")]
+    if found.mean == found.mean_true:
+        series = series[:1]
+    heights = np.concatenate([values for _, values, _ in series])
+    ticks = _ticks(float(heights.min()), float(heights.max()))
+    low, high = min(ticks[0], heights.min()), max(ticks[-1], heights.max())
+
+    # Groups stand away from the edges.
+    left, right = (x.min(), x.max()) if is_number else (-0.5, len(x) - 0.5)
+
+    def place_x(value: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - left) / ((right - left) or 1.0)
+
+    def place_y(value: float) -> float:
+        return (
+            _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (value - low) / ((high - low) or 1.0)
+        )
+
+    parts = []
+    for tick in ticks:
+        y = place_y(tick)
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{number(tick)}</text>'
+        )
+    marks = (
+        [(tick, number(tick)) for tick in _ticks(x.min(), x.max())]
+        if is_number
+        else list(zip(x, map(_short, found.at), strict=True))[:: 1 + len(x) // 9]
+    )
+    for value, label in marks:
+        if x.min() <= value <= x.max():
+            parts.append(
+                f'<text x="{place_x(value):.1f}" y="{_HEIGHT - _BOTTOM + 18}" '
+                f'text-anchor="middle">{escape(label)}</text>'
+            )
+    ends = _apart([place_y(values[-1]) for _, values, _ in series])
+    for (label, values, dashes), end in zip(series, ends, strict=True):
+        points = [(place_x(a), place_y(b)) for a, b in zip(x, values, strict=True)]
+        color = "#777" if label == "targets" and len(series) > 1 else "#111"
+        path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+        if is_number:
+            parts.append(
+                f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2" '
+                f'stroke-dasharray="{dashes}"/>'
+            )
+        parts += [
+            f'<rect x="{a - 3:.1f}" y="{b - 3:.1f}" width="6" height="6" fill="#fff" '
+            f'stroke="{color}"/>'
+            if dashes != "none"
+            else f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{color}"/>'
+            for a, b in points
+        ]
+        parts.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{end + 4:.1f}">{label}</text>')
+    unit = "" if target_unit is None else f" ({target_unit})"
+    title = f"Mean by {found.attribute}{unit}"
+    parts.append(
+        f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">'
+        f"{escape(title)}</text>"
+    )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return about four round numbers that span an interval."""
+    width = (high - low) or abs(high) or 1.0
+    step = 10 ** np.floor(np.log10(width / 3))
+    step *= next(factor for factor in (1, 2, 5, 10) if width / (factor * step) <= 4)
+    first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
+    return [float(k * step) for k in np.arange(first, last + 1)]
+
+
+def _apart(ends: list[float]) -> list[float]:
+    """Move two labels apart where they would cover each other."""
+    if len(ends) < 2 or abs(ends[0] - ends[1]) >= 15:
+        return ends
+    middle, upper = sum(ends) / 2, ends[0] < ends[1]
+    return [middle - 7.5, middle + 7.5] if upper else [middle + 7.5, middle - 7.5]
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 12 else label[:11] + "…"

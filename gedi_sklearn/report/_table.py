@@ -1,0 +1,144 @@
+"""The table of all indicators, with their values under independence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .._validation import check_group_codes, target_kind
+from ..exceptions import RankDeficientKernelError
+from ..kernels import PolynomialKernel, fit_kernel
+from ..metrics import (
+    GroupIndicator,
+    KernelIndicator,
+    LinearIndicator,
+    Sample,
+    bin_codes,
+    hgr,
+    hides_class,
+    resampled_hgr,
+)
+from ._samples import attributes_of
+
+# An attribute with at most this many distinct values is measured by groups, others in bins.
+_MAX_GROUPS = 10
+_NULL_DRAWS = 4000
+
+_Row = tuple[str, str, Any, float, float, float, float, float, float]
+_COLUMNS = (
+    "attribute",
+    "indicator",
+    "parameter",
+    "value",
+    "y_true",
+    "null_mean",
+    "null_q95",
+    "low",
+    "high",
+)
+
+
+def make_table(
+    samples: list[Sample],
+    *,
+    degrees: list[int],
+    standardize: bool,
+    bins: list[int],
+    task: str,
+    confidence_level: float,
+    n_resamples: int,
+    seed: int,
+) -> dict[str, list[Any]]:
+    """Return the table as columns; every row is simulated from the same seed.
+
+    Parameters
+    ----------
+    samples : list of Sample
+        The sample; of more than two classes one for each, and every row is that of the worst.
+    degrees, standardize, bins, task, confidence_level, n_resamples
+        As in :func:`fairness_report`, checked.
+    seed : int
+        Of the simulations and resamples.
+
+    Returns
+    -------
+    dict of str to list
+    """
+    rows: list[_Row] = []
+    for name, own, is_joint in attributes_of(samples):
+        # Groups of pairs are many and small: several attributes are measured jointly by kernels.
+        chosen = None if is_joint else bins
+        for what, parameter, indicator in _linear_indicators(
+            own[0], degrees, standardize, chosen, task
+        ):
+            values = [indicator.measure(one.target) for one in own]
+            worst = own[int(np.argmax(values))]
+            rng = np.random.RandomState(seed)
+            inference = indicator.infer(worst.target, confidence_level, _NULL_DRAWS, rng)
+            reference = indicator.measure(worst.y_true)
+            rows.append((name, what, parameter, max(values), reference, *inference))
+        if not is_joint and own[0].values.dtype.kind == "f":
+            rng = np.random.RandomState(seed)
+            rows.append((name, *_hgr_row(own, confidence_level, n_resamples, rng)))
+    return {
+        name: list(column) for name, column in zip(_COLUMNS, zip(*rows, strict=True), strict=True)
+    }
+
+
+def _linear_indicators(
+    sample: Sample, degrees: list[int], standardize: bool, bins: list[int] | None, task: str
+) -> Iterator[tuple[str, Any, LinearIndicator]]:
+    """Yield name, parameter and indicator of each row but HGR's."""
+    n_columns = 0
+    for degree in degrees:
+        kernel = PolynomialKernel(degree, standardize=standardize)
+        try:
+            design = fit_kernel(kernel, sample.values, weight=sample.weight)
+        except RankDeficientKernelError as error:
+            if error.rank == 0:
+                raise
+            # Too few distinct values for this degree.
+            continue
+        if design.fitted.n_columns == n_columns:
+            # Levels have no powers.
+            continue
+        n_columns = design.fitted.n_columns
+        for name, norm in (("gedi", "l1"), ("gedi_sd", "sd")):
+            yield name, degree, KernelIndicator(design, norm)
+    if bins is None:
+        return
+    if task == "auto":
+        task = "classification" if target_kind(sample.y_true) == "binary" else "regression"
+    factor = 2.0 if task == "classification" else 1.0
+    codes, groups = check_group_codes(sample.values)
+    if len(groups) <= _MAX_GROUPS or sample.values.dtype.kind != "f":
+        yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
+        return
+    for asked in bins:
+        codes = bin_codes(sample.values[:, 0], asked, sample.counts)
+        indicator = GroupIndicator(codes, sample.weight, factor)
+        yield "binned_didi", int(codes.max()) + 1, indicator
+
+
+def _hgr_row(
+    samples: list[Sample], confidence_level: float, n_resamples: int, rng: np.random.RandomState
+) -> tuple[Any, ...]:
+    variables = [(v, own.counts) for own in samples for v in (own.values, own.target, own.y_true)]
+    # A class that the density does not see, it does not see in any dependence.
+    method = "kernel" if any(hides_class(*own) for own in variables) else "kde"
+
+    def measure(own: Sample, target: np.ndarray) -> float:
+        given = {"sensitive_features": own.values, "sample_weight": own.counts}
+        return hgr(target, **given, method=method)
+
+    values = [measure(own, own.target) for own in samples]
+    sample = samples[int(np.argmax(values))]
+    row = ("hgr", method, max(values), measure(sample, sample.y_true))
+    if (sample.target == sample.target[0]).all():
+        return (*row, 0.0, 0.0, 0.0, 0.0)
+    permuted, drawn = resampled_hgr(sample, method, n_resamples, rng)
+    tail = (1 - confidence_level) / 2
+    low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
+    return (*row, float(permuted.mean()), float(np.quantile(permuted, 0.95)), low, high)
