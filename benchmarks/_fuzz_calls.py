@@ -60,6 +60,7 @@ _ALWAYS = {
     "random_state",
     "max_iter",
     "max_epochs",
+    "n_estimators",
     "n_resamples",
     "cv",
     "thresholds",
@@ -378,6 +379,8 @@ _FUNCTIONS = (
     "quantile_bin_edges",
 )
 ESTIMATORS = (
+    "ConstrainedBoostingClassifier",
+    "ConstrainedBoostingRegressor",
     "LagrangianDualClassifier",
     "LagrangianDualRegressor",
     "MovingTargetsClassifier",

@@ -79,6 +79,7 @@ _DEGREE = _of(
     "0; -1; 1.5; '2'; None; 10**30; np.nan; [1]; True",
 )
 _FLAG = _of("True; False", "np.True_", "'yes'; None; 2.5; -1")
+_FOLDS = _of("None; 2", "3; KFold(2); 50", "1; 0; 'a'; 'oob'; 2.5; object()")
 _SCALE = _of(
     "0.01",
     "1e-6; 1.0",
@@ -402,6 +403,16 @@ VALUES = {
     "batch_size": _of("None; 8", "1; 1000", "0; -1; 2.5; '3'"),
     "callbacks": _of("None", "[]", "3; 'a'; [3]; [None]"),
     "device": _of("'cpu'", "", "'tpu9'; None; 1"),
+    "backend": _of("'xgboost'; 'lightgbm'", "", "'sklearn'; None; 1"),
+    "n_estimators": _of("5; 20", "1", "0; -1; 2.5; '3'; None"),
+    "backend_params": _of(
+        "None; {}",
+        "{'max_leaves': 4}; {'num_leaves': 4}; {'max_depth': 2}",
+        "3; 'a'; {'objective': 'binary'}; [('max_depth', 2)]",
+    ),
+    "early_stopping_rounds": _of("None", "5", "0; -1; 2.5; 'a'"),
+    "ConstrainedBoostingClassifier.cv": _FOLDS,
+    "ConstrainedBoostingRegressor.cv": _FOLDS,
     # --- model selection and pictures
     "score": _of("'r2'", "'mean_test_r2'", "'a'; None; 1"),
     "disparity": _of(

@@ -1,6 +1,7 @@
 """Generalized Disparate Impact (GeDI) for scikit-learn: measure it, constrain it."""
 
 from . import datasets, metrics, model_selection, plotting, report
+from .boosting import ConstrainedBoostingClassifier, ConstrainedBoostingRegressor
 from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
 from .kernels import FourierKernel, PolynomialKernel, SplineKernel
 from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
@@ -20,6 +21,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CoarseConstraint",
+    "ConstrainedBoostingClassifier",
+    "ConstrainedBoostingRegressor",
     "DidiConstraint",
     "FineConstraint",
     "FourierKernel",

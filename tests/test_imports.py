@@ -34,6 +34,7 @@ LAYERS = (
     "moving_targets",
     "post_processing",
     "lagrangian_dual",
+    "boosting",
     "model_selection",
     "plotting",
     "report",
@@ -54,7 +55,19 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",
 }
 
-OPTIONAL = ("gurobipy", "torch", "skorch", "maxcorr", "matplotlib", "polars", "pandas")
+OPTIONAL = (
+    "gurobipy",
+    "torch",
+    "skorch",
+    "maxcorr",
+    "matplotlib",
+    "polars",
+    "pandas",
+    "xgboost",
+    "lightgbm",
+    "dask",
+    "distributed",
+)
 
 # Makes the optional packages missing. Not by None in sys.modules: with torch that breaks
 # scipy.stats, and so scikit-learn, which look there for the class of a tensor.

@@ -28,6 +28,11 @@ EXPECTED_FAILURES = {
     ),
 }
 
+# Gradients are in 32 bits, whose rounding exceeds the tolerance; a plain XGBClassifier fails, too.
+_ROUNDED = dict.fromkeys(_EQUIVALENCE, "rounding in 32 bits exceeds the tolerance")
+# A plain LGBMRegressor grows no tree on the rows of this check.
+_BINNED = dict.fromkeys(_EQUIVALENCE, "LightGBM fills its bins with rows, whatever their weight")
+
 # Those of two classes only, in a version whose check makes two of three classes by the first row
 # and shuffles one side: its two fits have different targets.
 _TWO_CLASSES = parse_version(sklearn.__version__) < parse_version("1.7")
@@ -39,6 +44,10 @@ def expected_failures(estimator):
     name = type(estimator).__name__
     if getattr(estimator, "method", None) == "dual":
         return _OTHER_TARGETS if _TWO_CLASSES and name == "MovingTargetsClassifier" else {}
+    if getattr(estimator, "backend", None) == "lightgbm":
+        return _BINNED
+    if name == "ConstrainedBoostingClassifier":
+        return _ROUNDED
     return EXPECTED_FAILURES.get(name, {})
 
 
@@ -68,7 +77,7 @@ def out_of_bag(cls):
 @pytest.mark.filterwarnings("ignore:cv='oob'.* rows are in the sample of every member:UserWarning")
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores:UserWarning")
 @parametrize_with_checks(
-    [out_of_bag(cls) for cls in constrained_estimators()],
+    [out_of_bag(cls) for cls in constrained_estimators() if "estimator" in cls().get_params()],
     expected_failed_checks=lambda _: dict.fromkeys(
         _EQUIVALENCE, "a plain forest fails, too: it draws rows, whatever their weight"
     ),

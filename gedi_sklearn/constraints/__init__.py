@@ -24,7 +24,7 @@ from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
 from ._product import Product
 from ._sets import AllowedSet, GroupBall
-from ._span import JointSpan, Multipliers, joint_multipliers
+from ._span import CoordinateSet, JointSpan, Multipliers, joint_multipliers
 
 __all__ = [
     "CARRIED",
@@ -35,6 +35,7 @@ __all__ = [
     "CoarseConstraint",
     "ColumnConstraint",
     "Constraint",
+    "CoordinateSet",
     "DidiConstraint",
     "FineConstraint",
     "FittedConstraint",

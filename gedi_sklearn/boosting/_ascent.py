@@ -1,0 +1,107 @@
+r"""Multipliers that ascend while the predictions are fitted.
+
+A squared loss under a constraint on the coordinates g = Q'Wf of the predictions,
+
+.. math:: \min_f \max_\lambda \tfrac12 \|f - y\|^2 + \lambda^T g - \sup_{u \in C} \lambda^T u,
+
+is minimised by a fit on y − Qλ. The multipliers take a proximal step of length η in every round,
+
+.. math:: v = \lambda + \eta g, \qquad \lambda \leftarrow v - \eta\, \Pi_C(v / \eta),
+
+with Π_C the nearest point of the set. λ and g are in the orthonormal basis of the kernel, where
+the length of a step means the same in every direction and in every unit of the attribute.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..constraints import ColumnConstraint, CoordinateSet, FittedConstraint
+
+__all__ = ["Ascent", "indicator_of"]
+
+# Length of the first step and of the last: long ones soon find multipliers that trees hardly
+# follow, which see the attribute through other columns; short ones settle.
+_FIRST, _LAST = 0.5, 0.05
+
+
+class _Block(NamedTuple):
+    """The multipliers of one column under one constraint: their place among all, and its set."""
+
+    place: tuple[slice, int]
+    seen: CoordinateSet
+
+
+class Ascent:
+    """The multipliers of a constraint: of all of its kernels and of every column of the targets.
+
+    It holds no rows, so that it can be sent to other machines.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        The constraint on the rows.
+    n_steps : int
+        How many steps will be taken.
+
+    Attributes
+    ----------
+    multipliers : ndarray of shape (Σk, C)
+        λ.
+    """
+
+    def __init__(self, constraint: FittedConstraint, n_steps: int) -> None:
+        if any(len(part.columns) > 1 for part in constraint.parts):
+            raise ValueError(
+                "constraint='didi' bounds the sum over all classes, which boosting does for two "
+                f"classes only; y has {constraint.n_classes}. Use MovingTargetsClassifier, or "
+                "constraint='coarse', which bounds every class."
+            )
+        self._lengths = iter(np.linspace(_FIRST, _LAST, n_steps))
+        self._blocks = [_Block(place, part.coordinate_set) for place, part in _places(constraint)]
+        n_rows = sum(parts[0].kernel.n_columns for parts in constraint.listed)
+        n_columns = constraint.n_classes if constraint.n_classes > 2 else 1
+        self.multipliers = np.zeros((n_rows, n_columns))
+
+    def step(self, coordinates: np.ndarray) -> None:
+        """Take a step at predictions of given coordinates, shape (Σk, C)."""
+        length = next(self._lengths)
+        v = self.multipliers + length * coordinates
+        for place, seen in self._blocks:
+            v[place] -= length * seen.nearest(v[place] / length)[0]
+        self.multipliers = v
+
+    def excess(self, coordinates: np.ndarray) -> float:
+        """Return by how much a bound is exceeded, in units of it; 0 where all are met."""
+        found = [
+            seen.allowed.violation(seen.rows @ coordinates[place]) / seen.allowed.unit
+            for place, seen in self._blocks
+        ]
+        return max(found, default=0.0)
+
+
+def _places(constraint: FittedConstraint) -> list[tuple[tuple[slice, int], ColumnConstraint]]:
+    """Return every part of a constraint with its place among all multipliers."""
+    found, end = [], 0
+    for parts in constraint.listed:
+        rows = slice(end, end := end + parts[0].kernel.n_columns)
+        found += [((rows, part.columns[0]), part) for part in parts]
+    return found
+
+
+def indicator_of(constraint: FittedConstraint, coordinates: np.ndarray) -> float:
+    """Return the bounded indicator of targets of given coordinates, without a pass over rows.
+
+    It is the sum over constraints, of the worst class each; NaN without any.
+    """
+    found: dict[int, float] = {}
+    for (rows, column), part in _places(constraint):
+        design: Any = copy.copy(part.design)
+        vars(design)["solve"] = lambda c, R=part.kernel.R_inverse: (c, R @ c)
+        own = coordinates[rows, [column]]
+        value = part.constraint.indicator(design, own, is_class=part.is_class)
+        found[rows.start] = max(value, found.get(rows.start, 0.0))
+    return sum(found.values()) if found else float("nan")

@@ -1,0 +1,253 @@
+"""XGBoost and LightGBM behind one interface: trees grown round by round on given gradients.
+
+A squared loss has the gradient f − y, whatever the package; scores and gradients have a column
+for each output, (n, C). What is added to the trees' scores, the mean of y, is kept by the caller.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["BACKENDS", "Backend", "find_backend"]
+
+# Trees of both packages are of one size: leaves, and the least weight of the rows in one.
+_LEAVES, _LEAF_WEIGHT = 31, 20
+
+
+class Backend(ABC):
+    """A booster in training.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        The rows that the trees are grown on.
+    params : dict
+        What the user passes to the package.
+    n_outputs : int
+        C.
+    learning_rate, seed, n_jobs : float, int, int
+        As the packages know them.
+    others : sequence of array-like of shape (m, p), default=()
+        Further rows whose scores are asked for in every round.
+    """
+
+    # Parameters of the package that are this library's own business.
+    owned: ClassVar[frozenset[str]]
+
+    @abstractmethod
+    def __init__(
+        self,
+        X: Any,
+        params: dict[str, Any],
+        *,
+        n_outputs: int,
+        learning_rate: float,
+        seed: int,
+        n_jobs: int,
+        others: Sequence[Any] = (),
+    ) -> None: ...
+
+    @abstractmethod
+    def boost(self, gradient: np.ndarray, hessian: np.ndarray) -> None:
+        """Grow one tree for each output on gradients (n, C) and weights (n,)."""
+
+    @abstractmethod
+    def scores(self, other: int | None = None) -> np.ndarray:
+        """Return the scores of the training rows or of further ones, shape (n, C)."""
+
+    @property
+    @abstractmethod
+    def n_rounds(self) -> int:
+        """Rounds that have grown a tree."""
+
+    @abstractmethod
+    def finish(self) -> Any:
+        """Return the booster of the package, which holds no rows."""
+
+    @staticmethod
+    @abstractmethod
+    def predict(booster: Any, X: Any, n_rounds: int, n_jobs: int) -> np.ndarray:
+        """Return the scores of new rows by the trees of the first rounds."""
+
+
+class XGBoost(Backend):
+    """Trees of XGBoost, by histograms and leaf by leaf."""
+
+    owned = frozenset({"objective", "num_class", "base_score", "eta", "learning_rate", "nthread"})
+
+    def __init__(
+        self,
+        X: Any,
+        params: dict[str, Any],
+        *,
+        n_outputs: int,
+        learning_rate: float,
+        seed: int,
+        n_jobs: int,
+        others: Sequence[Any] = (),
+    ) -> None:
+        import xgboost
+
+        self._rows = [_matrix(rows, n_jobs) for rows in (X, *others)]
+        several = {"num_class": n_outputs} if n_outputs > 1 else {}
+        own = {
+            "tree_method": "hist",
+            "grow_policy": "lossguide",
+            "max_leaves": _LEAVES,
+            "max_depth": 0,
+            "min_child_weight": _LEAF_WEIGHT,
+            "reg_lambda": 0.0,
+            "verbosity": 0,
+            "seed": seed,
+            **params,
+            **several,
+            "objective": "reg:squarederror",
+            "base_score": 0.0,
+            "eta": learning_rate,
+            "nthread": n_jobs,
+        }
+        self._booster = xgboost.Booster(own, self._rows)
+
+    def boost(self, gradient: np.ndarray, hessian: np.ndarray) -> None:
+        hessian = np.broadcast_to(hessian[:, None], gradient.shape)
+        grad, hess = (np.ascontiguousarray(own, np.float32) for own in (gradient, hessian))
+        if gradient.shape[1] == 1:
+            grad, hess = grad[:, 0], hess[:, 0]
+        self._booster.boost(self._rows[0], self.n_rounds, grad=grad, hess=hess)
+
+    def scores(self, other: int | None = None) -> np.ndarray:
+        rows = self._rows[0 if other is None else 1 + other]
+        found = self._booster.predict(rows, output_margin=True, training=other is None)
+        return found.astype(np.float64).reshape(len(found), -1)
+
+    @property
+    def n_rounds(self) -> int:
+        return self._booster.num_boosted_rounds()
+
+    def finish(self) -> Any:
+        self._booster.reset()
+        return self._booster
+
+    @staticmethod
+    def predict(booster: Any, X: Any, n_rounds: int, n_jobs: int) -> np.ndarray:
+        # The columns have been compared, and may come without names.
+        found = booster.predict(
+            _matrix(X, n_jobs),
+            output_margin=True,
+            validate_features=False,
+            iteration_range=(0, n_rounds),
+        )
+        return found.astype(np.float64).reshape(len(found), -1)
+
+
+def _matrix(X: Any, n_jobs: int) -> Any:
+    import xgboost
+
+    return xgboost.DMatrix(X, nthread=n_jobs, enable_categorical=True)
+
+
+class LightGBM(Backend):
+    """Trees of LightGBM."""
+
+    owned = frozenset({"objective", "num_class", "learning_rate", "num_threads", "metric"})
+
+    def __init__(
+        self,
+        X: Any,
+        params: dict[str, Any],
+        *,
+        n_outputs: int,
+        learning_rate: float,
+        seed: int,
+        n_jobs: int,
+        others: Sequence[Any] = (),
+    ) -> None:
+        import lightgbm
+
+        own = {
+            "num_leaves": _LEAVES,
+            "min_data_in_leaf": 1,
+            "min_sum_hessian_in_leaf": _LEAF_WEIGHT,
+            "deterministic": True,
+            "force_col_wise": True,
+            "feature_pre_filter": False,  # else an error where it leaves no column
+            "verbosity": -1,
+            "seed": seed,
+            **params,
+            "objective": "none",
+            "metric": "none",
+            "num_class": n_outputs,
+            "learning_rate": learning_rate,
+            "num_threads": n_jobs,
+        }
+        rows = lightgbm.Dataset(_table(X), label=np.zeros(X.shape[0]), params=own)
+        self._booster = lightgbm.Booster(own, rows)
+        for number, other in enumerate(others):
+            labels = np.zeros(other.shape[0])
+            further = lightgbm.Dataset(_table(other), label=labels, reference=rows, params=own)
+            self._booster.add_valid(further, str(number))
+
+    def boost(self, gradient: np.ndarray, hessian: np.ndarray) -> None:
+        hessian = np.broadcast_to(hessian[:, None], gradient.shape)
+        pair = (gradient, hessian) if gradient.shape[1] > 1 else (gradient[:, 0], hessian[:, 0])
+        self._booster.update(fobj=lambda scores, rows: pair)
+
+    def scores(self, other: int | None = None) -> np.ndarray:
+        found: list[np.ndarray] = []
+
+        def keep(scores: np.ndarray, rows: Any) -> list[Any]:
+            found.append(scores)
+            return []  # measures nothing
+
+        if other is None:
+            self._booster.eval_train(keep)
+        else:
+            self._booster.eval_valid(keep)
+        scores = found[other or 0]
+        return scores.astype(np.float64).reshape(len(scores), -1)
+
+    @property
+    def n_rounds(self) -> int:
+        return self._booster.current_iteration()
+
+    def finish(self) -> Any:
+        return self._booster.free_dataset()
+
+    @staticmethod
+    def predict(booster: Any, X: Any, n_rounds: int, n_jobs: int) -> np.ndarray:
+        found = booster.predict(
+            _table(X), raw_score=True, num_iteration=n_rounds, num_threads=n_jobs
+        )
+        return np.asarray(found, dtype=np.float64).reshape(len(found), -1)
+
+
+def _table(X: Any) -> Any:
+    """Return X as LightGBM takes it: no sparse array, only a sparse matrix."""
+    return sp.csr_matrix(X) if sp.issparse(X) else X
+
+
+BACKENDS: dict[str, type[Backend]] = {"xgboost": XGBoost, "lightgbm": LightGBM}
+
+
+def find_backend(name: str, caller: str) -> type[Backend]:
+    """Return a backend by the name of its package.
+
+    Raises
+    ------
+    ImportError
+        If the package is missing.
+    """
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{caller}(backend={name!r}) needs {name}, which is missing: "
+            "pip install 'gedi-sklearn[boosting]'."
+        ) from error
+    return BACKENDS[name]

@@ -1,0 +1,341 @@
+"""What the two estimators share: parameters, data, the rounds, the fitted attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import check_array
+
+from .._folds import make_folds
+from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
+from .._validation import (
+    N_JOBS,
+    Interval,
+    StrOptions,
+    _fit_context,
+    _safe_indexing,
+    check_random_state,
+    check_same_length,
+)
+from .._verdict import make_verdict
+from ..constraints import (
+    CARRIED,
+    CONSTRAINT_PARAMETERS,
+    NAMED_CONSTRAINTS,
+    Constraint,
+    FittedConstraint,
+    fit_constraint,
+)
+from ._ascent import Ascent, indicator_of
+from ._backends import BACKENDS, Backend, find_backend
+from ._training import Member, Rows, Trained, decide, train
+
+
+class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
+    """Base class of the regressor and the classifier, which add targets and output."""
+
+    __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "backend": [StrOptions(set(BACKENDS))],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, 1, closed="right")],
+        "backend_params": [dict, None],
+        "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
+        **{name: CONSTRAINT_PARAMETERS[name] for name in CARRIED},
+        "cv": ["cv_object"],
+        "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
+        **COLUMN_CONSTRAINTS,
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "n_jobs": N_JOBS,
+    }
+
+    def __init__(
+        self,
+        backend: str = "xgboost",
+        *,
+        n_estimators: int = 150,
+        learning_rate: float = 0.1,
+        backend_params: dict[str, Any] | None = None,
+        constraint: Any = "coarse",
+        kernel: Any = "polynomial",
+        degree: int = 1,
+        norm: str = "l1",
+        threshold: Any = 0.2,
+        relative: bool | int = True,
+        slack: float = 1e-3,
+        cv: Any = None,
+        early_stopping_rounds: int | None = None,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.backend = backend
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.backend_params = backend_params
+        self.constraint = constraint
+        self.kernel = kernel
+        self.degree = degree
+        self.norm = norm
+        self.threshold = threshold
+        self.relative = relative
+        self.slack = slack
+        self.cv = cv
+        self.early_stopping_rounds = early_stopping_rounds
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+    ) -> BaseConstrainedBoosting:
+        """Grow the trees under the constraint.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features; missing values and the categorical columns of a frame as the backend takes
+            them.
+        y : array-like of shape (n,)
+            Targets.
+        sensitive_features : array-like of shape (n,) or (n, m), default=None
+            The protected attribute(s), matched to rows by position. None if `sensitive_columns`
+            names them in X.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, in the trees and in the kernel. A row of weight 0 is ignored.
+        eval_set : list of (X, y), default=None
+            Further rows whose loss `evals_result_` has for every round; the last pair decides on
+            early stopping.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ImportError
+            If the package of the backend is missing.
+        ValueError
+            If data, weights or parameters are invalid.
+        """
+        backend = find_backend(self.backend, type(self).__name__)
+        if self.early_stopping_rounds is not None and self.cv is None and not eval_set:
+            raise ValueError(
+                f"early_stopping_rounds={self.early_stopping_rounds} needs rows that the trees do "
+                "not see: pass eval_set=[(X_val, y_val)] to fit, or set cv."
+            )
+        y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
+        features = self._features(self._inner_X(X))
+        further = self._check_eval_set(eval_set)
+        folds = self._folds(features, y, weight)
+        if weight is not None and not weight.all():
+            counted = np.flatnonzero(weight > 0)
+            y, weight, attribute = y[counted], weight[counted], attribute[counted]
+            features = _safe_indexing(features, counted)
+        constraint = self._fit_constraint(attribute, y, weight)
+        columns = constraint.columns(y).astype(np.float64)
+        everything = np.ones(len(y)) if weight is None else weight
+        rows = Rows(columns, everything, constraint.orthonormal, is_classifier(self))
+        self.intercept_ = rows.mean(columns)
+        members = self._members(backend, features, folds, columns.shape[1], further)
+        trained = train(
+            members,
+            rows,
+            Ascent(constraint, self.n_estimators),
+            n_rounds=self.n_estimators,
+            intercept=self.intercept_,
+            evaluations=[constraint.columns(targets).astype(np.float64) for _, targets in further],
+            patience=self.early_stopping_rounds,
+            verbose=self.verbose,
+        )
+        self._set_fitted(constraint, trained, members)
+        self._judge(constraint, trained, y)
+        self._calibrate(trained.scores, columns, everything)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = (
+            self.sensitive_columns is None
+        )  # an attribute may not be missing
+        return tags
+
+    def _features(self, inner: Any) -> Any:
+        """Return the columns of X that the trees take: a frame as it is, or an array of numbers."""
+        if hasattr(inner, "columns"):
+            return inner
+        return check_array(
+            inner,
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan",
+            estimator=self,
+            input_name="X",
+        )
+
+    def _check_eval_set(self, eval_set: Any) -> list[tuple[Any, np.ndarray]]:
+        """Return the features and the targets of further rows, classes as 0…K − 1."""
+        found = []
+        for pair in [] if eval_set is None else eval_set:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise ValueError(
+                    "eval_set must be a list of pairs, [(X_val, y_val)]; it holds a "
+                    f"{type(pair).__name__}."
+                )
+            X, y = pair
+            targets = self._check_further_targets(y)
+            check_same_length(len(targets), **{"the X of eval_set": X})
+            found.append((self._features(self._checked_inner_X(X)), targets))
+        return found
+
+    def _fit_constraint(
+        self, attribute: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+    ) -> FittedConstraint:
+        """Return the constraint on the rows."""
+        return fit_constraint(
+            self.constraint,
+            attribute,
+            y,
+            weight=weight,
+            n_classes=len(self.classes_) if is_classifier(self) else 0,
+            allow_constant=True,
+            **{name: getattr(self, name) for name in CARRIED},
+        )
+
+    def _members(
+        self,
+        backend: type[Backend],
+        X: Any,
+        folds: Sequence[tuple[Any, Any]],
+        n_outputs: int,
+        further: Sequence[tuple[Any, np.ndarray]],
+    ) -> list[Member]:
+        """Return the boosters: one on all rows, or one for each fold."""
+        params, seed = dict(self.backend_params or {}), self._seed()
+        if owned := sorted(params.keys() & backend.owned):
+            raise ValueError(
+                f"backend_params sets {owned}, which this estimator does itself. Leave them out; "
+                "learning_rate, n_jobs and n_estimators are its own parameters."
+            )
+
+        def member(rows: Any, held: Any) -> Member:
+            others = [own for own, _ in further]
+            if held is not None:
+                others.insert(0, _safe_indexing(X, held))
+            grown = backend(
+                X if held is None else _safe_indexing(X, rows),
+                params,
+                n_outputs=n_outputs,
+                learning_rate=self.learning_rate,
+                seed=seed,
+                n_jobs=effective_n_jobs(self.n_jobs),
+                others=others,
+            )
+            return Member(grown, rows, held)
+
+        return [member(train, held) for train, held in folds]
+
+    def _folds(
+        self, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> list[tuple[Any, np.ndarray | None]]:
+        """Return the rows of every booster and those that it alone has not seen, if any.
+
+        They are positions among the rows of positive weight.
+        """
+        cv = self.cv
+        if cv is None:
+            return [(slice(None), None)]
+        if isinstance(cv, Integral):
+            kind = StratifiedKFold if is_classifier(self) else KFold
+            cv = kind(int(cv), shuffle=True, random_state=self._seed())
+        folds = make_folds(
+            cv,
+            X,
+            y,
+            is_classifier=is_classifier(self),
+            split_params={},
+            groups_hint="Pass the splits themselves, cv=list(splitter.split(X, y, groups)).",
+        )
+        counted = np.ones(len(y), dtype=bool) if weight is None else weight > 0
+        if (folds.n_tests[counted] != 1).any():
+            raise ValueError(
+                f"cv: {folds.origin} must hold out every row once; {folds.uneven_rows()}."
+            )
+        position = np.cumsum(counted) - 1
+        return [
+            (position[train[counted[train]]], position[held[counted[held]]])
+            for train, held in folds.splits
+        ]
+
+    def _seed(self) -> int:
+        """Return the seed of the backend and of the folds; 0 without `random_state`."""
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _set_fitted(
+        self, constraint: FittedConstraint, trained: Trained, members: Sequence[Member]
+    ) -> None:
+        """Set the fitted attributes; no rows are kept."""
+        self.kernel_, self.constraint_ = constraint.kernel, constraint.constraint
+        self.threshold_, self.reference_ = constraint.threshold, constraint.reference
+        self.n_iter_, self._trees = trained.n_rounds, trained.trees
+        boosters = [own.backend.finish() for own in members]
+        self.booster_: Any = boosters if self.cv is not None else boosters[0]
+        self.multipliers_ = _by_column(trained.multipliers)
+        history = trained.history
+        self.history_ = {
+            "loss": np.array(history["loss"]),
+            "indicator": np.array([indicator_of(constraint, c) for c in history["coordinates"]]),
+            "multipliers": np.array([_by_column(own) for own in history["multipliers"]]),
+        }
+        names = (f"validation_{number}" for number in range(len(trained.evaluated)))
+        self.evals_result_ = dict(zip(names, trained.evaluated, strict=True))
+
+    def _judge(self, constraint: FittedConstraint, trained: Trained, y: np.ndarray) -> None:
+        """Set the verdict, and warn where the constraint is not met."""
+        decided = decide(trained.scores, is_class=is_classifier(self))
+        z = decided[:, 0] if decided.shape[1] == 1 else decided.argmax(axis=1)
+        seen = {"training": z} if self.cv is None else {"new_rows": z}
+        self.verdict_ = make_verdict(constraint, y, z, **seen)
+        if self.cv is None:
+            constraint.warn_excess(
+                z,
+                "The multipliers have not settled: raise `n_estimators`, or `learning_rate`.",
+            )
+        if self.verdict_ is not None:
+            self.verdict_.warn()
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return the scores of new rows, shape (n, C)."""
+        features = self._features(self._new_inner_X(X))
+        boosters = self.booster_ if isinstance(self.booster_, list) else [self.booster_]
+        n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
+        pairs = zip(boosters, self._trees, strict=True)
+        found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
+        return np.mean(found, axis=0) + self.intercept_
+
+
+def _by_column(stacked: np.ndarray) -> np.ndarray:
+    """Return numbers (Σk, C) as a row for each of several columns, or as those of the only one."""
+    return stacked[:, 0] if stacked.shape[1] == 1 else stacked.T

@@ -1,0 +1,230 @@
+"""Boosting under a constraint, for classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.base import ClassifierMixin
+
+from .._validation import check_classes, check_column, check_labels
+from ._base import BaseConstrainedBoosting
+
+# Range of the logarithm of the slope of probabilities.
+_SLOPES = (-3.0, 6.0)
+
+
+class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
+    r"""Gradient boosting for classes, with the constraint on its labels inside.
+
+    The multipliers of the constraint ascend while the trees grow, so that one run does what
+    Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with
+    `drop_sensitive` the trees do not see it at all. Two classes or more, of any label type.
+
+    Parameters
+    ----------
+    backend : {"xgboost", "lightgbm"}, default="xgboost"
+        The package that grows the trees.
+    n_estimators : int, default=150
+        Rounds: trees, one for each class of more than two. The multipliers settle in about
+        10 / `learning_rate` rounds.
+    learning_rate : float, default=0.1
+        Share of a tree's step that is taken, at most 1.
+    backend_params : dict, default=None
+        Further parameters of the package, such as ``{"max_leaves": 8}``. Trees of both have
+        31 leaves at most, each of rows that weigh at least 20, unless it says otherwise.
+    constraint : {"coarse", "fine", "didi"}, constraint object or list of these, default="coarse"
+        "coarse" bounds the indicator ‖α̃‖₁; "fine" bounds each coefficient (with a scalar
+        `threshold`, it bounds the first and forces the others to 0); "didi" bounds the disparity
+        between groups. An object has its own kernel, degree, threshold, relative and slack; these
+        parameters must then keep their defaults. A list has one for each attribute.
+    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
+        The functions of the attribute whose influence is bounded.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    norm : {"l1", "sd"}, default="l1"
+        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
+        of y; see :class:`CoarseConstraint`.
+    threshold : float or array-like of shape (k,), default=0.2
+        The bound, at least 0; inf allows everything. An array ("fine") gives one bound per
+        coefficient: 0 forces it to 0, inf leaves it unconstrained.
+    relative : bool or int, default=True
+        Whether `threshold` is a fraction of the indicator of the targets given to :meth:`fit`; an
+        integer d uses the indicator of degree d, True that of degree 1.
+    slack : float, default=1e-3
+        Fraction of the bound allowed for a coefficient constrained to 0; "fine" and classes only.
+    cv : int, splitter or iterable of splits, default=None
+        Folds. One booster is grown for each, all at once and with the same multipliers, which
+        ascend on the predictions of the rows that a booster has not seen; a prediction is the
+        mean of all. None grows one booster and looks at the rows that it has seen, which is as
+        good where trees do not memorise them: many rows, small trees. An integer shuffles the
+        rows, stratified for classes.
+    early_stopping_rounds : int, default=None
+        End after so many rounds without a smaller loss of the last pair of `eval_set`, or with
+        `cv` and without that of the rows held out, and keep the best round. Only rounds that
+        exceed the bound by less than a tenth count. None grows them all.
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute, by position or name. Exactly one of
+        `sensitive_features` and `sensitive_columns` must be given.
+    drop_sensitive : bool, default=False
+        Whether to remove `sensitive_columns` from the X of the trees. A frame without them
+        predicts as well.
+    random_state : int, RandomState or None, default=None
+        Seed of the package, for parameters that draw rows or columns, and of the folds. None is 0.
+    verbose : int, default=0
+        Above 0, every so many rounds print a line.
+    n_jobs : int, default=None
+        Threads of the package; None is 1, -1 all cores.
+
+    Attributes
+    ----------
+    booster_ : xgboost.Booster, lightgbm.Booster or list of these
+        The booster; with `cv`, that of every fold. Its raw scores and `intercept_` add up to the
+        scores.
+    intercept_ : ndarray of shape (C,)
+        The mean of y, or the share of each class (of two, of the second).
+    multipliers_ : ndarray of shape (k,) or (K, k)
+        λ in the orthonormal basis of the kernel, those of several constraints one after another;
+        a row for each of more than two classes.
+    kernel_ : FittedKernel or None
+        The kernel with the moments of the training rows; None for a constant attribute.
+    constraint_ : constraint object or None
+        The constraint with its absolute threshold.
+    threshold_ : float or ndarray
+        The absolute threshold.
+    reference_ : float or ndarray
+        The indicator that `threshold` is a fraction of; 1.0 for an absolute threshold.
+    history_ : dict of ndarrays of shape (rounds, ...)
+        An entry for every round, of the predictions after it for the training rows (with `cv`, of
+        rows held out): `loss`, their mean squared error; `indicator`, what the constraint bounds,
+        of their labels; `multipliers`.
+    evals_result_ : dict of dict of lists
+        ``evals_result_["validation_0"]["squared_error"]`` has an entry for every round, of the
+        first pair of `eval_set` (of that, also `error`, the share of wrong labels).
+    n_iter_ : int
+        Rounds that are kept: of the last tenth, those that exceed the bound least.
+    classes_ : ndarray of shape (K,)
+        The labels.
+    verdict_ : Verdict or None
+        Whether the bound is met, on the training rows or (with `cv`) on new ones, what is left
+        that the kernel does not see, and whether the reference is more than chance; ``print`` it.
+        None without a bound, or below 50 rows.
+    n_features_in_ : int
+        Number of columns of X, dropped ones included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, if they are all strings.
+
+    See Also
+    --------
+    ConstrainedBoostingRegressor : The same for real targets, with the formulas.
+    ProjectedClassifier : Any learner, fitted once and corrected.
+    MovingTargetsClassifier : Any learner, and labels that satisfy the constraint.
+
+    Notes
+    -----
+    The trees minimise the squared error of a 0/1 column, of the second of two classes or, one
+    against the rest, of each. Labels are decided at 1/2, or by the largest score, and the
+    coordinates g of the ascent are those of the labels.
+
+    Probabilities are Platt's sigmoid of the scores through 1/2 at the cut, or a softmax of several
+    scores, so that they rank rows as the scores do and `predict` takes the most probable class.
+    Their slope has the least log loss of the rows held out with `cv`, else of the training rows,
+    which makes them too sure where trees memorise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ConstrainedBoostingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3))
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=400) > 0
+    >>> model = ConstrainedBoostingClassifier(threshold=0.3, sensitive_columns=0).fit(X, y)
+    >>> bool(model.history_["indicator"][-1] < 1.1 * model.threshold_)
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Where the attribute separates the classes, the constraint rules out accurate predictions.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        self.classes_, codes = check_classes(y, sample_weight)
+        return codes
+
+    def _check_further_targets(self, y: Any) -> np.ndarray:
+        labels = check_labels(check_column(y, "y"), "y")
+        unknown = np.setdiff1d(labels, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"eval_set holds labels that y does not: {unknown.tolist()}; the classes of y are "
+                f"{self.classes_.tolist()}."
+            )
+        return np.searchsorted(self.classes_, labels)
+
+    def _calibrate(self, scores: np.ndarray, columns: np.ndarray, weight: np.ndarray) -> None:
+        """Set the slope of the probabilities, by the log loss of the rows."""
+        logits, target = _of_every_class(scores), _of_every_class(columns)
+
+        def loss(log_slope: float) -> float:
+            return -float(
+                weight @ (target * log_softmax(np.exp(log_slope) * logits, axis=1)).sum(1)
+            )
+
+        self._slope = float(np.exp(minimize_scalar(loss, bounds=_SLOPES, method="bounded").x))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict classes; the attribute is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        best = _of_every_class(self._scores(X)).argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predict the probability of each class; `predict` returns the most probable one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Columns in the order of `classes_`.
+        """
+        scores = _of_every_class(self._scores(X))
+        return softmax(self._slope * scores, axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores that `predict` decides on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,) or (n, K)
+            Of two classes that of `classes_[1]`, above 0 where it is predicted; of more, one for
+            each, the largest of which is predicted.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] - 0.5 if scores.shape[1] == 1 else scores
+
+
+def _of_every_class(scores: np.ndarray) -> np.ndarray:
+    """Return a column for each class, from the one of the second of two classes, too."""
+    return np.hstack([1 - scores, scores]) if scores.shape[1] == 1 else scores

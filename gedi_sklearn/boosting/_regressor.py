@@ -1,0 +1,167 @@
+"""Boosting under a constraint, for real targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from .._validation import check_column, check_numbers
+from ._base import BaseConstrainedBoosting
+
+
+class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
+    r"""Gradient boosting for real targets, with the constraint on its predictions inside.
+
+    The multipliers of the constraint ascend while the trees grow, so that one run does what
+    Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with
+    `drop_sensitive` the trees do not see it at all.
+
+    Parameters
+    ----------
+    backend : {"xgboost", "lightgbm"}, default="xgboost"
+        The package that grows the trees.
+    n_estimators : int, default=150
+        Rounds: trees, one for each class of more than two. The multipliers settle in about
+        10 / `learning_rate` rounds.
+    learning_rate : float, default=0.1
+        Share of a tree's step that is taken, at most 1.
+    backend_params : dict, default=None
+        Further parameters of the package, such as ``{"max_leaves": 8}``. Trees of both have
+        31 leaves at most, each of rows that weigh at least 20, unless it says otherwise.
+    constraint : {"coarse", "fine", "didi"}, constraint object or list of these, default="coarse"
+        "coarse" bounds the indicator ‖α̃‖₁; "fine" bounds each coefficient (with a scalar
+        `threshold`, it bounds the first and forces the others to 0); "didi" bounds the disparity
+        between groups. An object has its own kernel, degree, threshold, relative and slack; these
+        parameters must then keep their defaults. A list has one for each attribute.
+    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
+        The functions of the attribute whose influence is bounded.
+    degree : int, default=1
+        Degree (order) of a kernel given by name.
+    norm : {"l1", "sd"}, default="l1"
+        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
+        of y; see :class:`CoarseConstraint`.
+    threshold : float or array-like of shape (k,), default=0.2
+        The bound, at least 0; inf allows everything. An array ("fine") gives one bound per
+        coefficient: 0 forces it to 0, inf leaves it unconstrained.
+    relative : bool or int, default=True
+        Whether `threshold` is a fraction of the indicator of the targets given to :meth:`fit`; an
+        integer d uses the indicator of degree d, True that of degree 1.
+    slack : float, default=1e-3
+        Fraction of the bound allowed for a coefficient constrained to 0; "fine" and classes only.
+    cv : int, splitter or iterable of splits, default=None
+        Folds. One booster is grown for each, all at once and with the same multipliers, which
+        ascend on the predictions of the rows that a booster has not seen; a prediction is the
+        mean of all. None grows one booster and looks at the rows that it has seen, which is as
+        good where trees do not memorise them: many rows, small trees. An integer shuffles the
+        rows, stratified for classes.
+    early_stopping_rounds : int, default=None
+        End after so many rounds without a smaller loss of the last pair of `eval_set`, or with
+        `cv` and without that of the rows held out, and keep the best round. Only rounds that
+        exceed the bound by less than a tenth count. None grows them all.
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute, by position or name. Exactly one of
+        `sensitive_features` and `sensitive_columns` must be given.
+    drop_sensitive : bool, default=False
+        Whether to remove `sensitive_columns` from the X of the trees. A frame without them
+        predicts as well.
+    random_state : int, RandomState or None, default=None
+        Seed of the package, for parameters that draw rows or columns, and of the folds. None is 0.
+    verbose : int, default=0
+        Above 0, every so many rounds print a line.
+    n_jobs : int, default=None
+        Threads of the package; None is 1, -1 all cores.
+
+    Attributes
+    ----------
+    booster_ : xgboost.Booster, lightgbm.Booster or list of these
+        The booster; with `cv`, that of every fold. Its raw scores and `intercept_` add up to the
+        scores.
+    intercept_ : ndarray of shape (C,)
+        The mean of y, or the share of each class (of two, of the second).
+    multipliers_ : ndarray of shape (k,) or (K, k)
+        λ in the orthonormal basis of the kernel, those of several constraints one after another;
+        a row for each of more than two classes.
+    kernel_ : FittedKernel or None
+        The kernel with the moments of the training rows; None for a constant attribute.
+    constraint_ : constraint object or None
+        The constraint with its absolute threshold.
+    threshold_ : float or ndarray
+        The absolute threshold.
+    reference_ : float or ndarray
+        The indicator that `threshold` is a fraction of; 1.0 for an absolute threshold.
+    history_ : dict of ndarrays of shape (rounds, ...)
+        An entry for every round, of the predictions after it for the training rows (with `cv`, of
+        rows held out): `loss`, their mean squared error; `indicator`, what the constraint bounds,
+        of the predictions; `multipliers`.
+    evals_result_ : dict of dict of lists
+        ``evals_result_["validation_0"]["squared_error"]`` has an entry for every round, of the
+        first pair of `eval_set`.
+    n_iter_ : int
+        Rounds that are kept: of the last tenth, those that exceed the bound least.
+    verdict_ : Verdict or None
+        Whether the bound is met, on the training rows or (with `cv`) on new ones, what is left
+        that the kernel does not see, and whether the reference is more than chance; ``print`` it.
+        None without a bound, or below 50 rows.
+    n_features_in_ : int
+        Number of columns of X, dropped ones included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, if they are all strings.
+
+    See Also
+    --------
+    ConstrainedBoostingClassifier : The same for classes.
+    ProjectedRegressor : Any learner, fitted once and corrected.
+    MovingTargetsRegressor : Any learner, and targets that satisfy the constraint.
+
+    Notes
+    -----
+    Predictions f that minimise a squared loss under a constraint on their coordinates
+    :math:`g = Q^T W f` are a plain fit on :math:`y - Q\lambda`, with Q the orthonormal columns of
+    the kernel. Every round takes a proximal step of the multipliers, and then grows a tree on the
+    gradient :math:`f - (y - Q\lambda)`:
+
+    .. math:: v = \lambda + \eta g, \qquad \lambda \leftarrow v - \eta\, \Pi_C(v / \eta),
+
+    where :math:`\Pi_C` is the nearest point of the allowed coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ConstrainedBoostingRegressor
+    >>> from gedi_sklearn.datasets import make_running_example
+    >>> X, y = make_running_example(400, random_state=0)
+    >>> model = ConstrainedBoostingRegressor(threshold=0.3, sensitive_columns=0).fit(X, y)
+    >>> bool(model.history_["indicator"][-1] < 1.1 * model.threshold_)
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Where the targets are a function of the attribute, no good prediction is allowed.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
+        return self._check_further_targets(y)
+
+    def _check_further_targets(self, y: Any) -> np.ndarray:
+        return check_numbers(check_column(y, "y"), "y", n_columns=1)
+
+    def _calibrate(self, scores: np.ndarray, columns: np.ndarray, weight: np.ndarray) -> None:
+        pass
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict targets; the attribute is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        return self._scores(X)[:, 0]

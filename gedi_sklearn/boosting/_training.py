@@ -1,0 +1,209 @@
+"""The rounds of a fit: a step of the multipliers, then a tree for every booster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._ascent import Ascent
+from ._backends import Backend
+
+__all__ = ["Member", "Rows", "Trained", "decide", "train"]
+
+# With early stopping a round may be kept that exceeds no bound by more than this share of it, else
+# that of this share of all rounds, the last ones, which exceeds one least: labels come in steps.
+_NEARLY_MET, _LAST = 0.1, 0.1
+
+
+class Rows(NamedTuple):
+    """What the rounds need of the training rows, of all or of those on this machine.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n, C)
+        Real targets, the 0/1 column of the second of two classes, or a column for each class.
+    weight : ndarray of shape (n,)
+        Weights of the rows.
+    kernel : ndarray of shape (n, Σk)
+        Q of every constraint, side by side.
+    is_class : bool
+        Whether the targets are classes.
+    total : callable
+        Adds up a sum over these rows with those of other machines.
+    """
+
+    y: np.ndarray
+    weight: np.ndarray
+    kernel: np.ndarray
+    is_class: bool
+    total: Callable[[np.ndarray], np.ndarray] = np.asarray
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Return the weighted mean over the rows of all machines, shape (C,)."""
+        weight, added = self.weight, self.weight @ values
+        sums = self.total(np.r_[weight.sum(), added])
+        return sums[1:] / sums[0]
+
+    def coordinates(self, scores: np.ndarray) -> np.ndarray:
+        """Return Q'Wz of what the constraint bounds, shape (Σk, C)."""
+        z = decide(scores, is_class=self.is_class)
+        own = self.kernel.T @ (self.weight[:, None] * z)
+        sums = self.total(np.r_[self.weight.sum(), own.ravel()])
+        return (sums[1:] / sums[0]).reshape(own.shape)
+
+
+def decide(scores: np.ndarray, *, is_class: bool) -> np.ndarray:
+    """Return what a constraint bounds: scores, or the 0/1 columns of the classes they decide on."""
+    if not is_class:
+        return scores
+    if scores.shape[1] == 1:
+        return (scores > 0.5).astype(np.float64)
+    return (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])).astype(np.float64)
+
+
+class Member(NamedTuple):
+    """A booster, the rows it is grown on, and those that it alone has not seen.
+
+    Attributes
+    ----------
+    backend : Backend
+        Its first further rows are those held out, if any; the others are for evaluation.
+    rows : ndarray of int or slice
+        Positions of its rows.
+    held : ndarray of int or None
+        Positions of the rows that are held out from it.
+    """
+
+    backend: Backend
+    rows: Any
+    held: Any = None
+
+
+@dataclass
+class Trained:
+    """What has become of the rounds.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, C)
+        Scores of the training rows after the last round that is kept, held out where there are
+        folds.
+    multipliers : ndarray of shape (Σk, C)
+        Those of that round.
+    n_rounds : int
+        How many are kept.
+    trees : list of int
+        The rounds of every booster that have grown trees until then.
+    history : dict of str to list
+        After every round: `loss`, the mean squared error; `coordinates` of what the constraint
+        bounds; `multipliers`.
+    evaluated : list of dict of str to list
+        For every further X, after every round: `squared_error`, and of classes `error`.
+    """
+
+    scores: np.ndarray
+    multipliers: np.ndarray
+    n_rounds: int
+    trees: list[int]
+    history: dict[str, list[Any]]
+    evaluated: list[dict[str, list[float]]]
+
+
+def train(
+    members: Sequence[Member],
+    rows: Rows,
+    ascent: Ascent,
+    *,
+    n_rounds: int,
+    intercept: np.ndarray,
+    evaluations: Sequence[np.ndarray] = (),
+    patience: int | None = None,
+    verbose: int = 0,
+) -> Trained:
+    """Return what has become of the rounds.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        The boosters: one on all rows, or one for each fold.
+    rows : Rows
+        The training rows.
+    ascent : Ascent
+        The multipliers, all 0.
+    n_rounds : int
+        The most rounds.
+    intercept : ndarray of shape (C,)
+        What is added to the trees' scores.
+    evaluations : sequence of ndarray of shape (m, C), default=()
+        Targets of every further X of the boosters.
+    patience : int, default=None
+        Rounds without a smaller loss, among those that nearly meet the constraint, after which the
+        training ends; the best round is kept. The loss is that of the last further X, or without
+        one of the training rows. None grows all rounds.
+    verbose : int, default=0
+        Above 0, every so many rounds print a line.
+    """
+    history: dict[str, list[Any]] = {"loss": [], "coordinates": [], "multipliers": []}
+    evaluated = [_no_errors(is_class=rows.is_class) for _ in evaluations]
+    inside = [np.tile(intercept, (len(rows.y[own.rows]), 1)) for own in members]
+    scores, least = np.tile(intercept, (len(rows.y), 1)), np.inf
+    coordinates = rows.coordinates(scores)
+    kept = Trained(scores, ascent.multipliers, 0, [], history, evaluated)
+    for number in range(1, n_rounds + 1):
+        ascent.step(coordinates)
+        targets = rows.y - rows.kernel @ ascent.multipliers
+        for own, f in zip(members, inside, strict=True):
+            weight = rows.weight[own.rows]
+            own.backend.boost((f - targets[own.rows]) * weight[:, None], weight)
+        inside = [own.backend.scores() + intercept for own in members]
+        scores = inside[0]
+        if members[0].held is not None:
+            scores = _held_out(members, intercept, np.empty_like(rows.y))
+        coordinates = rows.coordinates(scores)
+        loss = float(np.mean(rows.mean(np.square(scores - rows.y))))
+        for name, value in zip(history, (loss, coordinates, ascent.multipliers), strict=True):
+            history[name].append(value)
+        for position, (errors, y) in enumerate(zip(evaluated, evaluations, strict=True)):
+            _add_errors(errors, y, _further(members, position, intercept))
+        if verbose and number % verbose == 0:
+            print(f"[{number}] loss {loss:.6g}, excess {ascent.excess(coordinates):.3g}")
+        excess = ascent.excess(coordinates)
+        if patience is None:
+            is_candidate, rank = number > (1 - _LAST) * n_rounds, excess
+        else:
+            is_candidate = excess <= _NEARLY_MET
+            rank = evaluated[-1]["squared_error"][-1] if evaluated else loss
+        if np.isinf(least) or (is_candidate and rank <= least):
+            least = rank if is_candidate else np.inf
+            trees = [own.backend.n_rounds for own in members]
+            kept = Trained(scores, ascent.multipliers, number, trees, history, evaluated)
+        elif patience is not None and number - kept.n_rounds >= patience:
+            break
+    return kept
+
+
+def _held_out(members: Sequence[Member], intercept: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Fill in the score of every row by the booster that has not seen it."""
+    for own in members:
+        scores[own.held] = own.backend.scores(0) + intercept
+    return scores
+
+
+def _further(members: Sequence[Member], position: int, intercept: np.ndarray) -> np.ndarray:
+    """Return the mean scores of a further X."""
+    found = [own.backend.scores((own.held is not None) + position) for own in members]
+    return np.mean(found, axis=0) + intercept
+
+
+def _no_errors(*, is_class: bool) -> dict[str, list[float]]:
+    return {"squared_error": [], "error": []} if is_class else {"squared_error": []}
+
+
+def _add_errors(errors: dict[str, list[float]], y: np.ndarray, scores: np.ndarray) -> None:
+    errors["squared_error"].append(float(np.mean(np.square(scores - y))))
+    if "error" in errors:
+        decided = decide(scores, is_class=True)
+        errors["error"].append(float(np.mean((decided != y).any(axis=1))))

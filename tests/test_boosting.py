@@ -1,0 +1,346 @@
+"""Boosting under a constraint: what its trees and multipliers must do."""
+
+import pickle
+import warnings
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn import config_context
+from sklearn.base import is_classifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gedi_sklearn import (
+    CoarseConstraint,
+    ConstrainedBoostingClassifier,
+    ConstrainedBoostingRegressor,
+    DidiConstraint,
+)
+from gedi_sklearn.exceptions import ConstraintNotMetWarning
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, make_gedi_scorer
+from gedi_sklearn.model_selection import tradeoff_curve
+from tests.test_imports import WITHOUT_OPTIONAL, run_python
+
+ESTIMATORS = (ConstrainedBoostingClassifier, ConstrainedBoostingRegressor)
+BACKENDS = ("xgboost", "lightgbm")
+for_each = pytest.mark.parametrize("cls", ESTIMATORS)
+for_each_backend = pytest.mark.parametrize("backend", BACKENDS)
+
+
+def make(cls, n=480, seed=0, n_classes=2):
+    """Return X, the attribute in its first column and a proxy of it in the second, and y."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[:, 1] += X[:, 0]
+    y = X[:, 0] + 0.5 * X[:, 0] ** 2 + X[:, 2] + 0.5 * rng.normal(size=n)
+    if not is_classifier(cls()):
+        return X, y
+    return X, np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
+
+
+def quick(cls, backend="xgboost", **params):
+    """Return an estimator whose multipliers settle in a moment."""
+    defaults = {"n_estimators": 80, "learning_rate": 0.2, "sensitive_columns": 0}
+    return cls(backend, **defaults | params)
+
+
+@for_each
+@for_each_backend
+def test_without_the_package_the_error_names_the_extra(cls, backend):
+    result = run_python(
+        f"{WITHOUT_OPTIONAL}\nimport gedi_sklearn\n"
+        f"gedi_sklearn.{cls.__name__}('{backend}').fit([[0.0], [1.0]], [0, 1], "
+        "sensitive_features=[0, 1])"
+    )
+    assert f"ImportError: {cls.__name__}(backend='{backend}') needs {backend}" in result.stderr
+    assert "pip install 'gedi-sklearn[boosting]'" in result.stderr
+
+
+@for_each
+@for_each_backend
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"degree": 3},
+        {"norm": "sd", "kernel": "spline"},
+        {"constraint": "fine", "degree": 2, "slack": 0.1},
+        {"threshold": 0.1, "relative": False},
+        {"drop_sensitive": True},
+    ],
+    ids=str,
+)
+def test_the_constraint_is_met(cls, backend, options):
+    X, y = make(cls)
+    model = quick(cls, backend, **options).fit(X, y)
+    z, most = model.predict(X), 1.25 if is_classifier(model) else 1.05  # labels come in steps
+    if options.get("constraint") == "fine":
+        first, second = gedi_coefficients(z, sensitive_features=X[:, 0], degree=2)
+        assert abs(first) < most * model.threshold_
+        assert abs(second) < 0.3 * model.threshold_
+    else:
+        names = ("kernel", "degree", "norm")
+        own = {name: options[name] for name in names if name in options}
+        found = gedi(z, sensitive_features=X[:, 0], **own)
+        assert 0.5 * model.threshold_ < found < most * model.threshold_
+        assert_allclose(model.history_["indicator"][model.n_iter_ - 1], found, rtol=1e-6)
+
+
+@for_each_backend
+def test_without_a_bound_it_is_the_plain_booster(backend):
+    X, y = make(ConstrainedBoostingRegressor)
+    model = quick(ConstrainedBoostingRegressor, backend, threshold=np.inf).fit(X, y)
+    assert_array_equal(model.multipliers_, 0)
+    if backend == "xgboost":
+        plain = xgboost.XGBRegressor(
+            n_estimators=80,
+            learning_rate=0.2,
+            max_leaves=31,
+            max_depth=0,
+            grow_policy="lossguide",
+            min_child_weight=20,
+            reg_lambda=0,
+            n_jobs=1,
+        )
+    else:
+        plain = lightgbm.LGBMRegressor(
+            n_estimators=80,
+            learning_rate=0.2,
+            min_child_samples=1,
+            min_child_weight=20,
+            n_jobs=1,
+            verbose=-1,
+        )
+    assert_allclose(model.predict(X), plain.fit(X, y).predict(X), rtol=1e-4, atol=1e-4)
+
+
+@for_each_backend
+@pytest.mark.parametrize("threshold", [0.2, 5.0])
+@pytest.mark.filterwarnings("ignore:threshold=5 is 500 % of the indicator of y")
+def test_multipliers_are_0_unless_the_bound_is_reached(backend, threshold):
+    X, y = make(ConstrainedBoostingRegressor)
+    model = quick(ConstrainedBoostingRegressor, backend, threshold=threshold).fit(X, y)
+    found = gedi_coefficients(model.predict(X), sensitive_features=X[:, 0])[0]
+    (multiplier,) = model.multipliers_
+    if threshold > 1:
+        assert multiplier == 0
+    else:
+        # The bound is reached from the side on which the multiplier pushes.
+        assert_allclose(found, np.sign(multiplier) * model.threshold_, rtol=0.02)
+
+
+def test_a_plain_fit_on_the_shifted_targets_predicts_alike():
+    X, y = make(ConstrainedBoostingRegressor)
+    model = quick(ConstrainedBoostingRegressor, degree=2, drop_sensitive=True).fit(X, y)
+    shift = model.kernel_.orthonormal(X[:, :1]) @ model.multipliers_
+    plain = quick(ConstrainedBoostingRegressor, threshold=np.inf, drop_sensitive=True)
+    other = plain.fit(X, y - shift).predict(X)
+    assert np.std(other - model.predict(X)) < 0.1 * np.std(y)
+    indicator = gedi(other, sensitive_features=X[:, 0], degree=2)
+    assert indicator < 1.3 * model.threshold_
+
+
+@for_each
+@for_each_backend
+def test_predictions_need_no_attribute_that_was_dropped(cls, backend):
+    X, y = make(cls)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = quick(cls, backend, sensitive_columns="a", drop_sensitive=True).fit(frame, y)
+    changed = frame.assign(a=0.0)
+    assert_array_equal(model.predict(frame), model.predict(changed))
+    assert_array_equal(model.predict(frame), model.predict(frame.drop(columns="a")))
+    by_value = quick(cls, backend, sensitive_columns=None)
+    by_value.fit(X[:, 1:], y, sensitive_features=X[:, 0])
+    assert_array_equal(by_value.predict(X[:, 1:]), model.predict(frame))
+
+
+@for_each
+@for_each_backend
+def test_weights_count_in_the_trees_and_in_the_constraint(cls, backend):
+    X, y = make(cls)
+    weight = np.where(X[:, 2] > 0, 3.0, 0.5)
+    model = quick(cls, backend).fit(X, y, sample_weight=weight)
+    found = gedi(model.predict(X), sensitive_features=X[:, 0], sample_weight=weight)
+    assert 0.8 * model.threshold_ < found < 1.1 * model.threshold_
+
+
+@for_each_backend
+def test_every_class_is_bounded(backend):
+    X, codes = make(ConstrainedBoostingClassifier, n_classes=3)
+    y = np.array(["low", "middle", "high"])[codes]
+    model = quick(ConstrainedBoostingClassifier, backend, n_estimators=120, threshold=0.3)
+    model.fit(X, y)
+    assert model.multipliers_.shape == (3, 1)
+    z, proba = model.predict(X), model.predict_proba(X)
+    for number, label in enumerate(model.classes_):
+        found = gedi((z == label) * 1.0, sensitive_features=X[:, 0])
+        assert found < 1.2 * model.threshold_[number]
+    assert_array_equal(model.classes_[proba.argmax(axis=1)], z)
+    assert_array_equal(model.decision_function(X).argmax(axis=1), proba.argmax(axis=1))
+
+
+def test_disparities_between_groups():
+    X, y = make(ConstrainedBoostingClassifier)
+    group = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = quick(ConstrainedBoostingClassifier, constraint="didi", sensitive_columns=None)
+    model.fit(X, y, sensitive_features=group)
+    found = didi(model.predict(X), sensitive_features=group, task="classification")
+    assert_allclose(model.history_["indicator"][model.n_iter_ - 1], found, rtol=1e-6)
+    assert found < 1.2 * model.threshold_
+    with pytest.raises(ValueError, match=r"two classes only; y has 3"):
+        model.fit(X, make(ConstrainedBoostingClassifier, n_classes=3)[1], sensitive_features=group)
+
+
+def test_several_attributes_with_a_constraint_each():
+    X, y = make(ConstrainedBoostingRegressor)
+    y = y + X[:, 3]
+    constraints = [CoarseConstraint(degree=2, threshold=0.3), DidiConstraint(threshold=0.2)]
+    attributes = np.c_[X[:, 0], X[:, 3] > 0]
+    model = quick(ConstrainedBoostingRegressor, constraint=constraints, sensitive_columns=None)
+    model.fit(X, y, sensitive_features=attributes)
+    z = model.predict(X)
+    assert gedi(z, sensitive_features=X[:, 0], degree=2) < 1.1 * model.threshold_[0]
+    assert didi(z, sensitive_features=X[:, 3] > 0) < 1.1 * model.threshold_[1]
+    assert model.multipliers_.shape == (3,)
+
+
+@for_each
+@for_each_backend
+def test_folds_ascend_together_and_are_judged_by_rows_held_out(cls, backend):
+    X, y = make(cls)
+    model = quick(cls, backend, cv=3).fit(X, y)
+    assert len(model.booster_) == 3
+    assert model.verdict_.training is None
+    assert model.verdict_.new_rows.value < 1.2
+    # What is recorded is measured on rows that a booster has not seen.
+    assert model.history_["loss"][-1] > quick(cls, backend).fit(X, y).history_["loss"][-1]
+    folds = list(KFold(3, shuffle=True, random_state=1).split(X))
+    first, second = (quick(cls, backend, cv=folds).fit(X, y) for _ in range(2))
+    assert_array_equal(first.predict(X), second.predict(X))
+    with pytest.raises(ValueError, match="must hold out every row once; of 480 rows, 160 in no"):
+        quick(cls, backend, cv=folds[1:]).fit(X, y)
+
+
+@for_each
+@for_each_backend
+@pytest.mark.parametrize("cv", [None, 3])
+def test_early_stopping_keeps_the_best_round_that_meets_the_constraint(cls, backend, cv):
+    X, y = make(cls)
+    further = make(cls, seed=1)
+    options = {"n_estimators": 300, "early_stopping_rounds": 10, "cv": cv}
+    eval_set = None if cv else [(X, y), further]
+    model = quick(cls, backend, **options).fit(X, y, eval_set=eval_set)
+    run = len(model.history_["loss"])
+    assert model.n_iter_ + 10 == run < 300
+    judged = model.history_["loss"]
+    if eval_set:
+        assert list(model.evals_result_) == ["validation_0", "validation_1"]
+        errors = model.evals_result_["validation_1"]
+        judged = np.array(errors["squared_error"])
+        assert_allclose(
+            model.evals_result_["validation_0"]["squared_error"][-1],
+            model.history_["loss"][-1],
+            rtol=1e-5,
+        )
+        if is_classifier(model):
+            wrong = np.mean(model.predict(further[0]) != further[1])
+            assert_allclose(errors["error"][model.n_iter_ - 1], wrong)
+        else:
+            left = np.mean((model.predict(further[0]) - further[1]) ** 2)
+            assert_allclose(judged[model.n_iter_ - 1], left, rtol=1e-5)
+    met = model.history_["indicator"] <= 1.1 * model.threshold_
+    assert met[model.n_iter_ - 1]
+    assert judged[model.n_iter_ - 1] == judged[met].min()
+    assert_array_equal(model.multipliers_, model.history_["multipliers"][model.n_iter_ - 1])
+
+
+@for_each_backend
+def test_the_slope_of_probabilities_is_that_of_new_rows(backend):
+    X, y = make(ConstrainedBoostingClassifier)
+    model = quick(ConstrainedBoostingClassifier, backend, cv=3, threshold=np.inf).fit(X, y)
+    new, labels = make(ConstrainedBoostingClassifier, n=4000, seed=1)
+    proba, scores = model.predict_proba(new), model.decision_function(new)
+    assert_array_equal(proba[:, 1] > 0.5, scores > 0)
+    assert (np.diff(proba[np.argsort(scores), 1]) >= 0).all()
+    logits = np.log(proba[:, 1] / proba[:, 0])
+    flatter, steeper = (log_loss(labels, expit(share * logits)) for share in (0.6, 1.6))
+    assert log_loss(labels, proba) < min(flatter, steeper)
+
+
+@for_each_backend
+def test_categories_and_missing_values_are_the_packages_own(backend):
+    X, y = make(ConstrainedBoostingRegressor)
+    team = pd.Categorical.from_codes(np.arange(len(y)) % 3, ["a", "b", "c"])
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(team=team)
+    frame.loc[::7, "c"] = np.nan
+    y = y + 2.0 * (team == "b")
+    model = quick(ConstrainedBoostingRegressor, backend, sensitive_columns="a").fit(frame, y)
+    moved = frame.assign(team=pd.Categorical(["b"] * len(y), categories=["a", "b", "c"]))
+    assert (model.predict(moved) - model.predict(frame))[team != "b"].mean() > 1
+
+
+@for_each
+@for_each_backend
+def test_searches_curves_and_pickles(cls, backend):
+    X, y = make(cls, n=300)
+    warnings.filterwarnings("ignore", category=ConstraintNotMetWarning)
+    model = quick(cls, backend)
+    grid = {"threshold": [0.2, np.inf]}
+    score = make_gedi_scorer(sensitive_columns=0)
+    search = GridSearchCV(model, grid, cv=2, scoring=score).fit(X, y)
+    assert search.best_params_ == {"threshold": 0.2}
+    best = search.best_estimator_
+    assert_array_equal(pickle.loads(pickle.dumps(best)).predict(X), best.predict(X))
+    curve = tradeoff_curve(model, X, y, thresholds=[0.1, 0.5], sensitive_columns=0, cv=2)
+    assert curve.test_gedi.shape[0] == 2
+    pipeline = make_pipeline(StandardScaler(), quick(cls, backend))
+    assert np.isfinite(cross_validate(pipeline, X, y, cv=2)["test_score"]).all()
+
+
+@for_each
+def test_routing_brings_attribute_and_weights(cls):
+    X, y = make(cls, n=300)
+    warnings.filterwarnings("ignore", category=ConstraintNotMetWarning)
+    model = quick(cls, sensitive_columns=None)
+    params = {"sensitive_features": X[:, 0], "sample_weight": np.ones(len(y))}
+    with config_context(enable_metadata_routing=True):
+        model.set_score_request(sample_weight=False)
+        scores = cross_validate(model, X, y, cv=2, params=params)
+    assert np.isfinite(scores["test_score"]).all()
+
+
+def test_verbose_prints_a_line_every_so_many_rounds(capsys):
+    X, y = make(ConstrainedBoostingRegressor)
+    quick(ConstrainedBoostingRegressor, verbose=40).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["[40]", "[80]"]
+
+
+@pytest.mark.parametrize(
+    ("params", "keywords", "message"),
+    [
+        ({"early_stopping_rounds": 5}, {}, "needs rows that the trees do not see"),
+        ({"backend_params": {"objective": "x"}}, {}, r"backend_params sets \['objective'\]"),
+        ({}, {"eval_set": (np.zeros((3, 4)), np.zeros(3))}, "eval_set must be a list of pairs"),
+        ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1, 7])]}, r"that y does not: \[7\]"),
+        ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1])]}, "eval_set"),
+        ({}, {"eval_set": [(np.zeros((2, 3)), [0, 1])]}, "3 features"),
+    ],
+)
+def test_errors_name_the_parameter(params, keywords, message):
+    X, y = make(ConstrainedBoostingClassifier)
+    with pytest.raises(ValueError, match=message):
+        quick(ConstrainedBoostingClassifier, **params).fit(X, y, **keywords)
+
+
+def test_multipliers_that_have_not_settled_are_said_not_to_meet_the_constraint():
+    X, y = make(ConstrainedBoostingRegressor)
+    with pytest.warns(ConstraintNotMetWarning, match="raise `n_estimators`"):
+        quick(ConstrainedBoostingRegressor, n_estimators=8).fit(X, y)
