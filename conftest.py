@@ -11,3 +11,5 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Examples that draw need the extra `plot`.
 collect_ignore = [] if find_spec("matplotlib") else ["docs/plotting.md", "gedi_sklearn/plotting"]
+if not find_spec("dask"):
+    collect_ignore.append("gedi_sklearn/dask")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
-from gedi_sklearn import FourierKernel, PolynomialKernel, SplineKernel
+from gedi_sklearn import FourierKernel, PolynomialKernel, SplineKernel, project_targets
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
 from gedi_sklearn.metrics import GediAccumulator, gedi, gedi_coefficients, gedi_null
+from gedi_sklearn.projection import correct_targets
 
 RNG = np.random.default_rng(3)
 N = 1200
@@ -176,3 +177,38 @@ def test_labels_are_counted_by_pos_label():
     accumulator.update(label[600:], sensitive_features=X[600:])
     value = gedi(label, sensitive_features=X, pos_label="yes")
     assert accumulator.gedi() == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+@pytest.mark.parametrize("relative", [True, False])
+@pytest.mark.parametrize("predicted", [True, False])
+def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
+    predictions = PREDICTED if predicted else None
+    kernel = PolynomialKernel(3, standardize=True)
+    chunks = np.split(np.arange(N), 4)
+    accumulator = accumulate(chunks, predicted=predictions, kernel=kernel, weight=WEIGHT)
+    given = {"threshold": 0.1, "norm": norm, "relative": relative}
+    correct = correct_targets(accumulator, target_weight=0.5, **given)
+    z = np.concatenate(
+        [
+            correct(Y[i], None if predictions is None else predictions[i], sensitive_features=X[i])
+            for i in chunks
+        ]
+    )
+    expected = project_targets(
+        Y,
+        predictions,
+        sensitive_features=X,
+        sample_weight=WEIGHT,
+        kernel=kernel,
+        target_weight=0.5,
+        **given,
+    ).targets
+    np.testing.assert_allclose(z, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_share_of_nothing_is_refused():
+    accumulator = GediAccumulator().update(np.ones(N), sensitive_features=X)
+    with pytest.raises(ValueError, match="a share of it means nothing"):
+        correct_targets(accumulator)

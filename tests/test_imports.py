@@ -38,6 +38,7 @@ LAYERS = (
     "model_selection",
     "plotting",
     "report",
+    "dask",
 )
 
 # Private modules of the package that tests may import, each with its reason.

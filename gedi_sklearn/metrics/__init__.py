@@ -13,7 +13,14 @@ from ._didi import (
     make_didi_scorer,
     quantile_bin_edges,
 )
-from ._gedi import INDICATOR_CONSTRAINTS, fit_gedi, gedi, gedi_coefficients, make_gedi_scorer
+from ._gedi import (
+    INDICATOR_CONSTRAINTS,
+    RELATIVE,
+    fit_gedi,
+    gedi,
+    gedi_coefficients,
+    make_gedi_scorer,
+)
 from ._hgr import hgr, hides_class, make_hgr_scorer, resampled_hgr
 from ._inference import fit_inference
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample
@@ -31,6 +38,7 @@ from ._sampling import lower_limits
 
 __all__ = [
     "INDICATOR_CONSTRAINTS",
+    "RELATIVE",
     "TARGET_CONSTRAINTS",
     "ConfidenceInterval",
     "GediAccumulator",

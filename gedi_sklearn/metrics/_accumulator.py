@@ -235,10 +235,10 @@ class GediAccumulator(BaseEstimator):
             constant.
         """
         try:
-            design = self._indicator("l1").design
+            design = self.indicator("l1").design
         except RankDeficientKernelError as error:
             return np.full(self._sums().fitted.n_columns, undefined_if_constant(error))
-        return design.checked_coefficients(self._target())
+        return design.checked_coefficients(self.shares())
 
     @validate_params(
         {"norm": [StrOptions(set(NORMS))], "relative": RELATIVE}, prefer_skip_nested_validation=True
@@ -266,17 +266,13 @@ class GediAccumulator(BaseEstimator):
         """
         check_relative(relative, norm)
         try:
-            indicator = self._indicator(norm)
-            value = indicator.measure(self._target())
+            indicator = self.indicator(norm)
+            value = indicator.measure(self.shares())
         except RankDeficientKernelError as error:
             return undefined_if_constant(error)
         if np.isnan(value):
             return undefined(f"norm={norm!r} needs more rows than kernel columns.")
-        if not relative:
-            return value
-        columns = self._reference_columns(int(relative)) if norm == "l1" else None
-        truth = self._target(original=True)
-        return ratio(value, self._indicator(norm, columns).reference(truth))
+        return ratio(value, self.reference_value(norm, relative)) if relative else value
 
     @validate_params(
         {
@@ -313,7 +309,7 @@ class GediAccumulator(BaseEstimator):
         GediNull
         """
         levels = check_numbers(quantiles, "quantiles", n_columns=1)
-        indicator, target = self._indicator(norm), self._target()
+        indicator, target = self.indicator(norm), self.shares()
         rng = check_random_state(random_state)
         return GediNull(
             mean=indicator.null_mean(target),
@@ -411,17 +407,39 @@ class GediAccumulator(BaseEstimator):
             raise NotFittedError("this GediAccumulator has no rows yet; call `update` first.")
         return self.sums_
 
-    def _target(self, *, original: bool = False) -> np.ndarray:
+    def shares(self, *, original: bool = False) -> np.ndarray:
         """Return the shares of the accumulated targets in what is measured."""
         shares = np.zeros(len(self._sums().origin))
         shares[0 if original else -1] = 1.0
         return shares
 
-    def _indicator(self, norm: str, columns: np.ndarray | None = None) -> KernelIndicator:
+    def indicator(self, norm: str, columns: np.ndarray | None = None) -> KernelIndicator:
+        """Return the indicator on the rows so far; a target is given by :meth:`shares`.
+
+        Parameters
+        ----------
+        norm : {"l1", "sd", "adjusted_sd"}
+            The norm.
+        columns : ndarray of int, default=None
+            The columns of the kernel that count; None for all.
+        """
         design = self._sums().design(columns=columns)
         if design.is_ill_conditioned:
             warn_caller(IllConditionedKernelWarning.from_reference(design.condition))
         return KernelIndicator(design, norm, design.total)
+
+    def reference_value(self, norm: str, relative: bool | int) -> float:
+        """Return the indicator of `y_true` that a relative value is a share of; 0 within rounding.
+
+        Parameters
+        ----------
+        norm : {"l1", "sd", "adjusted_sd"}
+            The norm.
+        relative : bool or int
+            Degree of the reference in the L1 norm; True is 1.
+        """
+        columns = self._reference_columns(int(relative)) if norm == "l1" else None
+        return self.indicator(norm, columns).reference(self.shares(original=True))
 
     def _reference_columns(self, degree: int) -> np.ndarray:
         """Return the columns of the same kernel at the degree that `relative` asks for."""

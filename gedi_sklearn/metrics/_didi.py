@@ -120,7 +120,8 @@ def didi(
     codes, groups = check_group_codes(sample.values)
     if len(groups) == 1:
         return undefined("sensitive_features is constant on the rows of positive weight.")
-    warn_many_groups(len(groups), len(codes))
+    n_rows = len(codes) if sample.counts is None else int(sample.counts.sum())
+    warn_many_groups(len(groups), n_rows)
     return _disparity(codes, columns, reference, sample.weight, relative)
 
 

@@ -9,12 +9,15 @@ from ._path import ProjectionPath, projection_path
 from ._project_targets import project_targets
 from ._projection import PROJECTION_PARAMETERS, Projection
 from ._result import ProjectionResult
+from ._target_correction import TargetCorrection, correct_targets
 
 __all__ = [
     "PROJECTION_PARAMETERS",
     "Projection",
     "ProjectionPath",
     "ProjectionResult",
+    "TargetCorrection",
+    "correct_targets",
     "project_targets",
     "projection_path",
 ]

@@ -1,0 +1,25 @@
+"""Indicators, predictions and projections of Dask collections; needs the extra `dask`.
+
+Every function here has the name of the one that it serves for rows in memory:
+
+>>> from gedi_sklearn import dask as gedi_dask  # doctest: +SKIP
+>>> gedi_dask.gedi(y, sensitive_features=age)  # doctest: +SKIP
+
+Only sums travel between machines: of the products of the kernel's columns and the targets for GeDI,
+of each group for DIDI. What is computed runs on the client that is active, if there is one.
+"""
+
+from ._collections import row_blocks_of
+from ._indicators import accumulate, didi, gedi, gedi_null
+from ._predictions import predict, predict_proba, project_targets
+
+__all__ = [
+    "accumulate",
+    "didi",
+    "gedi",
+    "gedi_null",
+    "predict",
+    "predict_proba",
+    "project_targets",
+    "row_blocks_of",
+]

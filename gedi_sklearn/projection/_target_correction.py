@@ -1,0 +1,156 @@
+"""The projection of real targets that come in chunks: k numbers lead to the nearest ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .._validation import (
+    Interval,
+    StrOptions,
+    check_attribute,
+    check_numbers,
+    check_same_length,
+    validate_params,
+)
+from ..constraints import CoarseConstraint
+from ..kernels import FittedKernel
+from ..metrics import RELATIVE, GediAccumulator, check_relative
+
+
+@dataclass(frozen=True)
+class TargetCorrection:
+    """What leads from targets and predictions to the nearest targets within a bound.
+
+    Attributes
+    ----------
+    kernel : FittedKernel
+        The kernel, orthonormal on all rows that were accumulated.
+    correction : ndarray of shape (k,)
+        Coordinates c of the function of the attribute that is added.
+    target_weight : float
+        Weight w of the original targets beside the predictions.
+    threshold : float
+        The absolute bound.
+    """
+
+    kernel: FittedKernel
+    correction: np.ndarray
+    target_weight: float
+    threshold: float
+
+    def __call__(self, y: Any, y_pred: Any = None, *, sensitive_features: Any) -> np.ndarray:
+        """Return the nearest targets of a chunk, t + Q(x)c.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Original targets of the chunk.
+        y_pred : array-like of shape (n,), default=None
+            Its predictions, where the accumulator had them.
+        sensitive_features : array-like of shape (n,) or (n, m)
+            Its attribute.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        t = check_numbers(y, "y", n_columns=1)
+        if y_pred is not None:
+            p = check_numbers(y_pred, "y_pred", n_columns=1)
+            check_same_length(len(t), y_pred=p)
+            t = (p + self.target_weight * t) / (1 + self.target_weight)
+        values = check_attribute(sensitive_features, len(t), kind="mixed")
+        return t + self.kernel.orthonormal(values) @ self.correction
+
+
+@validate_params(
+    {
+        "accumulator": [GediAccumulator],
+        "threshold": [Interval(Real, 0, None, closed="left")],
+        "norm": [StrOptions({"l1", "sd"})],
+        "relative": RELATIVE,
+        "target_weight": [Interval(Real, 0, None, closed="left")],
+    },
+    prefer_skip_nested_validation=True,
+)
+def correct_targets(
+    accumulator: Any,
+    *,
+    threshold: float = 0.2,
+    norm: str = "l1",
+    relative: bool | int = True,
+    target_weight: float = 1.0,
+) -> TargetCorrection:
+    r"""Return the projection of accumulated real targets, for chunks of them.
+
+    The same as :func:`project_targets` with ``constraint="coarse"``, where the rows do not fit
+    into memory: the nearest allowed targets are t + Q(x)c, and c follows from the sums.
+
+    Parameters
+    ----------
+    accumulator : GediAccumulator
+        It has seen all rows: the targets, and their predictions if there are any.
+    threshold : float, default=0.2
+        The bound, at least 0.
+    norm : {"l1", "sd"}, default="l1"
+        What is bounded; see :class:`CoarseConstraint`.
+    relative : bool or int, default=True
+        Whether the bound is a share of the indicator of the original targets, and at which degree;
+        see :func:`project_targets`.
+    target_weight : float, default=1.0
+        Weight w of the original targets beside the predictions.
+
+    Returns
+    -------
+    TargetCorrection
+        Call it with the rows of a chunk.
+
+    Raises
+    ------
+    ValueError
+        If a relative bound meets a reference of 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn.metrics import GediAccumulator, gedi
+    >>> from gedi_sklearn.projection import correct_targets
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=1000)
+    >>> y = x + rng.normal(size=1000)
+    >>> chunks = np.split(np.arange(1000), 4)
+    >>> accumulator = GediAccumulator()
+    >>> for rows in chunks:
+    ...     _ = accumulator.update(y[rows], sensitive_features=x[rows])
+    >>> correct = correct_targets(accumulator, threshold=0.2)
+    >>> z = np.concatenate([correct(y[rows], sensitive_features=x[rows]) for rows in chunks])
+    >>> round(gedi(y, z, sensitive_features=x, relative=True), 9)
+    0.2
+    """
+    check_relative(relative, norm)
+    reference = accumulator.reference_value(norm, relative) if relative else 1.0
+    if not reference > 0:
+        raise ValueError(
+            "relative: the indicator of y is 0, so a share of it means nothing. Pass "
+            "relative=False and an absolute threshold."
+        )
+    bound = CoarseConstraint(
+        kernel=accumulator.kernel,
+        degree=accumulator.degree,
+        norm=norm,
+        threshold=threshold * reference,
+        relative=False,
+    )
+    design = accumulator.indicator(norm).design
+    shares = accumulator.shares()
+    if len(shares) == 2:
+        shares = np.array([target_weight, 1.0]) / (1 + target_weight)
+    coordinates = design.coordinates(shares)
+    nearest, _ = bound.allowed(design, unit=1.0, is_class=False).nearest(coordinates)
+    return TargetCorrection(
+        design.fitted, nearest - coordinates, target_weight, threshold * reference
+    )

@@ -1,0 +1,163 @@
+"""Dask collections, however they are cut, give what the rows in memory give."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.dask
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+dd = pytest.importorskip("dask.dataframe")
+
+import dask.array as da  # noqa: E402
+from sklearn.linear_model import LinearRegression, LogisticRegression  # noqa: E402
+
+from gedi_sklearn import (  # noqa: E402
+    PolynomialKernel,
+    ProjectedClassifier,
+    ProjectedRegressor,
+    metrics,
+    project_targets,
+)
+from gedi_sklearn import dask as gedi_dask  # noqa: E402
+
+RNG = np.random.default_rng(0)
+N = 3000
+AGE = RNG.gamma(4.0, 1.0, N)
+Y = AGE + np.sin(AGE) + RNG.normal(size=N)
+P = 0.3 * Y + 0.05 * AGE**2
+WEIGHT = RNG.uniform(0, 2, N)
+LABEL = np.where(Y > 4, "yes", "no")
+GROUP = np.array(list("abcd"))[np.digitize(AGE, [2, 4, 6])]
+CHUNKS = [(3000,), (1000, 2000), (7, 993, 2000), (500,) * 6, (0, 1500, 1500, 0)]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def arrays(chunks, *columns):
+    return [da.from_array(column, chunks=(chunks,)) for column in columns]
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+@pytest.mark.parametrize("degree", [1, 5])
+def test_gedi_of_any_chunks_is_that_of_the_rows(chunks, degree):
+    y, p, x, w = arrays(chunks, Y, P, AGE, WEIGHT)
+    kernel = PolynomialKernel(degree, standardize=True)
+    given = {"kernel": kernel, "relative": True}
+    found = gedi_dask.gedi(y, p, sensitive_features=x, sample_weight=w, **given)
+    expected = metrics.gedi(Y, P, sensitive_features=AGE, sample_weight=WEIGHT, **given)
+    assert found == pytest.approx(expected, rel=1e-9)
+    found = gedi_dask.gedi_null(y, sensitive_features=x, kernel=kernel)
+    expected = metrics.gedi_null(Y, sensitive_features=AGE, kernel=kernel)
+    assert found.mean == pytest.approx(expected.mean, rel=1e-9)
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+def test_didi_of_any_chunks_is_that_of_the_rows(chunks):
+    y, p, label, group, w = arrays(chunks, Y, P, LABEL, GROUP, WEIGHT)
+    given = {"sensitive_features": group, "sample_weight": w}
+    rows = {"sensitive_features": GROUP, "sample_weight": WEIGHT}
+    assert gedi_dask.didi(label, **given) == pytest.approx(metrics.didi(LABEL, **rows), rel=1e-9)
+    found = gedi_dask.didi(y, p, relative=True, **given)
+    assert found == pytest.approx(metrics.didi(Y, P, relative=True, **rows), rel=1e-9)
+    found = gedi_dask.didi(y, p, task="regression", **given)
+    assert found == pytest.approx(metrics.didi(Y, P, task="regression", **rows), rel=1e-9)
+
+
+def test_frames_of_several_attributes():
+    frame = pd.DataFrame({"age": AGE, "group": GROUP, "y": Y})
+    lazy = dd.from_pandas(frame, npartitions=5)
+    attributes = ["age", "group"]
+    found = gedi_dask.gedi(lazy["y"], sensitive_features=lazy[attributes], degree=2)
+    expected = metrics.gedi(frame["y"], sensitive_features=frame[attributes], degree=2)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+def test_projected_targets(norm):
+    y, p, x = arrays((500,) * 6, Y, P, AGE)
+    found, correct = gedi_dask.project_targets(y, p, sensitive_features=x, norm=norm)
+    expected = project_targets(Y, P, sensitive_features=AGE, norm=norm)
+    np.testing.assert_allclose(found.compute(), expected.targets, rtol=1e-9)
+    again = correct(Y[:9], P[:9], sensitive_features=AGE[:9])
+    np.testing.assert_allclose(again, expected.targets[:9], rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+def test_an_estimator_of_a_sample_predicts_all_rows():
+    X = np.c_[AGE, RNG.normal(size=N)]
+    sample = slice(0, 1000)
+    lazy, x = da.from_array(X, chunks=(700, 1)), da.from_array(AGE, chunks=700)
+    model = ProjectedRegressor(LinearRegression(), threshold=0.3)
+    model.fit(X[sample], Y[sample], sensitive_features=AGE[sample])
+    found = gedi_dask.predict(model, lazy, sensitive_features=x)
+    np.testing.assert_allclose(found.compute(), model.predict(X, sensitive_features=AGE))
+    on_all = gedi_dask.gedi(da.from_array(Y, chunks=700), found, sensitive_features=x)
+    assert on_all == pytest.approx(metrics.gedi(Y, found.compute(), sensitive_features=AGE))
+    frame = pd.DataFrame(X, columns=["age", "z"])
+    classifier = ProjectedClassifier(LogisticRegression(), sensitive_columns="age", threshold=0.5)
+    classifier.fit(frame[sample], LABEL[sample])
+    lazy = dd.from_pandas(frame, npartitions=3)
+    np.testing.assert_array_equal(
+        gedi_dask.predict(classifier, lazy).compute(), classifier.predict(frame)
+    )
+    np.testing.assert_allclose(
+        gedi_dask.predict_proba(classifier, lazy).compute(), classifier.predict_proba(frame)
+    )
+
+
+def test_what_does_not_fit_is_said():
+    y, x = arrays((1000, 2000), Y, AGE)
+    with pytest.raises(TypeError, match="y_true must be a Dask array"):
+        gedi_dask.gedi(Y, sensitive_features=x)
+    with pytest.raises(ValueError, match="sensitive_features has 2999 rows where y_true has 3000"):
+        gedi_dask.gedi(y, sensitive_features=x[1:])
+    frame = dd.from_pandas(pd.DataFrame({"age": AGE}), npartitions=5)
+    with pytest.raises(ValueError, match="unlike partitions"):
+        gedi_dask.gedi(y, sensitive_features=frame["age"])
+    with pytest.raises(ValueError, match="contains NaN"):
+        gedi_dask.gedi(da.where(x > 5, np.nan, y), sensitive_features=x)
+    with pytest.raises(ValueError, match="no rows"):
+        gedi_dask.gedi(y[:0], sensitive_features=x[:0])
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers, each a process that is restarted where it dies."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def slow(block):
+    time.sleep(0.3)
+    return block
+
+
+def test_a_cluster_gives_the_value_of_the_rows(cluster):
+    with dask.config.set(scheduler=cluster):
+        y, x = arrays((300,) * 10, Y, AGE)
+        found = gedi_dask.gedi(y, sensitive_features=x, degree=3)
+    assert found == pytest.approx(metrics.gedi(Y, sensitive_features=AGE, degree=3), rel=1e-9)
+
+
+def test_a_worker_that_dies_changes_nothing(cluster):
+    """Its blocks are computed again, or the error says that a worker was lost."""
+    victim = next(iter(cluster.run(os.getpid).values()))
+    killer = threading.Timer(1.0, os.kill, (victim, 9))
+    with dask.config.set(scheduler=cluster):
+        y, x = arrays((300,) * 10, Y, AGE)
+        killer.start()
+        found = gedi_dask.gedi(y.map_blocks(slow, dtype=float), sensitive_features=x, degree=3)
+    killer.join()
+    assert victim not in cluster.run(os.getpid).values()
+    assert found == pytest.approx(metrics.gedi(Y, sensitive_features=AGE, degree=3), rel=1e-9)
