@@ -42,6 +42,7 @@ RESULTS = {
     "PermutationTestResult",
     "ProjectionPath",
     "ProjectionResult",
+    "TargetCorrection",
     "TradeoffCurve",
 }
 # Parameters that hold rows, and the variable that they get; the others are written out.
@@ -237,6 +238,17 @@ def _accumulator(name: str, draw: Draw) -> str:
     return "\n".join(lines)
 
 
+def _correction(name: str, draw: Draw) -> str:
+    y, x = (draw.argument("gedi", known) for known in ("y_true", "sensitive_features"))
+    own = "accumulator" if draw.is_sensible else draw.value("accumulator")
+    lines = [
+        f"accumulator = {draw.construct('GediAccumulator')}.update({y}, sensitive_features={x})",
+        f"correct = {name}({draw.arguments(name, accumulator=own)})",
+        f"result = correct({y}, sensitive_features={x})",
+    ]
+    return "\n".join(lines)
+
+
 def _scorer(name: str, draw: Draw) -> str:
     draw.kind = draw.kind if draw.kind == "real" else draw.pick(["binary", "classes"])
     options = draw.arguments(
@@ -398,6 +410,7 @@ BUILDERS: dict[str, Callable[[Draw], str]] = {
         (_constraint, ("CoarseConstraint", "DidiConstraint", "FineConstraint")),
         (_kernel, ("FourierKernel", "PolynomialKernel", "SplineKernel")),
         (_accumulator, ("GediAccumulator",)),
+        (_correction, ("correct_targets",)),
         (_scorer, _SCORERS),
         (_projection, ("Projection",)),
         (_estimator, ESTIMATORS),

@@ -250,6 +250,11 @@ VALUES = {
         "0; 1; 95; 'a'; np.nan",
     ),
     "n_resamples": _of("19; 99", "1; 2; 10", "0; -1; 2.5; '9'; None"),
+    "accumulator": _of(
+        "GediAccumulator().update(v, sensitive_features=v)",
+        "GediAccumulator()",
+        "3; None; 'a'; Ridge()",
+    ),
     "reference": _of(
         "None; np.linspace(-2, 2, 50)", "v; [0.0, 1.0]; np.c_[v, v]", "3; ['a', 1]; [np.nan]"
     ),

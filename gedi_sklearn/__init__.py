@@ -12,6 +12,8 @@ from .projection import (
     Projection,
     ProjectionPath,
     ProjectionResult,
+    TargetCorrection,
+    correct_targets,
     project_targets,
     projection_path,
 )
@@ -37,7 +39,9 @@ __all__ = [
     "ProjectionPath",
     "ProjectionResult",
     "SplineKernel",
+    "TargetCorrection",
     "__version__",
+    "correct_targets",
     "datasets",
     "didi",
     "fairness_report",

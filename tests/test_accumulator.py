@@ -205,7 +205,8 @@ def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
         target_weight=0.5,
         **given,
     ).targets
-    np.testing.assert_allclose(z, expected, rtol=1e-9, atol=1e-9)
+    kept = WEIGHT > 0
+    np.testing.assert_allclose(z[kept], expected[kept], rtol=1e-9)
 
 
 def test_a_share_of_nothing_is_refused():

@@ -404,7 +404,7 @@ class GediAccumulator(BaseEstimator):
 
     def _sums(self) -> KernelSums:
         if not hasattr(self, "sums_"):
-            raise NotFittedError("this GediAccumulator has no rows yet; call `update` first.")
+            raise NotFittedError("the accumulator has no rows yet; call its `update` first.")
         return self.sums_
 
     def shares(self, *, original: bool = False) -> np.ndarray:
@@ -443,10 +443,10 @@ class GediAccumulator(BaseEstimator):
 
     def _reference_columns(self, degree: int) -> np.ndarray:
         """Return the columns of the same kernel at the degree that `relative` asks for."""
+        known = self._sums().fitted.names
         own = resolve_kernel(self.kernel, self.degree)
         wanted = kernel_of_degree(own, degree)
         names = list_columns(wanted, self.reference_, names=self._names)
-        known = self._sums().fitted.names
         if not set(names) <= set(known):
             raise ValueError(
                 f"relative={degree} is above the degree of the kernel, whose columns alone were "

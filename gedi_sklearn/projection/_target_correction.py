@@ -35,6 +35,20 @@ class TargetCorrection:
         Weight w of the original targets beside the predictions.
     threshold : float
         The absolute bound.
+
+    See Also
+    --------
+    correct_targets : Makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import correct_targets
+    >>> from gedi_sklearn.metrics import GediAccumulator
+    >>> y, x = np.array([1.0, 2.0, 3.0, 6.0]), np.array([0.0, 1.0, 2.0, 3.0])
+    >>> correct = correct_targets(GediAccumulator().update(y, sensitive_features=x), threshold=0)
+    >>> correct(y, sensitive_features=x).round(6)
+    array([3.4, 2.8, 2.2, 3.6])
     """
 
     kernel: FittedKernel
