@@ -1,6 +1,7 @@
 """Projection of two classes: proven optima, whatever the rows are called or weigh."""
 
 import re
+import time
 import tracemalloc
 from itertools import pairwise
 
@@ -12,10 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from gedi_sklearn import FineConstraint, PolynomialKernel, Projection, project_targets
+from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.constraints import Product
 from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi_coefficients
+from gedi_sklearn.projection._relaxation import _Sifting, solve_relaxation
 from tests.oracles import full_binary
 
 pytestmark = [
@@ -839,6 +842,55 @@ def test_a_million_rows_take_little_memory(constraint):
     assert result.satisfied
     assert result.gap <= 1e-6
     assert peak < 30 * n * k
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"constraint": "fine"}, {"norm": "sd"}, {"threshold": 0.0, "relative": False}],
+    ids=["coarse", "fine", "sd", "zero"],
+)
+@pytest.mark.parametrize("is_heavy", [False, True])
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 400), n_values=st.integers(2, 500))
+def test_one_column_is_relaxed_by_sorting(options, is_heavy, seed, n, n_values):
+    rng = np.random.default_rng(seed)
+    x = rng.choice(np.r_[0.0, 1.0, rng.normal(size=n_values)], n)
+    x[:2] = 0.0, 1.0
+    p = rng.choice([rng.random(n), np.round(rng.random(n), 1)])
+    y = (rng.random(n) < 1 / (1 + np.exp(-x))).astype(int)
+    y[:4] = 0, 1, 0, 1
+    w = rng.uniform(0.1, 5, n) if is_heavy else None
+    try:
+        projection = Projection(y, sensitive_features=x, sample_weight=w, **options)
+    except ValueError:
+        assume(False)
+    problem = projection._problem
+    groups = problem._group(problem._costs(p, 0.5)[0], problem._confidence(p))
+    allowed, nowhere, end = problem.image.allowed, np.zeros(1), Deadline()
+    half_width = np.array([allowed.parts[0].limits[0]])
+    box = Product([Box(1, 1.0, half_width, np.zeros(1, dtype=bool))])
+    program = _Sifting(groups, box, nowhere, end).solve(nowhere, None)
+    sorted_ = solve_relaxation(groups, allowed, nowhere, end)
+    assert groups.objective(sorted_.counts) == pytest.approx(
+        groups.objective(program.counts), rel=1e-9, abs=1e-9
+    )
+    assert sorted_.bound == pytest.approx(groups.objective(sorted_.counts), rel=1e-9, abs=1e-9)
+    assert np.abs(groups.v(sorted_.counts)) <= half_width * (1 + 1e-9) + 1e-12
+    assert (sorted_.counts >= 0).all()
+    assert (sorted_.counts <= groups.size[:, None]).all()
+    # A vertex: at most one group is split.
+    assert (np.abs(sorted_.counts - np.rint(sorted_.counts)) > 1e-9).sum() <= 1
+
+
+@pytest.mark.parametrize("options", [{}, {"constraint": "fine"}, {"norm": "sd"}])
+def test_a_million_rows_of_one_column_are_sorted(options):
+    x, y, p = many_groups(1_000_000)
+    started = time.process_time()
+    result = project_targets(y, p, sensitive_features=x, **options)
+    # 1 s on an idle core, and twice that on a busy one.
+    assert time.process_time() - started < 4
+    assert result.satisfied
+    assert result.gap <= 1e-8
 
 
 @pytest.mark.parametrize("loss", ["hamming", "log_loss"])

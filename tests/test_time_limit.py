@@ -19,6 +19,7 @@ from gedi_sklearn.exceptions import SolverError, SolverLimitError
 pytestmark = [
     # Bounds of every kind on purpose, whatever they leave.
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning"),
+    pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.NoisyReferenceWarning"),
     pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*groups:UserWarning"),
 ]

@@ -199,13 +199,14 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Rows of a two-dimensional attribute form one group where all their columns agree.
     """
-    codes = np.zeros(len(values), dtype=np.int64)
-    first = np.zeros(1, dtype=np.int64)
+    first, codes = np.zeros(1, dtype=np.int64), np.zeros(len(values), dtype=np.int64)
     for column in _comparable(values).T:
-        levels, inverse = np.unique(column, return_inverse=True)
-        _, first, codes = np.unique(
-            codes * len(levels) + inverse, return_index=True, return_inverse=True
-        )
+        levels, index, inverse = np.unique(column, return_index=True, return_inverse=True)
+        if len(first) == 1:
+            first, codes = index, inverse
+        elif len(levels) > 1:
+            both = codes * len(levels) + inverse
+            _, first, codes = np.unique(both, return_index=True, return_inverse=True)
     return codes, values[first]
 
 

@@ -85,7 +85,8 @@ class ClassTargets:
         self.weight = np.broadcast_to(1.0, len(weight)) if equal else weight / self.mean_weight
         # The only thing that is bounded: the deviations of groups.
         self.ball = self._group_ball() if equal and self.n_classes == 2 else None
-        code, _ = check_group_codes(np.column_stack([*self.image.keys, weight]))
+        keys = self.image.keys if equal else [*self.image.keys, weight]
+        code, _ = check_group_codes(np.column_stack(keys or [np.zeros(len(weight))]))
         self.code = code.astype(np.int32)
         self._last: np.ndarray | None = None
 
@@ -107,7 +108,8 @@ class ClassTargets:
     def effects(self) -> tuple[np.ndarray, np.ndarray]:
         """What a 1 in a row of every code adds to E z, over the scale, and the scale."""
         weight = self.constraint.weight
-        first = np.unique(self.code, return_index=True)[1]
+        first = np.empty(int(self.code.max()) + 1, dtype=np.int64)
+        first[self.code] = np.arange(len(self.code))  # any row of a code
         matrix = self.image.effects(first, weight[first] / weight.sum())
         scale = row_scale(matrix)
         return matrix / scale[:, None], scale
@@ -273,8 +275,12 @@ class ClassTargets:
     ) -> Groups:
         """Group rows of equal code and cost."""
         index = self.code.dtype
-        keys = (self.tie_order, *confidence, *cost.T, self.code)
-        order = np.lexsort(keys).astype(index)
+        if int(self.code.max()) + 1 == len(cost):  # every row is a group
+            order = np.empty(len(cost), dtype=index)
+            order[self.code] = np.arange(len(cost), dtype=index)
+        else:
+            keys = (self.tie_order, *confidence, *cost.T, self.code)
+            order = np.lexsort(keys).astype(index)
         code, sorted_cost = self.code[order], cost[order]
         new = (np.diff(code) != 0) | (np.diff(sorted_cost, axis=0) != 0).any(axis=1)
         start = np.flatnonzero(np.r_[True, new]).astype(index)
@@ -296,7 +302,8 @@ class ClassTargets:
     ) -> Relaxed | None:
         """Solve the relaxation with an offset of v (two classes); None if infeasible."""
         allowed, known = self.image.allowed, None
-        if not allowed.is_polyhedron:
+        # In one dimension every set is an interval.
+        if not allowed.is_polyhedron and len(offset) > 1:
             known, points = maximise_dual(groups, tolerance, offset, deadline)
             loss = max(_INSIDE * tolerance, 1e-12 * groups.range_of_costs())
             allowed = allowed.inside(points, known, loss / len(allowed.parts))

@@ -6,6 +6,9 @@ base for the columns near to a tie only, solve the linear program of these, and 
 column left out contradicts the new λ. If none does, the solution is optimal for all; what does
 joins the next program. The first λ comes from random samples of growing size, each sifted from
 the λ of the one before, whose error falls with the square root of its size.
+
+Two classes under one interval need no program: rows leave the class of least cost in the order of
+what that costs for the way it leads.
 """
 
 from __future__ import annotations
@@ -91,6 +94,8 @@ def solve_relaxation(
     TimeoutError
         If the deadline comes first.
     """
+    if groups.n_columns == len(fixed) == 1:
+        return _in_interval(groups, allowed, float(fixed[0]))
     if start is not None:
         own = _Sifting(groups, allowed, fixed, deadline)
         return own.solve(start, groups.n, is_optimal=is_optimal)
@@ -104,6 +109,32 @@ def solve_relaxation(
             multipliers, previous = solved.multipliers, size
         size *= _GROWTH
     return _Sifting(groups, allowed, fixed, deadline).solve(multipliers, previous)
+
+
+def _in_interval(groups: Groups, allowed: Product, fixed: float) -> Relaxed | None:
+    """Return the solution of two classes under |v| ≤ h, by sorting; None if infeasible."""
+    effect = groups.matrix[0] * groups.scale[0]
+    counts = np.where(groups.cost < 0, groups.size[:, None], 0.0)
+    v = float(effect @ counts[:, 0]) + fixed
+    away, multiplier = abs(v) - float(allowed.parts[0].limits[0]), 0.0
+    if away > 0:
+        # What a row that turns leads back, where it does.
+        way = np.where(counts[:, 0] > 0, effect, -effect) * np.sign(v)
+        turning = np.flatnonzero(way > 0)
+        turning = turning[np.argsort(np.abs(groups.cost[turning, 0]) / way[turning])]
+        reached = np.cumsum(way[turning] * groups.size[turning])
+        last = int(np.searchsorted(reached, away))
+        if last == len(turning):
+            return None
+        turned, split = turning[:last], turning[last]
+        counts[turned] = groups.size[turned, None] - counts[turned]
+        rows = (away - (reached[last - 1] if last else 0.0)) / way[split]
+        counts[split] += rows if counts[split] == 0 else -rows
+        multiplier = float(groups.cost[split, 0] / effect[split])
+    multipliers = np.array([multiplier])
+    base, detour = groups.choose(multipliers)
+    bound = groups.dual_value(multipliers) - multiplier * fixed
+    return Relaxed(counts, multipliers, bound, base, detour, allowed)
 
 
 def _direct(groups: Groups) -> int:
