@@ -383,6 +383,7 @@ _FUNCTIONS = (
     "gedi_interval",
     "gedi_null",
     "gedi_permutation_test",
+    "gedi_upper_bound",
     "hgr",
     "load_adult",
     "load_communities",
@@ -400,7 +401,13 @@ ESTIMATORS = (
     "ProjectedClassifier",
     "ProjectedRegressor",
 )
-_SCORERS = ("make_binned_didi_scorer", "make_didi_scorer", "make_gedi_scorer", "make_hgr_scorer")
+_SCORERS = (
+    "make_binned_didi_scorer",
+    "make_didi_scorer",
+    "make_gedi_scorer",
+    "make_gedi_upper_bound_scorer",
+    "make_hgr_scorer",
+)
 _COLUMNS = {(name, "conditional_on") for name in ESTIMATORS}
 BUILDERS: dict[str, Callable[[Draw], str]] = {
     name: partial(builder, name)

@@ -249,6 +249,9 @@ VALUES = {
         "0.5; 1e-9; 1 - 1e-12",
         "0; 1; 95; 'a'; np.nan",
     ),
+    "confidence": _of("0.9; 0.95", "0.5; 1e-9; 1 - 1e-12", "0; 1; 95; 'a'; np.nan"),
+    "fitted": _FLAG,
+    "n_new": _of("None; 1000", "1; 10**12", "0; -1; 2.5; '9'; np.inf"),
     "n_resamples": _of("19; 99", "1; 2; 10", "0; -1; 2.5; '9'; None"),
     "accumulator": _of(
         "GediAccumulator().update(v, sensitive_features=v)",

@@ -22,6 +22,7 @@ from gedi_sklearn.metrics import (
     gedi_interval,
     gedi_null,
     gedi_permutation_test,
+    gedi_upper_bound,
     hgr,
 )
 
@@ -35,6 +36,7 @@ COLUMNS = [
     "null_q95",
     "low",
     "high",
+    "upper",
 ]
 
 
@@ -60,6 +62,7 @@ def test_values_are_those_of_the_indicators(data):
             assert row.null_mean == pytest.approx(null.mean)
             assert row.null_q95 == pytest.approx(null.quantiles[-1], rel=0.1)
             np.testing.assert_allclose([row.low, row.high], gedi_interval(p, **options))
+            assert row.upper == pytest.approx(gedi_upper_bound(p, **options))
         elif row.indicator == "binned_didi":
             expected = binned_didi(p, bins=row.parameter, **options)
             reference = binned_didi(y, bins=row.parameter, **options)
@@ -70,6 +73,7 @@ def test_values_are_those_of_the_indicators(data):
     assert (table["null_mean"] < table["null_q95"]).all()
     assert (table["low"] <= table["value"]).all()
     assert (table["value"] <= table["high"]).all()
+    assert (table["value"] < table["upper"]).all()
     assert list(table["parameter"]) == [d for d in range(1, 6) for _ in "ab"] + [2, 3, 5, 10, "kde"]
 
 

@@ -48,6 +48,7 @@ from gedi_sklearn.metrics import (
     gedi,
     gedi_interval,
     gedi_null,
+    gedi_upper_bound,
     make_gedi_scorer,
 )
 from gedi_sklearn.model_selection import tradeoff_curve
@@ -86,7 +87,8 @@ def by_hand(estimator, X, y, thresholds, folds, weight=None, **options):
     labels = {} if y.dtype.kind == "f" else {"pos_label": "yes"}
     score = accuracy_score if labels else r2_score
     found = {name: [] for name in ("train_scores", "test_scores", "train_gedi", "test_gedi")}
-    pooled = {name: [] for name in ("score", "gedi", "null_mean", "null_q95", "low", "high")}
+    names = ("score", "gedi", "null_mean", "null_q95", "low", "high", "upper")
+    pooled = {name: [] for name in names}
     for threshold in thresholds:
         values = {name: [] for name in found}
         predictions = np.empty_like(y)
@@ -114,6 +116,7 @@ def by_hand(estimator, X, y, thresholds, folds, weight=None, **options):
         interval = gedi_interval(y, predictions, **how)
         pooled["low"].append(interval.low)
         pooled["high"].append(interval.high)
+        pooled["upper"].append(gedi_upper_bound(y, predictions, **how))
     return {name: np.array(value) for name, value in {**found, **pooled}.items()}
 
 
@@ -419,7 +422,7 @@ def test_a_failed_fit_costs_its_own_threshold_only(data):
     failed = np.array(PATH) == 0.5
     assert_array_equal(curve.test_scores[failed], [[-9.0, -9.0]])
     assert_array_equal(np.isnan(curve.test_gedi).all(axis=1), failed)
-    for name in ("score", "gedi", "null_mean", "null_q95", "low", "high"):
+    for name in ("score", "gedi", "null_mean", "null_q95", "low", "high", "upper"):
         assert_array_equal(np.isnan(getattr(curve, name)), failed)
     with pytest.raises(ValueError, match=r"All 2 fits of the curve failed.*not at a half"):
         tradeoff_curve(Picky(), X, t, thresholds=[0.5], **options)
@@ -479,7 +482,7 @@ def test_groups_are_measured_by_their_didi(data, relative):
         ).table
         row = report["indicator"].index("didi")
         unit = report["y_true"][row] if relative else 1.0
-        for name in ("null_mean", "low", "high"):
+        for name in ("null_mean", "low", "high", "upper"):
             assert_allclose(getattr(curve, name), report[name][row] / unit)
         assert_allclose(curve.null_q95, report["null_q95"][row] / unit, rtol=0.05)
 

@@ -34,7 +34,8 @@ from ._null import (
     permutation_test,
 )
 from ._reference import check_relative, reference_disparity
-from ._sampling import lower_limits
+from ._sampling import lower_limits, upper_limits
+from ._upper_bound import gedi_upper_bound, make_gedi_upper_bound_scorer
 
 __all__ = [
     "INDICATOR_CONSTRAINTS",
@@ -61,6 +62,7 @@ __all__ = [
     "gedi_interval",
     "gedi_null",
     "gedi_permutation_test",
+    "gedi_upper_bound",
     "hgr",
     "hides_class",
     "is_negligible",
@@ -68,9 +70,11 @@ __all__ = [
     "make_binned_didi_scorer",
     "make_didi_scorer",
     "make_gedi_scorer",
+    "make_gedi_upper_bound_scorer",
     "make_hgr_scorer",
     "permutation_test",
     "quantile_bin_edges",
     "reference_disparity",
     "resampled_hgr",
+    "upper_limits",
 ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +20,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
 from ..kernels import GroupDesign, KernelDesign, fit_codes
-from ._sampling import normal_draws, robust_covariance
+from ._sampling import farthest, normal_draws, robust_covariance, upper_limits
 
-# Up to this many terms the 2^g sign patterns of an L1 norm are enumerated.
-_MAX_PATTERNS = 12
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
 # Standard errors below this fraction of the targets' deviation are rounding errors.
@@ -32,12 +29,13 @@ _ROUNDING = 1e-12
 
 
 class Inference(NamedTuple):
-    """Mean and 95 % quantile of a value under independence, and its confidence interval."""
+    """Mean and 95 % quantile of a value under independence, its interval, its upper limit."""
 
     null_mean: float
     null_q95: float
     low: float
     high: float
+    upper: float
 
 
 class LinearIndicator(ABC):
@@ -110,7 +108,7 @@ class LinearIndicator(ABC):
 
         NaN if no degree of freedom is left.
         """
-        if not self._has_errors():
+        if not self.has_errors():
             return np.full(n_draws, np.nan)
         center = self.design.coordinates(z)
         return self.value(
@@ -120,17 +118,40 @@ class LinearIndicator(ABC):
     def infer(
         self, z: np.ndarray, confidence_level: float, n_draws: int, rng: np.random.RandomState
     ) -> Inference:
-        """Return mean and quantile under independence, and the confidence interval."""
+        """Return mean and quantile under independence, the interval and the upper limit."""
         low, high = self.range_over_ellipsoid(z, confidence_level)
         q95 = float(self.null_quantiles(z, np.array([0.95]), n_draws, rng)[0])
-        return Inference(self.null_mean(z), q95, low, high)
+        # The interval has warned where it is not defined.
+        upper = self.upper_limit(z, confidence_level) if self.n_free > 0 else float("nan")
+        return Inference(self.null_mean(z), q95, low, high, upper)
+
+    def upper_limit(
+        self,
+        z: np.ndarray,
+        confidence: float,
+        *,
+        is_fitted: bool = False,
+        n_new: int | None = None,
+    ) -> float:
+        """Return the upper confidence limit of the value; see :func:`gedi_upper_bound`."""
+        return float(
+            upper_limits(
+                self.design,
+                z[:, None],
+                self.matrix,
+                self.norm,
+                confidence,
+                simultaneous=is_fitted or n_new is not None,
+                inflation=1.0 if n_new is None else 1 + self.design.n_rows / n_new,
+            )[0]
+        )
 
     @property
     def n_free(self) -> int:
         """Degrees of freedom that the coefficients, covariates and constant leave."""
         return self.design.n_rows - self.design.n_covariates - self.design.fitted.n_columns - 1
 
-    def _has_errors(self) -> bool:
+    def has_errors(self) -> bool:
         """Tell whether standard errors are defined: else all residuals are 0."""
         if self.n_free > 0:
             return True
@@ -148,7 +169,7 @@ class LinearIndicator(ABC):
         value with at least that: 0 is its lower end exactly where independence is not rejected.
         NaN if no degree of freedom is left.
         """
-        if not self._has_errors():
+        if not self.has_errors():
             return float("nan"), float("nan")
         # In units of the targets' deviation, so that the solvers' tolerances suit every sample.
         residual = self.design.residual(z)
@@ -347,12 +368,5 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
 
 def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
-    target, spread = indicator.matrix @ center, indicator.matrix @ root
-    if indicator.norm != "l1":
-        # The largest of a norm over an ellipsoid, bounded by the triangle inequality.
-        return float(np.linalg.norm(target) + np.linalg.norm(spread, 2))
-    if len(target) > _MAX_PATTERNS:
-        return float(np.abs(target).sum() + np.linalg.norm(spread, axis=1).sum())
-    # Half of the patterns are enough: the others are their negatives.
-    patterns = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=len(target) - 1)])
-    return float((np.abs(patterns @ target) + np.linalg.norm(patterns @ spread, axis=1)).max())
+    spread = indicator.matrix @ root
+    return float(farthest(indicator.matrix @ center, spread @ spread.T, indicator.norm, 1.0)[0])

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.stats import f as f_distribution
+from scipy.stats import t as t_distribution
 
 from ..kernels import KernelDesign
 
 _N_DRAWS = 1000
+# Up to this many terms the 2^r sign patterns of an L1 norm are enumerated.
+_MAX_PATTERNS = 12
+# Standard errors below this share of the largest one are rounding errors.
+_ROUNDING = 1e-9
 
 
 def robust_covariance(
@@ -102,3 +110,176 @@ def lower_limits(
     noise = normal_draws(covariance, _N_DRAWS, np.random.RandomState(0))
     level = 1 - (1 - confidence_level) / len(values)
     return values - np.quantile(norms(noise.T), level, axis=1)
+
+
+def upper_limits(
+    design: KernelDesign,
+    columns: np.ndarray,
+    rows: np.ndarray,
+    norm: str,
+    confidence: float,
+    *,
+    simultaneous: bool,
+    inflation: float = 1.0,
+) -> np.ndarray:
+    r"""Return upper confidence limits of norms of v = A c, which hold together.
+
+    A norm is the largest s·v over some vectors s, so the true one is s·v for one of them, and the
+    largest of their limits s·v̂ + z·se(s·v̂) is its limit.
+
+    Parameters
+    ----------
+    design, columns, rows
+        As in :func:`lower_limits`.
+    norm : {"l1", "sd", "each"}
+        Σ|v_j|: the s are all patterns of signs. The root of Σv_j², with v = c: all unit vectors.
+        The |v_j| themselves: the axes.
+    confidence : float
+        Confidence.
+    simultaneous : bool
+        Whether the limits of all s are to hold at once, since s depends on the rows. One is enough
+        for a norm whose s does not.
+    inflation : float, default=1.0
+        Multiplies the covariance.
+
+    Returns
+    -------
+    ndarray of shape (1,), or (m·r,) for "each"
+        NaN where the rows leave no degree of freedom.
+    """
+    v = np.concatenate([rows @ design.coordinates(column) for column in columns.T])
+    n_free = design.n_rows - design.n_covariates - design.fitted.n_columns - 1
+    if n_free <= 0:
+        return np.full(len(v) if norm == "each" else 1, np.nan)
+    of_all = np.kron(np.eye(columns.shape[1]), rows)
+    covariance = robust_covariance(design, columns, is_basis_drawn=norm == "sd")
+    covariance = inflation * of_all @ covariance @ of_all.T
+    z = error_quantile(covariance, norm, confidence, n_free, simultaneous=simultaneous)
+    limits = farthest(v, covariance, norm, z)
+    return limits + _skewness_term(design, columns[:, 0], z) if norm == "sd" else limits
+
+
+def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
+    """Return what the skewness of S = ‖c‖ adds to its limit of z standard errors.
+
+    S² is a mean of squares. Of a mean with skewness γ/√n the studentised error has the quantile
+    −z − γ(1 + 2z²)/6√n, by its Edgeworth expansion (Hall 1992, section 2.6).
+    """
+    c = design.coordinates(column)
+    size = float(np.linalg.norm(c))
+    if not size:
+        return 0.0
+    explained = design.explained(c)
+    errors = explained / size * (_centred(design, column) - 0.5 * explained)
+    share = design.shares(slice(None)) / (1 - np.minimum(design.leverage(), 1 - 1e-9))
+    errors = share * (errors - design.mean(errors))
+    variance = float((errors**2).sum())
+    third = float((errors**3).sum())
+    return max(third, 0.0) / variance * (1 + 2 * z**2) / 6 if variance else 0.0
+
+
+def farthest(v: np.ndarray, covariance: np.ndarray, norm: str, z: float) -> np.ndarray:
+    r"""Return max s·v + z·se(s·v) over the vectors s of which a norm is the largest s·v.
+
+    That is the largest norm in an ellipsoid of z standard errors about v.
+
+    Parameters
+    ----------
+    v : ndarray of shape (r,)
+        The centre.
+    covariance : ndarray of shape (r, r)
+        Of v.
+    norm : {"l1", "sd", "each"}
+        Σ|v_j|: the s are all patterns of signs. The root of Σv_j²: all unit vectors. The |v_j|
+        themselves: the axes.
+    z : float
+        Number of standard errors.
+
+    Returns
+    -------
+    ndarray of shape (1,), or (r,) for "each"
+        For an L1 norm of more than twelve terms a bound of it, Σ|v_j| + z·se(v_j).
+    """
+    if norm == "sd":
+        return np.array([_farthest_from_zero(v, covariance, z)])
+    if norm == "l1" and len(v) > _MAX_PATTERNS:
+        return np.array([np.abs(v).sum() + z * np.sqrt(np.diag(covariance)).sum()])
+    directions = _directions(norm, len(v))
+    values = np.abs(directions @ v) + z * _standard_errors(directions, covariance)
+    return values if norm == "each" else values.max(keepdims=True)
+
+
+def _directions(norm: str, size: int) -> np.ndarray:
+    if norm == "each":
+        return np.eye(size)
+    # Half of the patterns are enough: the others are their negatives.
+    return np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=size - 1)])
+
+
+def _standard_errors(directions: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.maximum(((directions @ covariance) * directions).sum(axis=1), 0.0))
+
+
+def _farthest_from_zero(v: np.ndarray, covariance: np.ndarray, z: float) -> float:
+    """Return the largest Euclidean norm in an ellipsoid.
+
+    By duality its square is the least μ(z² + Σ a_i²/(μ − λ_i)) over μ beyond the largest
+    eigenvalue λ_1, with a the centre along the axes. Every such μ gives an upper bound.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    values, along = np.maximum(values, 0.0), vectors.T @ v
+    first, pull = values.max(), float(np.linalg.norm(np.sqrt(values) * along))
+    if z == 0 or pull == 0:
+        return float(np.hypot(np.linalg.norm(v), z * np.sqrt(first)))
+
+    def square(beyond: float) -> float:
+        terms = along**2 / (beyond + (first - values))
+        return float((first + beyond) * (z**2 + terms.sum()))
+
+    # At the optimum, μ − λ_1 is at most ‖√λ a‖/z.
+    reach = pull / z
+    options = {"bounds": (0.0, reach), "method": "bounded", "options": {"xatol": 1e-9 * reach}}
+    return float(np.sqrt(minimize_scalar(square, **options).fun))
+
+
+def error_quantile(
+    covariance: np.ndarray, norm: str, confidence: float, n_free: int, *, simultaneous: bool
+) -> float:
+    """Return z for :func:`farthest`, such that what it returns is an upper confidence limit.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (r, r)
+        Of v.
+    norm : {"l1", "sd", "each"}
+        As there.
+    confidence : float
+        Confidence.
+    n_free : int
+        Degrees of freedom of the residuals.
+    simultaneous : bool
+        Whether the limits s·v + z·se(s·v) are to hold for all s at once. The true norm is s·v for
+        one s, so where that does not depend on the rows, one of them is enough.
+
+    Returns
+    -------
+    float
+        A simulated quantile for patterns of signs and axes, otherwise exact for normal errors.
+    """
+    if not simultaneous:
+        return float(t_distribution.ppf(confidence, n_free))
+    if norm == "sd" or (norm == "l1" and len(covariance) > _MAX_PATTERNS):
+        rank = np.linalg.matrix_rank(covariance, hermitian=True)
+        return float(np.sqrt(rank * f_distribution.ppf(confidence, max(rank, 1), n_free)))
+    directions = _directions(norm, len(covariance))
+    errors = _standard_errors(directions, covariance)
+    kept = errors > _ROUNDING * errors.max()
+    if not kept.any():
+        return 0.0
+    draws = normal_draws(covariance, 4 * _N_DRAWS, np.random.RandomState(0))
+    # In blocks, since there may be 2,048 patterns.
+    worst = [
+        np.abs(block @ directions[kept].T / errors[kept]).max(axis=1)
+        for block in np.array_split(draws, 4)
+    ]
+    return float(np.quantile(np.concatenate(worst), confidence))

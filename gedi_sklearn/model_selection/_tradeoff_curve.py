@@ -67,6 +67,8 @@ class TradeoffCurve:
         evidence of a disparity.
     low, high : ndarray of shape (m,)
         Confidence interval of `gedi`; see :func:`gedi_sklearn.metrics.gedi_interval`.
+    upper : ndarray of shape (m,)
+        Upper confidence limit of `gedi`; see :func:`gedi_sklearn.metrics.gedi_upper_bound`.
     n_fits : int
         Number of fits of the estimator.
 
@@ -97,6 +99,7 @@ class TradeoffCurve:
     null_q95: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    upper: np.ndarray
     n_fits: int
 
     def to_frame(self) -> Any:
@@ -122,6 +125,7 @@ class _Pooled(NamedTuple):
     null_q95: float = np.nan
     low: float = np.nan
     high: float = np.nan
+    upper: float = np.nan
 
 
 @validate_params(

@@ -26,7 +26,7 @@ from ._samples import attributes_of
 _MAX_GROUPS = 10
 _NULL_DRAWS = 4000
 
-_Row = tuple[str, str, Any, float, float, float, float, float, float]
+_Row = tuple[str, str, Any, float, float, float, float, float, float, float]
 _COLUMNS = (
     "attribute",
     "indicator",
@@ -37,6 +37,7 @@ _COLUMNS = (
     "null_q95",
     "low",
     "high",
+    "upper",
 )
 
 
@@ -137,8 +138,8 @@ def _hgr_row(
     sample = samples[int(np.argmax(values))]
     row = ("hgr", method, max(values), measure(sample, sample.y_true))
     if (sample.target == sample.target[0]).all():
-        return (*row, 0.0, 0.0, 0.0, 0.0)
+        return (*row, 0.0, 0.0, 0.0, 0.0, 0.0)
     permuted, drawn = resampled_hgr(sample, method, n_resamples, rng)
     tail = (1 - confidence_level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
-    return (*row, float(permuted.mean()), float(np.quantile(permuted, 0.95)), low, high)
+    ends = np.quantile(drawn, [tail, 1 - tail, confidence_level]).tolist()
+    return (*row, float(permuted.mean()), float(np.quantile(permuted, 0.95)), *ends)

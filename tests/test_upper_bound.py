@@ -1,0 +1,198 @@
+"""Upper confidence limits of GeDI: what they are, and how often they hold."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom, f, t
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from benchmarks.upper_limits import CELLS, COLUMNS, held
+from gedi_sklearn import PolynomialKernel, project_targets
+from gedi_sklearn.metrics import (
+    gedi,
+    gedi_upper_bound,
+    make_gedi_upper_bound_scorer,
+)
+from gedi_sklearn.metrics._sampling import error_quantile, farthest
+
+V3 = PolynomialKernel(3, standardize=True)
+
+
+def sample(seed, n=300, slope=0.5):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return x, slope * x + (0.5 + 0.5 * np.abs(x)) * rng.normal(size=n)
+
+
+def robust(x, y, degree):
+    """Return coefficients and their HC3 covariance, by hand."""
+    F = np.column_stack([x**j for j in range(degree + 1)])
+    G = np.linalg.inv(F.T @ F)
+    beta = G @ F.T @ y
+    scores = F * ((y - F @ beta) / (1 - np.einsum("ij,jk,ik->i", F, G, F)))[:, None]
+    return beta[1:], (G @ scores.T @ scores @ G)[1:, 1:]
+
+
+@pytest.mark.parametrize("degree", [1, 2, 4])
+def test_it_is_the_largest_limit_over_the_signs(degree):
+    x, y = sample(0)
+    alpha, covariance = robust(x, y, degree)
+    S = np.array(list(product([1, -1], repeat=degree)))
+    errors = np.sqrt(np.einsum("ij,jk,ik->i", S, covariance, S))
+    expected = (S @ alpha + t.ppf(0.9, len(x) - degree - 1) * errors).max()
+    options = {"sensitive_features": x, "degree": degree, "confidence": 0.9}
+    assert gedi_upper_bound(y, **options) == pytest.approx(expected, rel=1e-6)
+    # The true signs of a fit, or of a batch, are not fixed: simulated.
+    draws = np.random.default_rng(1).multivariate_normal(np.zeros(degree), covariance, 40_000)
+    z = np.quantile((draws @ S.T / errors).max(axis=1), 0.9)
+    wider = (S @ alpha + z * errors).max()
+    assert gedi_upper_bound(y, **options, fitted=True) == pytest.approx(wider, rel=0.02)
+    batch = gedi_upper_bound(y, **options, n_new=len(x))
+    assert batch == pytest.approx((S @ alpha + z * np.sqrt(2) * errors).max(), rel=0.02)
+
+
+def test_limits_widen_with_what_is_asked():
+    x, y = sample(1)
+    options = {"sensitive_features": x, "kernel": V3}
+    for norm in ("l1", "sd"):
+        limits = [
+            gedi(y, **options, norm=norm),
+            gedi_upper_bound(y, **options, norm=norm, confidence=0.8),
+            gedi_upper_bound(y, **options, norm=norm),
+            gedi_upper_bound(y, **options, norm=norm, fitted=True),
+            gedi_upper_bound(y, **options, norm=norm, n_new=1000),
+            gedi_upper_bound(y, **options, norm=norm, n_new=100),
+        ]
+        assert (np.diff(limits) > 0).all()
+        many = gedi_upper_bound(y, **options, norm=norm, n_new=10**12)
+        assert many == pytest.approx(limits[3])
+
+
+def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
+    x, y = sample(2)
+    angle = np.linspace(0, 2 * np.pi, 100_001)
+    u = np.c_[np.cos(angle), np.sin(angle)]
+    F = np.column_stack([x, x**2])
+    F = F - F.mean(axis=0)
+    values, vectors = np.linalg.eigh(F.T @ F / len(x))
+    Q = F @ vectors / np.sqrt(values)
+    c = Q.T @ y / len(x)
+    leverage = (1 + (Q**2).sum(axis=1)) / len(x)
+    errors = Q * ((y - y.mean() - 0.5 * Q @ c) / (1 - leverage))[:, None]
+    # At the leverage of a row, its residual alone is divided by 1 − h.
+    covariance = errors.T @ errors / len(x) ** 2 - np.outer(c, c) / 4 / len(x)
+    z = t.ppf(0.95, len(x) - 3)
+    expected = (u @ c + z * np.sqrt(np.einsum("ij,jk,ik->i", u, covariance, u))).max()
+    influence = errors @ c / np.linalg.norm(c)
+    influence -= influence.mean()
+    expected += (influence**3).sum() / (influence**2).sum() * (1 + 2 * z**2) / 6 / len(x)
+    found = gedi_upper_bound(y, sensitive_features=x, degree=2, norm="sd")
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_farthest_point_of_an_ellipsoid(seed):
+    rng = np.random.default_rng(seed)
+    root, v = rng.normal(size=(3, 3)), rng.normal(size=3)
+    if seed == 3:  # the centre has nothing along the longest axis
+        longest = np.linalg.svd(root)[0][:, 0]
+        v = v - longest * (longest @ v)
+    if seed == 4:
+        v = np.zeros(3)
+    u = rng.normal(size=(100_000, 3))
+    points = v + 1.5 * u / np.linalg.norm(u, axis=1)[:, None] @ root.T
+    largest = np.linalg.norm(points, axis=1).max()
+    found = farthest(v, root @ root.T, "sd", 1.5)[0]
+    assert largest * (1 - 1e-9) <= found <= largest * (1 + 3e-3)
+    assert farthest(v, 0 * root, "sd", 1.5)[0] == pytest.approx(np.linalg.norm(v))
+
+
+def test_many_coefficients_have_a_bound_of_the_enumeration():
+    rng = np.random.default_rng(0)
+    root, v = 0.2 * rng.normal(size=(13, 13)), rng.normal(size=13)
+    covariance = root @ root.T
+    S = np.array(list(product([1, -1], repeat=13)))
+    exact = (S @ v + 1.7 * np.linalg.norm(S @ root, axis=1)).max()
+    bound = farthest(v, covariance, "l1", 1.7)[0]
+    assert exact <= bound <= 2 * exact
+    quantile = error_quantile(covariance, "l1", 0.95, 500, simultaneous=True)
+    assert quantile == pytest.approx(np.sqrt(13 * f.ppf(0.95, 13, 500)))
+
+
+def test_each_coordinate_has_a_limit_and_all_hold_together():
+    covariance = np.diag([1.0, 4.0])
+    quantile = error_quantile(covariance, "each", 0.9, 10**6, simultaneous=True)
+    draws = np.abs(np.random.default_rng(0).normal(size=(200_000, 2))).max(axis=1)
+    assert quantile == pytest.approx(np.quantile(draws, 0.9), rel=0.02)
+    np.testing.assert_allclose(farthest(np.array([3.0, -1.0]), covariance, "each", 2.0), [5, 5])
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+def test_limits_scale_with_the_targets_and_the_reference(norm):
+    x, y = sample(3)
+    options = {"sensitive_features": x, "kernel": V3, "norm": norm}
+    limit = gedi_upper_bound(y, **options)
+    assert gedi_upper_bound(1e9 * y - 3, **options) == pytest.approx(1e9 * limit)
+    relative = gedi_upper_bound(y, **options, relative=True)
+    share = gedi(y, **options) / gedi(y, **options, relative=True)
+    assert relative == pytest.approx(limit / share)
+    exact, value = gedi_upper_bound(x + x**2, **options, fitted=True), gedi(x + x**2, **options)
+    # How much x itself varies is drawn with the rows, too.
+    assert exact == pytest.approx(value) if norm == "l1" else exact > 1.01 * value
+    with pytest.warns(UndefinedMetricWarning, match="no degree of freedom"):
+        assert np.isnan(gedi_upper_bound(y[:4], sensitive_features=x[:4], kernel=V3, norm=norm))
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_limits_hold(norm, fitted):
+    """As often as they promise; the command for many cells is slow."""
+    held, n_runs = 0, 150
+    for run in range(n_runs):
+        rng = np.random.default_rng([run, fitted])
+        x, noise = rng.uniform(-2, 2, 200), rng.normal(size=200)
+        coefficients, y = np.array([0.5, 0.4]), 0.5 * x + 0.4 * x**2 + noise
+        options = {"sensitive_features": x, "degree": 2, "norm": norm}
+        if fitted:
+            projected = project_targets(y, threshold=0.2, relative=False, **options)
+            y, coefficients = projected.targets, coefficients + projected.correction
+        root = np.sqrt([4 / 3, 16 / 5 - 16 / 9])  # deviations of x and x², which are uncorrelated
+        truth = np.abs(coefficients).sum() if norm == "l1" else np.linalg.norm(root * coefficients)
+        held += truth <= gedi_upper_bound(y, **options, fitted=fitted)
+    assert held >= 0.88 * n_runs  # a share below has a probability of .001
+    if not fitted:
+        assert held <= 0.99 * n_runs
+
+
+def test_scorer():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=200)
+    model, options = LinearRegression().fit(X, y), {"degree": 2, "norm": "sd", "fitted": True}
+    scorer = make_gedi_upper_bound_scorer(sensitive_columns=0, n_new=50, **options)
+    limit = gedi_upper_bound(y, model.predict(X), sensitive_features=X[:, 0], n_new=50, **options)
+    assert scorer(model, X, y) == -limit
+    assert "make_gedi_upper_bound_scorer(sensitive_columns=0" in repr(scorer)
+    labels = np.digitize(y, [-1, 1])
+    classifier = LogisticRegression().fit(X, labels)
+    worst = max(
+        gedi_upper_bound(labels == c, classifier.predict(X) == c, sensitive_features=X[:, 0])
+        for c in range(3)
+    )
+    assert make_gedi_upper_bound_scorer(sensitive_columns=0)(classifier, X, labels) == -worst
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(
+    "ignore::gedi_sklearn.exceptions.AttributeScaleWarning",  # a sample's mean or sd by chance
+)
+@pytest.mark.parametrize("degree", [1, 2, 5])
+def test_limits_hold_in_simulations(degree):
+    cells = [cell for cell in CELLS if cell[:2] == (500, degree)]
+    shares = np.array([held(cell, 50) for cell in cells])
+    tailed = [degree == 5 and cell[2] == "dense" for cell in cells]
+    shares[tailed, COLUMNS.index("sd")] = 1.0  # what the documentation warns of
+    assert (shares * 50 >= binom.ppf(1e-4, 50, 0.95)).all()
+    assert shares.mean() >= 0.94
