@@ -24,6 +24,8 @@ INTERNAL = {
     "bin_codes",
     "check_relative",
     "check_sample",
+    "error_quantile",
+    "farthest",
     "fit_gedi",
     "fit_inference",
     "hides_class",
@@ -32,6 +34,7 @@ INTERNAL = {
     "permutation_test",
     "reference_disparity",
     "resampled_hgr",
+    "upper_limits",
 }
 # What calls return; users do not build them.
 RESULTS = {

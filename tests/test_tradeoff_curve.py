@@ -145,6 +145,7 @@ def test_one_fit_a_fold_is_a_refit_for_every_threshold_to_the_last_bit(data, nam
     splitter = KFold(3) if y is t else StratifiedKFold(3)
     options = {name: getattr(estimator, name) for name in ("kernel", "degree", "relative")}
     expected = by_hand(estimator, X, y, PATH, list(splitter.split(X, y)), weight, **options)
+    assert_allclose(curve.upper, expected.pop("upper"), rtol=1e-12)
     for key, value in expected.items():
         assert_array_equal(getattr(curve, key), value, err_msg=key)
 

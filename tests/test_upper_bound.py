@@ -11,11 +11,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from benchmarks.upper_limits import CELLS, COLUMNS, held
 from gedi_sklearn import PolynomialKernel, project_targets
 from gedi_sklearn.metrics import (
+    error_quantile,
+    farthest,
     gedi,
     gedi_upper_bound,
     make_gedi_upper_bound_scorer,
 )
-from gedi_sklearn.metrics._sampling import error_quantile, farthest
 
 V3 = PolynomialKernel(3, standardize=True)
 

@@ -34,7 +34,7 @@ from ._null import (
     permutation_test,
 )
 from ._reference import check_relative, reference_disparity
-from ._sampling import lower_limits, upper_limits
+from ._sampling import error_quantile, farthest, lower_limits, upper_limits
 from ._upper_bound import gedi_upper_bound, make_gedi_upper_bound_scorer
 
 __all__ = [
@@ -55,6 +55,8 @@ __all__ = [
     "check_relative",
     "check_sample",
     "didi",
+    "error_quantile",
+    "farthest",
     "fit_gedi",
     "fit_inference",
     "gedi",

@@ -43,7 +43,7 @@ def gedi_upper_bound(
     pos_label: Any = None,
     sample_weight: Any = None,
 ) -> float:
-    r"""Upper confidence limit of GeDI: with this confidence, its true value is below.
+    """Upper confidence limit of GeDI: with this confidence, its true value is below.
 
     The true value is that of all rows of the kind that these are drawn from.
 
@@ -78,10 +78,10 @@ sample_weight
     The true ‖α̃‖₁ is s·α̃ for one pattern of signs s. For that one, s·α̃ + t·se(s·α̃) is a limit, so
     the largest of all patterns is (up to 12 coefficients; beyond, Σ|α̃_j| + t·se(α̃_j)). The
     covariance is HC3. ‖F̃α̃‖/√n is u·c for one unit vector u of orthonormal coordinates in the same
-    way; its standard error is the deviation of :math:`(Qu)(\tilde y - \tfrac12 Q c)` over √n, since
-    the basis is that of the rows, and its skewness is corrected for: its square is a mean of
-    squares. The largest value over all u is found by a secular equation. Where few rows carry these
-    squares, as those of high powers of a raw attribute, the limit holds less often.
+    way; its standard error is the deviation of (Qu)(y − ȳ − ½Qc) over √n, as the basis is that of
+    the rows, and its skewness is corrected for: its square is a mean of squares. The largest value
+    over all u is found by a secular equation. Where few rows carry these squares, as those of high
+    powers of a raw attribute, the limit holds less often.
 
     Where the predictions were fitted to the rows, or a batch of new rows has its own signs, s
     depends on chance. Then t is the quantile, simulated, of the largest error over all s in
