@@ -88,13 +88,17 @@ class ColumnsMixin:
         check_same_length(len(y), X=X)
         weight = check_sample_weight(sample_weight, len(y))
         attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
+        self._record_columns(X)
+        return y, weight, attribute
+
+    def _record_columns(self, X: Any) -> None:
+        """Record the columns of the X of `fit`, of which some rows are enough."""
         _check_feature_names(self, X, reset=True)
         _check_n_features(self, X, reset=True)
         # By position: at prediction X may come without the names it had in `fit`.
         named = self.sensitive_columns is not None
         self._positions = column_positions(X, self.sensitive_columns) if named else []
         self._dropped = self._positions if self.drop_sensitive else []
-        return y, weight, attribute
 
     def _check_attribute(
         self, X: Any, sensitive_features: Any, n_samples: int, *, reset: bool

@@ -13,11 +13,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_array
 
-__all__ = ["BACKENDS", "Backend", "find_backend"]
+__all__ = ["BACKENDS", "Backend", "XGBoost", "check_features", "find_backend"]
 
 # Trees of both packages are of one size: leaves, and the least weight of the rows in one.
 _LEAVES, _LEAF_WEIGHT = 31, 20
+
+
+def check_features(X: Any) -> Any:
+    """Return X as the packages take it: a frame as it is, or an array of numbers, some missing."""
+    if hasattr(X, "columns"):
+        return X
+    return check_array(X, accept_sparse="csr", ensure_all_finite="allow-nan", input_name="X")
 
 
 class Backend(ABC):

@@ -10,7 +10,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import check_array
 
 from .._folds import make_folds
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
@@ -20,8 +19,11 @@ from .._validation import (
     StrOptions,
     _fit_context,
     _safe_indexing,
+    check_attribute,
     check_random_state,
     check_same_length,
+    check_sample_weight,
+    column_positions,
 )
 from .._verdict import make_verdict
 from ..constraints import (
@@ -33,7 +35,8 @@ from ..constraints import (
     fit_constraint,
 )
 from ._ascent import Ascent, indicator_of
-from ._backends import BACKENDS, Backend, find_backend
+from ._backends import BACKENDS, Backend, XGBoost, check_features, find_backend
+from ._distributed import Cluster, first_row, is_dask, local_columns, local_values
 from ._training import Member, Rows, Trained, decide, train
 
 
@@ -114,7 +117,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, p)
             Features; missing values and the categorical columns of a frame as the backend takes
-            them.
+            them. With XGBoost also an array or a frame of Dask, without `cv` and `eval_set`: trees
+            grow on the workers of the current client, each on the rows that it holds, while
+            attribute, targets and weights come to the client.
         y : array-like of shape (n,)
             Targets.
         sensitive_features : array-like of shape (n,) or (n, m), default=None
@@ -136,6 +141,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             If the package of the backend is missing.
         ValueError
             If data, weights or parameters are invalid.
+        RuntimeError or xgboost.core.XGBoostError
+            If a worker of Dask is lost.
         """
         backend = find_backend(self.backend, type(self).__name__)
         if self.early_stopping_rounds is not None and self.cv is None and not eval_set:
@@ -143,8 +150,10 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 f"early_stopping_rounds={self.early_stopping_rounds} needs rows that the trees do "
                 "not see: pass eval_set=[(X_val, y_val)] to fit, or set cv."
             )
+        if is_dask(X):
+            return self._fit_on_cluster(X, y, sensitive_features, sample_weight, eval_set)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
-        features = self._features(self._inner_X(X))
+        features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
         folds = self._folds(features, y, weight)
         if weight is not None and not weight.all():
@@ -152,25 +161,93 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             y, weight, attribute = y[counted], weight[counted], attribute[counted]
             features = _safe_indexing(features, counted)
         constraint = self._fit_constraint(attribute, y, weight)
-        columns = constraint.columns(y).astype(np.float64)
-        everything = np.ones(len(y)) if weight is None else weight
-        rows = Rows(columns, everything, constraint.orthonormal, is_classifier(self))
-        self.intercept_ = rows.mean(columns)
-        members = self._members(backend, features, folds, columns.shape[1], further)
+        rows = self._rows(constraint, y, weight)
+        members = self._members(backend, features, folds, rows.y.shape[1], further)
         trained = train(
             members,
             rows,
             Ascent(constraint, self.n_estimators),
-            n_rounds=self.n_estimators,
-            intercept=self.intercept_,
             evaluations=[constraint.columns(targets).astype(np.float64) for _, targets in further],
-            patience=self.early_stopping_rounds,
-            verbose=self.verbose,
+            **self._round_params(rows),
         )
-        self._set_fitted(constraint, trained, members)
-        self._judge(constraint, trained, y)
-        self._calibrate(trained.scores, columns, everything)
+        self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
+        self._judge(constraint, trained.scores, y)
+        self._calibrate(trained.scores, rows)
         return self
+
+    def _fit_on_cluster(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, eval_set: Any
+    ) -> BaseConstrainedBoosting:
+        """Fit on the rows of a Dask collection; see :mod:`._distributed`."""
+        refused = {"cv": self.cv, "eval_set": eval_set}
+        given = [name for name, value in refused.items() if value is not None]
+        if given or self.backend != "xgboost":
+            raise ValueError(
+                "Dask collections are fitted with backend='xgboost', without "
+                f"cv and eval_set; got backend={self.backend!r} and {given}."
+            )
+        cluster, sample = Cluster(X), first_row(X)
+        n_rows, sample_weight = sum(cluster.lengths), local_values(sample_weight)
+        y = self._check_targets(local_values(y), sample_weight)
+        if len(y) != n_rows:
+            raise ValueError(f"X has {n_rows} rows, but y has {len(y)}.")
+        weight = check_sample_weight(sample_weight, n_rows)
+        attribute = local_values(sensitive_features)
+        if attribute is None and self.sensitive_columns is not None:
+            own = column_positions(sample, self.sensitive_columns)
+            attribute = check_attribute(local_columns(X, own), n_rows, kind="mixed")
+        else:
+            attribute = self._check_attribute(sample, attribute, n_rows, reset=True)
+        self._record_columns(sample)
+        everything = np.ones(n_rows) if weight is None else weight
+        counted = everything > 0
+        own_weight = None if weight is None else weight[counted]
+        constraint = self._fit_constraint(attribute[counted], y[counted], own_weight)
+        rows = self._rows(constraint, y[counted], own_weight)
+        columns = constraint.columns(y).astype(np.float64)
+        trained, booster = cluster.train(
+            (columns, everything, attribute),
+            constraint,
+            is_class=is_classifier(self),
+            dropped=self._dropped,
+            booster=self._booster_params(columns.shape[1], XGBoost),
+            rounds=self._round_params(rows),
+        )
+        self._set_fitted(constraint, trained, [booster])
+        self._judge(constraint, trained.scores, y[counted])
+        self._calibrate(trained.scores, rows)
+        return self
+
+    def _rows(self, constraint: FittedConstraint, y: np.ndarray, weight: np.ndarray | None) -> Rows:
+        """Return what the rounds need of the rows."""
+        columns = constraint.columns(y).astype(np.float64)
+        everything = np.ones(len(y)) if weight is None else weight
+        return Rows(columns, everything, constraint.orthonormal, is_classifier(self))
+
+    def _round_params(self, rows: Rows) -> dict[str, Any]:
+        """Return the keywords of the rounds, and set the intercept."""
+        self.intercept_ = rows.mean(rows.y)
+        return {
+            "n_rounds": self.n_estimators,
+            "intercept": self.intercept_,
+            "patience": self.early_stopping_rounds,
+            "verbose": self.verbose,
+        }
+
+    def _booster_params(self, n_outputs: int, backend: type[Backend]) -> dict[str, Any]:
+        """Return the keywords of every booster but its rows and threads."""
+        params = dict(self.backend_params or {})
+        if owned := sorted(params.keys() & backend.owned):
+            raise ValueError(
+                f"backend_params sets {owned}, which this estimator does itself. Leave them out; "
+                "learning_rate, n_jobs and n_estimators are its own parameters."
+            )
+        return {
+            "params": params,
+            "n_outputs": n_outputs,
+            "learning_rate": self.learning_rate,
+            "seed": self._seed(),
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -180,18 +257,6 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             self.sensitive_columns is None
         )  # an attribute may not be missing
         return tags
-
-    def _features(self, inner: Any) -> Any:
-        """Return the columns of X that the trees take: a frame as it is, or an array of numbers."""
-        if hasattr(inner, "columns"):
-            return inner
-        return check_array(
-            inner,
-            accept_sparse="csr",
-            ensure_all_finite="allow-nan",
-            estimator=self,
-            input_name="X",
-        )
 
     def _check_eval_set(self, eval_set: Any) -> list[tuple[Any, np.ndarray]]:
         """Return the features and the targets of further rows, classes as 0…K − 1."""
@@ -205,7 +270,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             X, y = pair
             targets = self._check_further_targets(y)
             check_same_length(len(targets), **{"the X of eval_set": X})
-            found.append((self._features(self._checked_inner_X(X)), targets))
+            found.append((check_features(self._checked_inner_X(X)), targets))
         return found
 
     def _fit_constraint(
@@ -231,27 +296,15 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         further: Sequence[tuple[Any, np.ndarray]],
     ) -> list[Member]:
         """Return the boosters: one on all rows, or one for each fold."""
-        params, seed = dict(self.backend_params or {}), self._seed()
-        if owned := sorted(params.keys() & backend.owned):
-            raise ValueError(
-                f"backend_params sets {owned}, which this estimator does itself. Leave them out; "
-                "learning_rate, n_jobs and n_estimators are its own parameters."
-            )
+        params = self._booster_params(n_outputs, backend)
+        n_jobs = effective_n_jobs(self.n_jobs)
 
         def member(rows: Any, held: Any) -> Member:
             others = [own for own, _ in further]
             if held is not None:
                 others.insert(0, _safe_indexing(X, held))
-            grown = backend(
-                X if held is None else _safe_indexing(X, rows),
-                params,
-                n_outputs=n_outputs,
-                learning_rate=self.learning_rate,
-                seed=seed,
-                n_jobs=effective_n_jobs(self.n_jobs),
-                others=others,
-            )
-            return Member(grown, rows, held)
+            own = X if held is None else _safe_indexing(X, rows)
+            return Member(backend(own, **params, n_jobs=n_jobs, others=others), rows, held)
 
         return [member(train, held) for train, held in folds]
 
@@ -294,13 +347,12 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _set_fitted(
-        self, constraint: FittedConstraint, trained: Trained, members: Sequence[Member]
+        self, constraint: FittedConstraint, trained: Trained, boosters: list[Any]
     ) -> None:
         """Set the fitted attributes; no rows are kept."""
         self.kernel_, self.constraint_ = constraint.kernel, constraint.constraint
         self.threshold_, self.reference_ = constraint.threshold, constraint.reference
         self.n_iter_, self._trees = trained.n_rounds, trained.trees
-        boosters = [own.backend.finish() for own in members]
         self.booster_: Any = boosters if self.cv is not None else boosters[0]
         self.multipliers_ = _by_column(trained.multipliers)
         history = trained.history
@@ -312,9 +364,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         names = (f"validation_{number}" for number in range(len(trained.evaluated)))
         self.evals_result_ = dict(zip(names, trained.evaluated, strict=True))
 
-    def _judge(self, constraint: FittedConstraint, trained: Trained, y: np.ndarray) -> None:
+    def _judge(self, constraint: FittedConstraint, scores: np.ndarray, y: np.ndarray) -> None:
         """Set the verdict, and warn where the constraint is not met."""
-        decided = decide(trained.scores, is_class=is_classifier(self))
+        decided = decide(scores, is_class=is_classifier(self))
         z = decided[:, 0] if decided.shape[1] == 1 else decided.argmax(axis=1)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
         self.verdict_ = make_verdict(constraint, y, z, **seen)
@@ -328,7 +380,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of new rows, shape (n, C)."""
-        features = self._features(self._new_inner_X(X))
+        features = check_features(self._new_inner_X(X))
         boosters = self.booster_ if isinstance(self.booster_, list) else [self.booster_]
         n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
         pairs = zip(boosters, self._trees, strict=True)

@@ -11,6 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from .._validation import check_classes, check_column, check_labels
 from ._base import BaseConstrainedBoosting
+from ._distributed import is_dask, lazily
+from ._training import Rows
 
 # Range of the logarithm of the slope of probabilities.
 _SLOPES = (-3.0, 6.0)
@@ -165,14 +167,13 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
             )
         return np.searchsorted(self.classes_, labels)
 
-    def _calibrate(self, scores: np.ndarray, columns: np.ndarray, weight: np.ndarray) -> None:
+    def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         """Set the slope of the probabilities, by the log loss of the rows."""
-        logits, target = _of_every_class(scores), _of_every_class(columns)
+        logits, target = _of_every_class(scores), _of_every_class(rows.y)
 
         def loss(log_slope: float) -> float:
-            return -float(
-                weight @ (target * log_softmax(np.exp(log_slope) * logits, axis=1)).sum(1)
-            )
+            likelihood = target * log_softmax(np.exp(log_slope) * logits, axis=1)
+            return -float(rows.weight @ likelihood.sum(axis=1))
 
         self._slope = float(np.exp(minimize_scalar(loss, bounds=_SLOPES, method="bounded").x))
 
@@ -188,6 +189,8 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         -------
         y_pred : ndarray of shape (n,)
         """
+        if is_dask(X):
+            return lazily(self.predict, X)
         best = _of_every_class(self._scores(X)).argmax(axis=1)
         return self.classes_[best]
 
@@ -204,6 +207,8 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
+        if is_dask(X):
+            return lazily(self.predict_proba, X)
         scores = _of_every_class(self._scores(X))
         return softmax(self._slope * scores, axis=1)
 
@@ -221,6 +226,8 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
             Of two classes that of `classes_[1]`, above 0 where it is predicted; of more, one for
             each, the largest of which is predicted.
         """
+        if is_dask(X):
+            return lazily(self.decision_function, X)
         scores = self._scores(X)
         return scores[:, 0] - 0.5 if scores.shape[1] == 1 else scores
 

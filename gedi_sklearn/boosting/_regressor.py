@@ -9,6 +9,8 @@ from sklearn.base import RegressorMixin
 
 from .._validation import check_column, check_numbers
 from ._base import BaseConstrainedBoosting
+from ._distributed import is_dask, lazily
+from ._training import Rows
 
 
 class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
@@ -149,8 +151,8 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     def _check_further_targets(self, y: Any) -> np.ndarray:
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
-    def _calibrate(self, scores: np.ndarray, columns: np.ndarray, weight: np.ndarray) -> None:
-        pass
+    def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
+        pass  # scores are predictions
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not needed.
@@ -164,4 +166,6 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         -------
         y_pred : ndarray of shape (n,)
         """
+        if is_dask(X):
+            return lazily(self.predict, X)
         return self._scores(X)[:, 0]

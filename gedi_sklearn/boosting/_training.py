@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,8 +81,7 @@ class Member(NamedTuple):
     held: Any = None
 
 
-@dataclass
-class Trained:
+class Trained(NamedTuple):
     """What has become of the rounds.
 
     Attributes
