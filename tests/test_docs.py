@@ -31,6 +31,22 @@ def test_every_public_name_is_in_the_reference_and_no_other():
     assert set(listed) == PUBLIC.keys() | set(exceptions.__all__)
 
 
+TASKS = dict(re.findall(r"^## (.+?)$.*?^```python\n(.*?)^```", PAGES["tasks"], re.S | re.M))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_runs_as_pasted(task, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(TASKS[task], task, "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_task_is_one_click_from_the_start():
+    assert len(TASKS) == 12
+    for task in TASKS:
+        assert f"(tasks.md#{task.lower().replace(' ', '-')})" in PAGES["index"]
+
+
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_every_public_name_has_an_example(name):
     assert "\nExamples\n--------\n" in inspect.getdoc(PUBLIC[name])

@@ -1,0 +1,59 @@
+"""
+Which threshold should I choose?
+================================
+
+A threshold is a decision, not a parameter to be tuned for score. What can be had is what every
+threshold costs, on rows that the model has not seen; then a search takes the best model among
+those that keep the one that was chosen.
+"""
+
+# %%
+# What each threshold costs
+# -------------------------
+# One fit per fold serves the whole path.
+import matplotlib.pyplot as plt
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+
+from gedi_sklearn import ProjectedRegressor
+from gedi_sklearn.datasets import load_communities
+from gedi_sklearn.metrics import make_gedi_scorer
+from gedi_sklearn.model_selection import best_under_constraint, tradeoff_curve
+from gedi_sklearn.plotting import TradeoffDisplay
+
+X, y = load_communities(return_X_y=True, as_frame=True)
+bound = {"norm": "sd", "kernel": "spline", "sensitive_columns": "pctBlack"}
+boosting = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=6, random_state=0)
+learners = {"boosting": boosting, "ridge": Ridge(alpha=100)}
+curves = {
+    name: tradeoff_curve(ProjectedRegressor(learner, **bound, cv=3), X, y, cv=3)
+    for name, learner in learners.items()
+}
+curves["boosting"].to_frame().round(2)
+
+# %%
+# Grey is what predictions reach that have nothing to do with the attribute: there a smaller
+# threshold buys nothing.
+figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+for color, (name, curve) in enumerate(curves.items()):
+    TradeoffDisplay(curve=curve, name=name, score_name="R²").plot(ax=ax, color=f"C{color}")
+ax.set_xlabel("share of the dependence that is left, on unseen rows")
+plt.show()
+
+# %%
+# The best model that keeps a bound
+# ---------------------------------
+# ``best_under_constraint`` is a rule for ``refit``: the best score among the candidates whose
+# indicator, on the held-out rows, is within the bound.
+search = GridSearchCV(
+    ProjectedRegressor(Ridge(), **bound, cv=3),
+    {"threshold": [0.2, 0.3, 0.5], "estimator__alpha": [1.0, 10.0, 100.0, 1000.0]},
+    scoring={"r2": "r2", "neg_gedi": make_gedi_scorer(**bound, relative=True)},
+    refit=best_under_constraint("r2", at_most=0.35),
+    cv=3,
+)
+search.fit(X, y)
+print(search.best_params_)
+for name in ("r2", "neg_gedi"):
+    print(name, round(search.cv_results_[f"mean_test_{name}"][search.best_index_], 3))
