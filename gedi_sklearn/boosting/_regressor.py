@@ -108,7 +108,7 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, if they are all strings.
 
     See Also
