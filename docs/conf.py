@@ -66,7 +66,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
 }
 
 

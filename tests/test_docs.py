@@ -50,3 +50,10 @@ def test_every_task_is_one_click_from_the_start():
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_every_public_name_has_an_example(name):
     assert "\nExamples\n--------\n" in inspect.getdoc(PUBLIC[name])
+
+
+def test_the_start_page_prints_what_it_says(capsys):
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGES["index"], re.S | re.M)
+    exec(compile(code, "index", "exec"), {})
+    said = re.search(r"left on the new rows: ([\d.]+),", PAGES["index"]).group(1)
+    assert float(capsys.readouterr().out) == pytest.approx(float(said), abs=0.006)
