@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._unseen_rows import paper_rows
+from benchmarks._unseen_rows import paper_rows, rows_of
 from benchmarks.tasks import TASKS, Task
 
 STYLES = {
@@ -42,11 +42,16 @@ def draw(lines: Sequence[Mapping[str, str]], output: Path) -> None:
                 for kind in ("coarse", "fine")
                 if any(line["constraint"] == kind for line in pooled)
             ]
-            figure = Figure(figsize=(9.5, 5.5 * len(panels)), layout="constrained")
-            for axes, kind in zip(
-                figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True
+            blind = {(row.name, row.constraint) for row in rows_of(task) if row.blind}
+            known = [line for line in pooled if (line["model"], line["constraint"]) not in blind]
+            unknown = [line for line in pooled if (line["model"], line["constraint"]) in blind]
+            drawn = [(f"{task}, {kind}", kind, known, _papers(task, kind)) for kind in panels]
+            drawn += [(f"{task}, coarse, attribute-blind", "coarse", unknown, [])][: len(unknown)]
+            figure = Figure(figsize=(9.5, 5.5 * len(drawn)), layout="constrained")
+            for axes, own in zip(
+                figure.subplots(len(drawn), 1, squeeze=False)[:, 0], drawn, strict=True
             ):
-                _panel(axes, task, kind, pooled)
+                _panel(axes, task, *own)
             for suffix, metadata in (("png", {}), ("svg", {"Date": None})):
                 name = f"unseen_data_{task.dataset}_{task.protected}.{suffix}"
                 figure.savefig(output / name, dpi=110, metadata=metadata)
@@ -70,9 +75,16 @@ def _papers(task: Task, constraint: str) -> list[dict[str, str]]:
     ]
 
 
-def _panel(axes: Any, task: Task, constraint: str, pooled: Sequence[Mapping[str, str]]) -> None:
+def _panel(
+    axes: Any,
+    task: Task,
+    title: str,
+    constraint: str,
+    pooled: Sequence[Mapping[str, str]],
+    papers: Sequence[Mapping[str, str]],
+) -> None:
     shown = [line for line in pooled if line["constraint"] in ("", constraint)]
-    shown += _papers(task, constraint)
+    shown += papers
     # Numbered from the left, so that the names can stand beside the picture.
     shown.sort(key=lambda line: float(line["gedi_val"]))
     for group, (marker, color) in STYLES.items():
@@ -97,7 +109,7 @@ def _panel(axes: Any, task: Task, constraint: str, pooled: Sequence[Mapping[str,
     axes.set_xscale("log")
     axes.set_xlabel(f"{task.indicator_name} of the pooled validation folds")
     axes.set_ylabel(f"{task.score_name}, mean of the validation folds")
-    axes.set_title(f"{task}, {constraint}")
+    axes.set_title(title)
     axes.legend(loc="best", fontsize=7)
     axes.text(
         1.01,

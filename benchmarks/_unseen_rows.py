@@ -56,6 +56,8 @@ RIVALS_LEARNER = "HistGB-small"
 # Shares of the variance that the attribute may explain: the bound of Scutari's ridge is not GeDI.
 RIDGE_BOUNDS = (0.02, 0.1)
 N_BINS = 5
+# A grid, so that no threshold is chosen by its validation folds.
+BLIND_THRESHOLDS = (0.2, 0.3, 0.4)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Row:
     """A model of the comparison.
 
     `build` takes the task and the attribute's column of X. A model that takes the attribute in
-    `fit` is `by_value`; one that `drops` gets X without it.
+    `fit` is `by_value`; one that `drops` gets X without it. `blind` rows have the attribute in no
+    learner and need it of no new row.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Row:
     build: Callable[[Task, int], Any]
     by_value: bool = False
     drops: bool = False
+    blind: bool = False
 
 
 def rows_of(task: Task) -> Iterator[Row]:
@@ -83,6 +87,14 @@ def rows_of(task: Task) -> Iterator[Row]:
         yield from _projected(task, constraint)
         yield from _moving_targets(task, constraint)
     yield from _rivals(task)
+    # "attribute dropped" is that of the other learner.
+    for name in ("RF", "linear") if task.is_regression else ("HistGB", "RF", "linear"):
+        yield Row(f"{name} dropped", "plain", "", _plain(name), drops=True, blind=True)
+
+
+def _best(task: Task) -> str:
+    """Return the learner that suits a task best."""
+    return "HistGB-small" if task.is_regression else "HistGB"
 
 
 def _learner(name: str, task: Task) -> Any:
@@ -124,10 +136,10 @@ def _projected(task: Task, constraint: str) -> Iterator[Row]:
                 attribute_estimator=Ridge(10.0) if learner == "linear" else None,
             )
 
-        view = "blind" if blind else "aware"
-        return Row(f"{learner} Projected {view} {threshold:g}", "projected", constraint, build)
+        name = f"{learner} Projected {'blind' if blind else 'aware'} {threshold:g}"
+        return Row(name, "projected", constraint, build, blind=blind)
 
-    best = "HistGB-small" if task.is_regression else "HistGB"
+    best = _best(task)
     yield row(best, 0.1)
     yield row(best)
     yield row(best, 0.25)
@@ -139,41 +151,45 @@ def _projected(task: Task, constraint: str) -> Iterator[Row]:
         yield row("HistGB")
     if constraint == "coarse":
         yield row("linear", blind=True)
-        if not _is_long(task):
-            yield row(best, blind=True)
+        for threshold in BLIND_THRESHOLDS:
+            yield row(best, threshold, blind=True)
 
 
 def _moving_targets(task: Task, constraint: str) -> Iterator[Row]:
     """Fit the learner again and again: in the paper's form, and on what is not memorised."""
 
-    def row(learner: str, name: str, **options: Any) -> Row:
+    def row(learner: str, name: str, *, blind: bool = False, **options: Any) -> Row:
         def build(task: Task, column: int) -> Any:
             kind = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
+            dropped = {"sensitive_columns": column, "drop_sensitive": True} if blind else {}
             return kind(
                 _learner(learner, task),
                 constraint=constraint,
                 degree=task.degree,
                 threshold=0.2,
+                **dropped,
                 **{"cv": "train", "target_weight": "harmonic", **options},
             )
 
-        return Row(f"{learner} MT {name}", "moving targets", constraint, build, by_value=True)
+        name = f"{learner} MT {name}{' blind' if blind else ''}"
+        return Row(name, "moving targets", constraint, build, by_value=not blind, blind=blind)
 
-    if task.is_regression:
-        yield row("linear", "dual", method="dual")
-        yield row("HistGB-small", "dual cv", method="dual", cv=5)
-        yield row("HistGB-small", "as in the paper")
-        if not _is_long(task):  # eleven times six fits
-            yield row("HistGB-small", "cv", cv=5)
-    else:
-        yield row("HistGB", "as in the paper", response_method="predict")
-        yield row("HistGB", "probabilities")
-        yield row("HistGB", "dual", method="dual")
-    if constraint == "coarse":
-        yield row("RF", "dual oob", method="dual", cv="oob")
-        if not _is_long(task):
-            yield row("RF", "oob", cv="oob")
-            yield row("RF", "as in the paper", response_method="predict")
+    for blind in (False, True) if constraint == "coarse" else (False,):
+        if task.is_regression:
+            yield row("linear", "dual", blind=blind, method="dual")
+            yield row("HistGB-small", "dual cv", blind=blind, method="dual", cv=5)
+            yield row("HistGB-small", "as in the paper", blind=blind)
+            if not _is_long(task):  # eleven times six fits
+                yield row("HistGB-small", "cv", blind=blind, cv=5)
+        else:
+            yield row("HistGB", "as in the paper", blind=blind, response_method="predict")
+            yield row("HistGB", "probabilities", blind=blind)
+            yield row("HistGB", "dual", blind=blind, method="dual")
+        if constraint == "coarse":
+            yield row("RF", "dual oob", blind=blind, method="dual", cv="oob")
+            if not _is_long(task):
+                yield row("RF", "oob", blind=blind, cv="oob")
+                yield row("RF", "as in the paper", blind=blind, response_method="predict")
 
 
 def _rivals(task: Task) -> Iterator[Row]:
@@ -192,7 +208,7 @@ def _rivals(task: Task) -> Iterator[Row]:
 
         return make_pipeline(InformationFilter(column), learner(task, 0))
 
-    yield Row("attribute dropped", "rival", "", learner, drops=True)
+    yield Row("attribute dropped", "rival", "", learner, drops=True, blind=True)
     yield Row("fairlearn CorrelationRemover", "rival", "", correlation_remover)
     yield Row("scikit-lego InformationFilter", "rival", "", information_filter)
     if task.is_regression:
@@ -204,12 +220,16 @@ def _rivals(task: Task) -> Iterator[Row]:
                 lambda task, column, bound=bound: FairRidge(column, task.degree, bound),
             )
     else:
-        yield Row(
-            "fairlearn ExponentiatedGradient",
-            "rival",
-            "",
-            lambda task, column: DemographicParity(learner(task, 0), column),
-        )
+        for name, blind in (("", False), (" blind", True)):
+            yield Row(
+                f"fairlearn ExponentiatedGradient{name}",
+                "rival",
+                "",
+                lambda task, column, blind=blind: DemographicParity(
+                    learner(task, 0), column, blind
+                ),
+                blind=blind,
+            )
 
 
 class FairRidge(RegressorMixin, BaseEstimator):
@@ -273,14 +293,15 @@ class DemographicParity(BaseEstimator):
     """fairlearn's reduction to reweighted fits; a continuous attribute is cut into bins.
 
     Its groups are the quantile bins of the training rows; its predictions are drawn, with a
-    fixed seed.
+    fixed seed. A `blind` one takes the attribute's column out of the X of its learner.
     """
 
     _estimator_type = "classifier"
 
-    def __init__(self, estimator: Any, column: int) -> None:
+    def __init__(self, estimator: Any, column: int, blind: bool = False) -> None:
         self.estimator = estimator
         self.column = column
+        self.blind = blind
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
         from fairlearn.reductions import DemographicParity as Parity
@@ -290,12 +311,15 @@ class DemographicParity(BaseEstimator):
         edges = np.unique(np.quantile(attribute, np.linspace(0, 1, N_BINS + 1)[1:-1]))
         groups = attribute if len(np.unique(attribute)) == 2 else np.digitize(attribute, edges)
         self.model_ = ExponentiatedGradient(self.estimator, Parity())
-        self.model_.fit(X, y, sensitive_features=groups)
+        self.model_.fit(self._seen(X), y, sensitive_features=groups)
         self.n_fits_ = int(self.model_.n_oracle_calls_)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self.model_.predict(X, random_state=0))
+        return np.asarray(self.model_.predict(self._seen(X), random_state=0))
+
+    def _seen(self, X: np.ndarray) -> np.ndarray:
+        return np.delete(X, self.column, axis=1) if self.blind else X
 
     def score(self, X: np.ndarray, y: np.ndarray) -> float:
         return float(np.mean(self.predict(X) == y))

@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ MEASURES = (
     "n_fits",
     "seconds",
 )
-COLUMNS = (*KEY, "group", "fold", *MEASURES, *PACKAGES, "python")
+RIVALS = ("fairlearn", "scikit-lego")
+COLUMNS = (*KEY, "group", "fold", *MEASURES, *PACKAGES, *RIVALS, "python")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -61,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         run(asked, path, n_folds=options.folds, n_jobs=options.n_jobs)
     lines = read_rows(path, COLUMNS)
     for task in tasks:
-        print(f"## {task}\n\n{table(task, lines)}\n")
+        print(f"## {task}\n\n{tables(task, lines)}\n")
     if options.docs:
         from benchmarks._unseen_drawing import draw
 
@@ -69,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         page = PAGE.read_text(encoding="utf-8")
         for task in TASKS:
             begin, end = BEGIN.format(task), END.format(task)
-            page = insert_between(page, begin, end, table(task, lines), page=f"docs/{PAGE.name}")
+            page = insert_between(page, begin, end, tables(task, lines), page=f"docs/{PAGE.name}")
         PAGE.write_text(page, encoding="utf-8")
     print(f"Results: {path}")
 
@@ -167,7 +169,16 @@ def run_row(task: Task, row: Row, n_folds: int) -> list[dict[str, Any]]:
     means = {name: statistics.fmean(line[name] for line in lines) for name in MEASURES}
     pooled = _measure(task, data, rows, predictions, "val") | {"score_val": means["score_val"]}
     lines.append(means | pooled | {"fold": POOLED})
-    return [identity(task, row) | {"group": row.group} | line | versions() for line in lines]
+    recorded = versions() | {name: _version(name) for name in RIVALS}
+    return [identity(task, row) | {"group": row.group} | line | recorded for line in lines]
+
+
+def _version(package: str) -> str:
+    """Return the version of a rival's package; "" where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _measure(
@@ -200,11 +211,17 @@ def count_fits(model: Any) -> int:
     return rounds * (1 if isinstance(cv, str) else 1 + cv)
 
 
-def table(task: Task, lines: Sequence[Mapping[str, str]]) -> str:
-    """Format the rows of a task: means over the folds, and the pooled indicator."""
+def tables(task: Task, lines: Sequence[Mapping[str, str]]) -> str:
+    """Format the rows of a task that know the attribute of new rows, and those that do not."""
+    known, blind = (_table(task, lines, blind=blind) for blind in (False, True))
+    return f"### The attribute is known\n\n{known}\n\n### Attribute-blind\n\n{blind}"
+
+
+def _table(task: Task, lines: Sequence[Mapping[str, str]], *, blind: bool) -> str:
+    """Format rows: means over the folds, and the pooled indicator."""
     of_task = [line for line in lines if line["protected"] == task.protected]
     body = []
-    for row in rows_of(task):
+    for row in (row for row in rows_of(task) if row.blind == blind):
         key = key_of(identity(task, row))
         own = [line for line in of_task if key_of(line) == key]
         folds = [line for line in own if line["fold"] != POOLED]
@@ -232,7 +249,7 @@ def table(task: Task, lines: Sequence[Mapping[str, str]]) -> str:
             f"{paper['gedi_val']} ± {paper['gedi_val_std']}",
             *[""] * 4,
         ]
-        for model, paper in paper_rows(task)
+        for model, paper in (() if blind else paper_rows(task))
     ]
     header = [
         "row",
