@@ -213,6 +213,8 @@ VALUES = {
         "0; 1; 2; 5; np.True_",
         "-1; 'yes'; None; 0.5; [1]",
     ),
+    "subset": _of("None", "'positive'; 1; 'yes'; lambda y: y == y", "[1]; {}; object()"),
+    "on": _of("'predictions'", "'residuals'", "None; 1; 'y'"),
     "norm": _of("'l1'; 'sd'", "'adjusted_sd'", "'l2'; None; 1; ['l1']"),
     "pos_label": _of("None", "1; 'yes'; True", "'z'; 99; object(); [1]; {}"),
     "task": _of(

@@ -46,17 +46,20 @@ from ._columns import (
     holds_other_rows,
     select_columns,
 )
+from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
 from ._parameters import N_JOBS, named_in_errors, validate_params
 from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds, target_kind
 
 __all__ = [
     "CLASS_LOSSES",
+    "NOTION_PARAMETERS",
     "N_JOBS",
     "REAL_LOSSES",
     "HasMethods",
     "Interval",
     "Level",
     "Options",
+    "Outcomes",
     "StrOptions",
     "Targets",
     "_BaseScorer",
@@ -80,6 +83,7 @@ __all__ = [
     "check_group_codes",
     "check_labels",
     "check_levels",
+    "check_notion",
     "check_numbers",
     "check_numbers_or_inf",
     "check_random_state",

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._validation import StrOptions
+from .._validation import Outcomes, StrOptions
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import is_categorical, warn_attribute_scale
+from ..kernels import KernelDesign, is_categorical, warn_attribute_scale
 from ._base import Constraint
 from ._didi import DidiConstraint
-from ._fitted import ColumnConstraint, FittedConstraint, beside_covariates
+from ._fitted import ColumnConstraint, FittedConstraint, fit_design
 from ._kernel import CoarseConstraint, FineConstraint
 
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
@@ -31,8 +31,12 @@ CARRIED = {
 # The declared ranges of the parameters, for all functions and estimators that take them.
 CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
     "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
-    **CoarseConstraint._parameter_constraints,
-    **FineConstraint._parameter_constraints,
+    **{
+        name: allowed
+        for kind in (CoarseConstraint, FineConstraint)
+        for name, allowed in kind._parameter_constraints.items()
+        if name in CARRIED
+    },
 }
 
 
@@ -44,6 +48,8 @@ def fit_constraint(
     weight: np.ndarray | None = None,
     covariates: np.ndarray | None = None,
     n_classes: int = 0,
+    outcomes: Outcomes | None = None,
+    takes_residuals: bool = False,
     allow_constant: bool = False,
     **carried: Any,
 ) -> FittedConstraint:
@@ -63,6 +69,11 @@ def fit_constraint(
         What the targets may depend on.
     n_classes : int, default=0
         K; 0 for real targets.
+    outcomes : Outcomes, default=None
+        The original targets, where predictions are of rows that their model has not seen; a
+        constraint on some rows needs that.
+    takes_residuals : bool, default=False
+        Whether residuals can be bounded.
     allow_constant : bool, default=False
         Whether a constant attribute gives the constraint that allows everything, with a warning;
         else it is an error.
@@ -80,13 +91,15 @@ def fit_constraint(
     is_list = isinstance(constraint, (list, tuple))
     attributes = split_attributes(values, is_list)
     built = _build(constraint, len(attributes), carried)
+    _check_notions(built, outcomes, takes_residuals)
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
     fitted = FittedConstraint([], everything, n_classes, is_list)
     columns = fitted.columns(y)
     listed: list[list[ColumnConstraint]] = []
     try:
         for own, attribute in zip(built, attributes, strict=True):
-            listed.append(_fit_columns(own, attribute, columns, weight, covariates, n_classes > 0))
+            design = fit_design(own.fit_design, attribute, weight, covariates, own.subset, outcomes)
+            listed.append(_fit_columns(own, design, attribute, columns, n_classes > 0))
     except RankDeficientKernelError as error:
         if error.rank > 0 or not allow_constant:
             raise
@@ -101,25 +114,48 @@ def fit_constraint(
             "is the plain learner, fitted once on the original targets."
         )
         return replace(fitted, given_as_list=False)
-    return replace(fitted, listed=listed)
+    origin = y if built[0].on == "residuals" else None
+    return replace(fitted, listed=listed, origin=origin)
+
+
+def _check_notions(
+    built: list[Constraint], outcomes: Outcomes | None, takes_residuals: bool
+) -> None:
+    """Refuse constraints on some rows, or on residuals, where they would mislead."""
+    special = [own for own in built if own.needs_outcomes]
+    if special and outcomes is None:
+        given = f"on={special[0].on!r}" if special[0].subset is None else "subset="
+        raise ValueError(
+            f"{given} needs predictions of rows that their model has not seen: in-sample ones are "
+            "near to y, so that nothing is left to constrain. Use ProjectedRegressor or "
+            "ProjectedClassifier with cross-fitted predictions (cv=5), or for subset= Moving "
+            "Targets with cv=5 or cv='oob'."
+        )
+    if len({own.on for own in built}) > 1:
+        raise ValueError("on must be the same for all constraints of a list.")
+    if built[0].on == "residuals" and not takes_residuals:
+        raise ValueError(
+            "on='residuals' is for ProjectedRegressor and ProjectedClassifier: a learner that is "
+            "fitted on moved targets has other residuals than were moved."
+        )
 
 
 def _fit_columns(
     constraint: Constraint,
+    design: KernelDesign,
     values: np.ndarray,
     columns: np.ndarray,
-    weight: np.ndarray | None,
-    covariates: np.ndarray | None,
     is_class: bool,
 ) -> list[ColumnConstraint]:
     """Return one constraint on the rows, or one per class, on a kernel that they share."""
-    design = beside_covariates(constraint.fit_design(values, weight), covariates)
     numbers = tuple(range(columns.shape[1]))
     several = len(numbers) > 1 and not constraint.joins_classes
     fitted = []
     for own in [(number,) for number in numbers] if several else [numbers]:
         targets = columns[:, own]
-        disparity = constraint.reference(design, values, targets, is_class=is_class)
+        disparity = 0.0
+        if not constraint.needs_outcomes:  # else y is constant where it is measured
+            disparity = constraint.reference(design, values, targets, is_class=is_class)
         if constraint.relative and disparity == 0:
             raise ValueError(
                 "relative=True makes threshold a share of the indicator of "
@@ -128,7 +164,7 @@ def _fit_columns(
             )
         reference = disparity if constraint.relative else 1.0
         unit = disparity * constraint.outcome_scale(design.fitted)
-        unit = unit or design.deviation(targets[:, 0])
+        unit = unit or design.deviation(targets[:, 0]) or float(targets[:, 0].std())
         fitted.append(ColumnConstraint(constraint, design, own, is_class, reference, unit))
     if fitted[0].coordinate_set.in_raw_units:
         warn_attribute_scale(design, is_joint_bound=not constraint.bounds_each)

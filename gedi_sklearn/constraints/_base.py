@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import check_numbers_or_inf
+from .._validation import check_notion, check_numbers_or_inf
 from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
 from ._span import CoordinateSet
@@ -22,6 +22,8 @@ class Constraint(BaseEstimator):
     degree: int
     threshold: Any
     relative: bool | int
+    subset: Any
+    on: str
     # What an error calls it.
     name: ClassVar[str]
     # Whether each coefficient has a bound of its own, rather than their sum.
@@ -49,6 +51,7 @@ class Constraint(BaseEstimator):
                 "only, a constraint needs a transformer or a callable of the attribute."
             )
         self._validate_params()
+        check_notion(self.subset, self.on, self.relative)
         try:
             entries = np.atleast_1d(self.absolute_threshold(1.0))
         except OverflowError as error:  # Python's integers have no end
@@ -134,6 +137,16 @@ class Constraint(BaseEstimator):
         CoordinateSet
         """
         raise NotImplementedError
+
+    @property
+    def needs_outcomes(self) -> bool:
+        """Whether it looks at some of the rows, or at residuals."""
+        return self.subset is not None or self.on != "predictions"
+
+    def notion_in_words(self) -> str:
+        """Return of which rows, and of what, the indicator is; "" for the predictions of all."""
+        of = "" if self.on == "predictions" else " of residuals"
+        return of if self.subset is None else f"{of} in subset {self.subset!r}"
 
     def in_words(self) -> str:
         """Return the constraint as people write it, e.g. "DIDI ≤ 0.2 × DIDI of y"."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import Interval, check_group_codes, warn_many_groups
+from .._validation import NOTION_PARAMETERS, Interval, check_group_codes, warn_many_groups
 from ..kernels import FittedKernel, KernelDesign, fit_groups
 from ..metrics import is_negligible
 from ._base import Constraint
@@ -28,6 +28,8 @@ class DidiConstraint(Constraint):
         The bound q, at least 0; inf allows everything.
     relative : bool, default=True
         Whether q is a share of the DIDI of the original targets.
+    subset, on
+        As in :class:`CoarseConstraint`.
 
     See Also
     --------
@@ -56,11 +58,21 @@ class DidiConstraint(Constraint):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "threshold": [Interval(Real, 0, np.inf, closed="both")],
         "relative": ["boolean"],
+        **NOTION_PARAMETERS,
     }
 
-    def __init__(self, *, threshold: float = 0.2, relative: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        threshold: float = 0.2,
+        relative: bool = True,
+        subset: Any = None,
+        on: str = "predictions",
+    ) -> None:
         self.threshold = threshold
         self.relative = relative
+        self.subset = subset
+        self.on = on
 
     def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> KernelDesign:
         """Return the indicators of the groups on rows of positive weight."""
@@ -99,7 +111,8 @@ class DidiConstraint(Constraint):
         return CoordinateSet(ball, to_v, from_v, design.fitted)
 
     def in_words(self) -> str:
-        return f"DIDI ≤ {self.threshold:g}{' × DIDI of y' if self.relative else ''}"
+        bound = f"DIDI ≤ {self.threshold:g}{' × DIDI of y' if self.relative else ''}"
+        return bound + self.notion_in_words()
 
 
 def group_rows(design: KernelDesign) -> np.ndarray:

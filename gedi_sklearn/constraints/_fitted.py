@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
+from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
-from ..kernels import ConditionalDesign, KernelDesign
+from ..kernels import ConditionalDesign, KernelDesign, SubsetDesign
 from ..metrics import lower_limits
 from ._base import Constraint
 from ._product import pieces
@@ -116,7 +117,8 @@ class ColumnConstraint:
         raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
         return Judgement(raw, violation, violation / per_outcome, hidden)
 
-    def _v(self, columns: np.ndarray) -> np.ndarray:
+    def v(self, columns: np.ndarray) -> np.ndarray:
+        """Return v of all columns, shape (r,)."""
         rows, own = self.coordinate_set.rows, self.of(columns)
         return np.concatenate([rows @ self.design.coordinates(column) for column in own.T])
 
@@ -130,11 +132,11 @@ class ColumnConstraint:
             bounded,
             is_basis_drawn=self.allowed.is_of_coordinates,
         )
-        return bounded(self._v(columns)), low, self.allowed.limits
+        return bounded(self.v(columns)), low, self.allowed.limits
 
     def excess(self, columns: np.ndarray) -> Excess | None:
         """Return by how much predictions exceed a bound, where that is worth a warning."""
-        sizes, limits = self.allowed.sizes(self._v(columns)), self.allowed.limits
+        sizes, limits = self.allowed.sizes(self.v(columns)), self.allowed.limits
         bounded, share = np.isfinite(limits), np.zeros(len(limits))
         least = np.maximum(limits[bounded], _LEAST_BOUND * self.allowed.unit)
         share[bounded] = (sizes - limits)[bounded] / least
@@ -207,6 +209,8 @@ class FittedConstraint:
     given_as_list : bool
         Whether constraints were given as a list: then so are the kernel, the thresholds and the
         references.
+    origin : ndarray of shape (n,), default=None
+        Targets that are subtracted before anything is bounded; None for nothing.
 
     Without any constraint, which is what a constant attribute leaves, every target is allowed.
     """
@@ -215,6 +219,7 @@ class FittedConstraint:
     weight: np.ndarray
     n_classes: int
     given_as_list: bool
+    origin: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.parts = [part for parts in self.listed for part in parts]
@@ -289,10 +294,22 @@ class FittedConstraint:
         return self.replaced(shrunk)
 
     def columns(self, z: np.ndarray) -> np.ndarray:
-        """Return targets as columns: real ones or two classes as one, else one per class."""
+        """Return what is bounded of targets: one column, or of more than two classes one each."""
+        columns = self._as_columns(z)
+        return columns if self.origin is None else columns - self._as_columns(self.origin)
+
+    def _as_columns(self, z: np.ndarray) -> np.ndarray:
         if self.n_classes <= 2:
             return z[:, None]
         return (z[:, None] == np.arange(self.n_classes)).astype(np.float64)
+
+    def from_origin(self, z: np.ndarray) -> np.ndarray:
+        """Return what is bounded of real targets."""
+        return z if self.origin is None else z - self.origin
+
+    def coordinates(self, z: np.ndarray) -> np.ndarray:
+        """Return its coordinates in the joint span, shape (K,)."""
+        return self.span.coordinates(self.from_origin(z))
 
     def judge(self, z: np.ndarray) -> Judgement:
         """Return what the constraints say of targets."""
@@ -335,7 +352,10 @@ class FittedConstraint:
         return float(sum(values))
 
     def designs_on(
-        self, attributes: Sequence[np.ndarray], covariates: np.ndarray | None
+        self,
+        attributes: Sequence[np.ndarray],
+        covariates: np.ndarray | None,
+        outcomes: Outcomes | None,
     ) -> list[KernelDesign]:
         """Return the kernels on other rows, for :meth:`indicator` in the units of these kernels.
 
@@ -345,10 +365,14 @@ class FittedConstraint:
             The attribute(s) of every constraint on those rows.
         covariates : ndarray of shape (n', p) or None
             Their covariates.
+        outcomes : Outcomes or None
+            Their original targets; needed by constraints on some rows.
         """
-        own = zip(self.listed, attributes, strict=bool(self.listed))
-        designs = [parts[0].constraint.design_on(parts[0].kernel, values) for parts, values in own]
-        return [beside_covariates(design, covariates) for design in designs]
+        designs = []
+        for (part, *_), values in zip(self.listed, attributes, strict=bool(self.listed)):
+            own = partial(_on_kernel, part)
+            designs.append(fit_design(own, values, None, covariates, part.given.subset, outcomes))
+        return designs
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃; both (k,) per column."""
@@ -378,3 +402,38 @@ class FittedConstraint:
 def beside_covariates(design: KernelDesign, covariates: np.ndarray | None) -> KernelDesign:
     """Return a kernel as it is beside covariates, where there are any."""
     return design if covariates is None else ConditionalDesign(design, covariates)
+
+
+def _on_kernel(part: ColumnConstraint, values: np.ndarray, weight: None) -> KernelDesign:
+    return part.constraint.design_on(part.kernel, values)
+
+
+def fit_design(
+    fit: Callable[[np.ndarray, Any], KernelDesign],
+    values: np.ndarray,
+    weight: np.ndarray | None,
+    covariates: np.ndarray | None,
+    subset: Any,
+    outcomes: Outcomes | None,
+) -> KernelDesign:
+    """Return a kernel on rows, or on those of a subset, beside covariates.
+
+    Parameters
+    ----------
+    fit : callable
+        From attributes and weights to a kernel on them.
+    values, weight, covariates
+        Attribute, weights and covariates of the rows; the last two may be None.
+    subset : object
+        Which rows have a say, as in :class:`CoarseConstraint`.
+    outcomes : Outcomes or None
+        Their original targets.
+    """
+    if subset is None or outcomes is None:
+        return beside_covariates(fit(values, weight), covariates)
+    rows = outcomes.rows(subset)
+    if not rows.any():
+        raise ValueError(f"subset={subset!r} holds no row of positive weight.")
+    inside = fit(values[rows], None if weight is None else weight[rows])
+    inside = beside_covariates(inside, None if covariates is None else covariates[rows])
+    return SubsetDesign(inside, rows, weight)

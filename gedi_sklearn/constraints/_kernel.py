@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import Interval, StrOptions, check_numbers_or_inf
+from .._validation import NOTION_PARAMETERS, Interval, StrOptions, check_numbers_or_inf
 from ..kernels import (
     KERNEL_CONSTRAINTS,
     FittedKernel,
@@ -25,6 +25,7 @@ _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "degree": [Interval(Integral, 1, None, closed="left")],
     "threshold": [Interval(Real, 0, np.inf, closed="both")],
     "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
+    **NOTION_PARAMETERS,
 }
 
 
@@ -47,6 +48,14 @@ class CoarseConstraint(Constraint):
     relative : bool or int, default=True
         Whether q is a share of the indicator of the original targets. With "l1" an integer d
         takes that indicator at degree d, True at degree 1; with "sd" it is that of the same kernel.
+    subset : "positive", class or callable, default=None
+        Which rows have a say, by their original target: those of the second of two classes
+        (equal opportunity), of a class, or where a callable of y, entry by entry, is true; None is
+        all. It needs `relative=False`, and predictions of rows that their model has not seen:
+        :class:`ProjectedRegressor`, :class:`ProjectedClassifier`, Moving Targets with `cv`.
+    on : {"predictions", "residuals"}, default="predictions"
+        What is bounded: predictions, or predictions minus y (error parity). The latter needs
+        `relative=False`, and one of the projected estimators.
 
     See Also
     --------
@@ -82,12 +91,16 @@ class CoarseConstraint(Constraint):
         norm: str = "l1",
         threshold: float = 0.2,
         relative: bool | int = True,
+        subset: Any = None,
+        on: str = "predictions",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.norm = norm
         self.threshold = threshold
         self.relative = relative
+        self.subset = subset
+        self.on = on
 
     def validate(self) -> None:
         """Check the parameters' types and ranges; see the base class."""
@@ -102,7 +115,8 @@ class CoarseConstraint(Constraint):
         """Return ‖α̃(z)‖₁ or S(z), of the worst of several columns."""
         if self.norm == "l1":
             return super().indicator(design, columns, is_class=is_class)
-        return max(float(np.linalg.norm(design.coordinates(column))) for column in columns.T)
+        size = max(float(np.linalg.norm(design.coordinates(column))) for column in columns.T)
+        return size / design.root_share
 
     def allowed(
         self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
@@ -112,7 +126,9 @@ class CoarseConstraint(Constraint):
         kernel = design.fitted
         unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(kernel)
         if self.norm == "sd":
-            ball = Ball(kernel.n_columns, unit, radius)
+            # In the coordinates of all rows a deviation within some of them is smaller.
+            root = design.root_share
+            ball = Ball(kernel.n_columns, root * unit, root * radius)
             return CoordinateSet(ball, kernel.R_, kernel.R_inverse, kernel, in_raw_units=False)
         l1_ball = L1Ball(kernel.n_columns, unit, radius)
         return CoordinateSet(l1_ball, kernel.basis.to_raw, kernel.basis.from_raw, kernel)
@@ -122,7 +138,7 @@ class CoarseConstraint(Constraint):
             bound = f"S(z) ≤ {self.threshold:g}{' × S(y)' if self.relative else ''}"
         else:
             bound = f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}"
-        return f"{bound}, {describe_kernel(self.kernel, self.degree)}"
+        return f"{bound}{self.notion_in_words()}, {describe_kernel(self.kernel, self.degree)}"
 
 
 class FineConstraint(Constraint):
@@ -143,6 +159,8 @@ class FineConstraint(Constraint):
     slack : float, default=1e-3
         Binary targets only: a forbidden direction may keep this share of the bound, since whole
         rows cannot cancel exactly. Real targets meet the bounds exactly.
+    subset, on
+        As in :class:`CoarseConstraint`.
 
     See Also
     --------
@@ -182,12 +200,16 @@ class FineConstraint(Constraint):
         threshold: Any = 0.2,
         relative: bool | int = True,
         slack: float = 1e-3,
+        subset: Any = None,
+        on: str = "predictions",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.threshold = threshold
         self.relative = relative
         self.slack = slack
+        self.subset = subset
+        self.on = on
 
     def bounds(self, kernel: FittedKernel) -> np.ndarray:
         """Return the bound of every raw coefficient, shape (k,).
@@ -245,7 +267,7 @@ class FineConstraint(Constraint):
         else:
             bounds = ", ".join(f"{entry:g}" for entry in np.ravel(self.threshold))
             bound = f"|α̃| ≤ ({bounds}){_unit(self)}"
-        return f"{bound}, {describe_kernel(self.kernel, self.degree)}"
+        return f"{bound}{self.notion_in_words()}, {describe_kernel(self.kernel, self.degree)}"
 
 
 def _unit(constraint: Any) -> str:

@@ -34,6 +34,7 @@ from ._named import (
     resolve_kernel,
     takes_degree,
 )
+from ._subset import SubsetDesign
 from ._transformers import NAMED_KERNELS, FourierKernel, PolynomialKernel, SplineKernel
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "KernelSums",
     "PolynomialKernel",
     "SplineKernel",
+    "SubsetDesign",
     "SummedDesign",
     "describe_kernel",
     "fit_codes",

@@ -61,19 +61,23 @@ class ConditionalKernel(FittedKernel):
         """
         return self._residualised(self._encoded(values), covariates)
 
-    def orthonormal_within_range(self, values: Any, covariates: Any = None) -> np.ndarray:
+    def orthonormal_within_range(
+        self, values: Any, covariates: Any = None, *, warns: bool = True
+    ) -> np.ndarray:
         """Return Q for new rows, each at the nearest value that the training rows have reached.
 
         Parameters
         ----------
         values, covariates
             As in :meth:`orthonormal`. Covariates are taken as they are.
+        warns : bool, default=True
+            Whether rows beyond the range are worth a warning.
 
         Returns
         -------
         ndarray of shape (n, k)
         """
-        return self._residualised(self._within_range(values), covariates)
+        return self._residualised(self._within_range(values, warns), covariates)
 
     def _residualised(self, values: np.ndarray, covariates: Any) -> np.ndarray:
         """Return Q for the attribute as numbers, shape (n, k)."""

@@ -135,7 +135,7 @@ class FittedKernel:
         """
         return self.orthonormal_columns(self._encoded(values))
 
-    def orthonormal_within_range(self, values: Any) -> np.ndarray:
+    def orthonormal_within_range(self, values: Any, *, warns: bool = True) -> np.ndarray:
         """Return Q for new rows, each at the nearest value that the training rows have reached.
 
         Beyond that range nothing is known, and powers run away.
@@ -144,6 +144,8 @@ class FittedKernel:
         ----------
         values : array-like of shape (n,) or (n, m)
             As in :meth:`transform`.
+        warns : bool, default=True
+            Whether rows beyond the range are worth a warning.
 
         Returns
         -------
@@ -155,16 +157,16 @@ class FittedKernel:
             If a tenth of the rows lie outside the range, or one by more than a fifth of it. The few
             that lie a little outside in any two samples are no reason.
         """
-        return self.orthonormal_columns(self._within_range(values))
+        return self.orthonormal_columns(self._within_range(values, warns))
 
-    def _within_range(self, values: Any) -> np.ndarray:
+    def _within_range(self, values: Any, warns: bool) -> np.ndarray:
         """Return the attribute of new rows as numbers within the range, with a warning."""
         values, (low, high) = self._encoded(values), self.range_
         nearest = np.clip(values, low, high)
         outside = np.abs(values - nearest)
         beyond, far = outside > _SAME_VALUE * (high - low), outside > _FAR * (high - low)
         n_beyond = int(beyond.any(axis=1).sum())
-        if far.any() or n_beyond > _MANY * len(values):
+        if warns and (far.any() or n_beyond > _MANY * len(values)):
             first = int(np.argmax(beyond.any(axis=0)))
             facts = (n_beyond, len(values), low[first], high[first])
             warn_caller(AttributeRangeWarning.from_rows(*facts))
@@ -248,6 +250,11 @@ class KernelDesign:
     def n_covariates(self) -> int:
         """Number of covariates that the columns are residualised on; 0 here."""
         return 0
+
+    @property
+    def root_share(self) -> float:
+        """Root of the share of the weights that the kernel sees; 1 here."""
+        return 1.0
 
     def residual(self, z: np.ndarray) -> np.ndarray:
         """Return the residual of a target on the covariates; here the target itself."""

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._validation import (
+    NOTION_PARAMETERS,
     Interval,
     StrOptions,
+    _num_samples,
     check_group_codes,
+    check_notion,
     check_numbers,
     check_numbers_or_inf,
     check_sample_weight,
@@ -26,8 +29,11 @@ from ._inputs import (
     Sample,
     as_counts,
     check_sample,
+    on_subset,
     ratio,
+    residuals,
     undefined,
+    undefined_if_empty,
 )
 from ._linear import GroupIndicator
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
@@ -36,6 +42,7 @@ _N_BINS: list = [Interval(Integral, 2, 1_000_000, closed="both")]
 
 _FORM_CONSTRAINTS: dict = {
     "relative": ["boolean"],
+    **NOTION_PARAMETERS,
     "task": [StrOptions({"auto", "classification", "regression"})],
 }
 _BIN_CONSTRAINTS: dict = {
@@ -54,6 +61,8 @@ def didi(
     task: str = "auto",
     pos_label: Any = None,
     sample_weight: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> float:
     r"""Disparate Impact Discrimination Index over the groups of an attribute; 0 is best.
 
@@ -81,6 +90,8 @@ def didi(
         The label that counts as 1 (all others as 0).
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
+    subset, on
+        As in :func:`gedi`.
 
     Returns
     -------
@@ -115,8 +126,14 @@ def didi(
     >>> didi([0, 0, 0, 1], sensitive_features=group)
     1.0
     """
+    check_notion(subset, on, relative)
+    y_true, y_pred, sensitive_features, sample_weight = on_subset(
+        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight
+    )
+    if not _num_samples(y_true):
+        return undefined_if_empty(subset)
     given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    sample, columns, reference = _target_columns(*given, task=task, attribute="groups")
+    sample, columns, reference = _target_columns(*given, task=task, attribute="groups", on=on)
     codes, groups = check_group_codes(sample.values)
     if len(groups) == 1:
         return undefined("sensitive_features is constant on the rows of positive weight.")
@@ -136,6 +153,8 @@ def binned_didi(
     task: str = "auto",
     pos_label: Any = None,
     sample_weight: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> float:
     r"""DIDI of a continuous attribute that is cut into bins; 0 is best.
 
@@ -160,6 +179,8 @@ def binned_didi(
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out. An integer is that many rows, for the quantiles
         too: another scale of all weights changes nothing with given edges only.
+    subset, on
+        As in :func:`gedi`.
 
     Returns
     -------
@@ -191,8 +212,14 @@ def binned_didi(
     >>> binned_didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, bins=[0, 25, 100])
     1.333333
     """
+    check_notion(subset, on, relative)
+    y_true, y_pred, sensitive_features, sample_weight = on_subset(
+        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight
+    )
+    if not _num_samples(y_true):
+        return undefined_if_empty(subset)
     given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    sample, columns, reference = _target_columns(*given, task=task, attribute="numbers")
+    sample, columns, reference = _target_columns(*given, task=task, attribute="numbers", on=on)
     if sample.values.shape[1] != 1:
         raise ValueError(
             f"sensitive_features must be one attribute to be cut into bins, got "
@@ -312,6 +339,7 @@ def _target_columns(
     *,
     task: str,
     attribute: str,
+    on: str,
 ) -> tuple[Sample, np.ndarray, np.ndarray]:
     """Return the sample, target and original target, (n, c): one column, or one per class."""
     sample = check_sample(
@@ -327,9 +355,18 @@ def _target_columns(
         task = "classification" if pos_label is not None else _detect_task(sample)
     if task == "regression":
         columns = sample.target.astype(np.float64)[:, None]
-        return sample, columns, sample.y_true.astype(np.float64)[:, None]
-    classes = np.unique(sample.y_true)
-    return sample, _class_columns(sample.target, classes), _class_columns(sample.y_true, classes)
+        reference = sample.y_true.astype(np.float64)[:, None]
+    else:
+        classes = np.unique(sample.y_true)
+        columns = _class_columns(sample.target, classes)
+        reference = _class_columns(sample.y_true, classes)
+    if on == "residuals":
+        # Classes that were predicted only come in among the others.
+        if columns.shape != reference.shape:
+            classes = np.union1d(classes, sample.target)
+            reference = (sample.y_true[:, None] == classes).astype(np.float64)
+        columns = residuals(columns, reference, y_pred)
+    return sample, columns, reference
 
 
 def _detect_task(sample: Sample) -> str:
@@ -384,6 +421,8 @@ def make_didi_scorer(
     relative: bool = False,
     task: str = "auto",
     pos_label: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> DisparityScorer:
     """Scorer of :func:`didi`, negated: the largest score is the fairest.
 
@@ -401,6 +440,8 @@ def make_didi_scorer(
         for decision values.
     pos_label : object, default=None
         The label that counts as 1.
+    subset, on
+        As in :func:`make_gedi_scorer`.
 
     Returns
     -------
@@ -417,7 +458,9 @@ def make_didi_scorer(
     >>> make_didi_scorer(sensitive_columns="sex")
     make_didi_scorer(sensitive_columns='sex', ..., greater_is_better=False)
     """
+    check_notion(subset, on, relative)
     options = {"relative": relative, "task": task, "pos_label": pos_label}
+    options |= {"subset": subset, "on": on}
     return DisparityScorer(didi, options, sensitive_columns, response_method)
 
 
@@ -430,6 +473,8 @@ def make_binned_didi_scorer(
     relative: bool = False,
     task: str = "auto",
     pos_label: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> DisparityScorer:
     """Scorer of :func:`binned_didi`, negated: the largest score is the fairest.
 
@@ -449,6 +494,8 @@ def make_binned_didi_scorer(
         The form of the indicator; see :func:`make_didi_scorer`.
     pos_label : object, default=None
         The label that counts as 1.
+    subset, on
+        As in :func:`make_gedi_scorer`.
 
     Returns
     -------
@@ -465,5 +512,7 @@ def make_binned_didi_scorer(
     >>> make_binned_didi_scorer(sensitive_columns="age", bins=5)
     make_binned_didi_scorer(sensitive_columns='age', ..., greater_is_better=False)
     """
+    check_notion(subset, on, relative)
     options = {"bins": bins, "relative": relative, "task": task, "pos_label": pos_label}
+    options |= {"subset": subset, "on": on}
     return DisparityScorer(binned_didi, options, sensitive_columns, response_method)

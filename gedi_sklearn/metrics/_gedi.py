@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import Interval, StrOptions, check_attribute, validate_params
+from .._validation import (
+    NOTION_PARAMETERS,
+    Interval,
+    StrOptions,
+    _num_samples,
+    check_attribute,
+    check_notion,
+    validate_params,
+)
 from ..exceptions import RankDeficientKernelError
 from ..kernels import (
     KERNEL_CONSTRAINTS,
@@ -23,9 +31,11 @@ from ._inputs import (
     TARGET_CONSTRAINTS,
     Sample,
     check_sample,
+    on_subset,
     ratio,
     undefined,
     undefined_if_constant,
+    undefined_if_empty,
 )
 from ._linear import KernelIndicator
 from ._reference import check_relative, reference_disparity
@@ -47,6 +57,7 @@ RELATIVE = ["boolean", Interval(Integral, 0, None, closed="left")]
         "relative": RELATIVE,
         "norm": [StrOptions(set(NORMS))],
         "conditional_on": ["array-like", None],
+        **NOTION_PARAMETERS,
     },
     prefer_skip_nested_validation=True,
 )
@@ -62,6 +73,8 @@ def gedi(
     conditional_on: Any = None,
     pos_label: Any = None,
     sample_weight: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> float:
     r"""Generalized Disparate Impact of targets or predictions; 0 is best.
 
@@ -107,6 +120,12 @@ def gedi(
         The label that counts as 1 (all others as 0); needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
+    subset : "positive", class or callable, default=None
+        Rows that are measured, by their original target: those of `pos_label`, or of 1 (equal
+        opportunity), of a class, or where a callable of `y_true` returns True. None is all.
+    on : {"predictions", "residuals"}, default="predictions"
+        What is measured: predictions, or predictions minus targets (error parity). Beside both,
+        `relative` must be False: the targets are constant there.
 
     Returns
     -------
@@ -152,7 +171,13 @@ def gedi(
     0.5
     """
     check_relative(relative, norm)
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    check_notion(subset, on, relative)
+    y_true, y_pred, sensitive_features, sample_weight, conditional_on = on_subset(
+        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight, conditional_on
+    )
+    if not _num_samples(y_true):
+        return undefined_if_empty(subset)
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
     try:
         fitted = fit_gedi(sample, kernel, degree, norm, conditional_on)
     except RankDeficientKernelError as error:
@@ -333,6 +358,7 @@ def _checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | Non
         "relative": RELATIVE,
         "norm": [StrOptions(set(NORMS))],
         "conditional_on": SCORER_CONSTRAINTS["sensitive_columns"],
+        **NOTION_PARAMETERS,
     },
     prefer_skip_nested_validation=True,
 )
@@ -346,6 +372,8 @@ def make_gedi_scorer(
     norm: str = "l1",
     conditional_on: Any = None,
     pos_label: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> DisparityScorer:
     """Scorer of :func:`gedi`, negated: the largest score is the fairest.
 
@@ -371,6 +399,9 @@ def make_gedi_scorer(
         Column(s) of X that may explain the targets legitimately; see :func:`gedi`.
     pos_label : object, default=None
         The label that counts as 1; needed where two predicted labels are text.
+    subset, on
+        Which rows, and what of them, is measured; see :func:`gedi`. "positive" is `pos_label`, by
+        default the second of two classes.
 
     Returns
     -------
@@ -395,11 +426,14 @@ def make_gedi_scorer(
     array([-2., -2., -2.])
     """
     check_relative(relative, norm)
+    check_notion(subset, on, relative)
     options = {
         "kernel": kernel,
         "degree": degree,
         "relative": relative,
         "norm": norm,
         "pos_label": pos_label,
+        "subset": subset,
+        "on": on,
     }
     return DisparityScorer(gedi, options, sensitive_columns, response_method, conditional_on)

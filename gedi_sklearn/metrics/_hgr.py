@@ -7,10 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Interval, StrOptions, check_random_state, validate_params
+from .._validation import (
+    NOTION_PARAMETERS,
+    Interval,
+    StrOptions,
+    _num_samples,
+    check_notion,
+    check_random_state,
+    validate_params,
+)
 from ..exceptions import warn_caller
 from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
-from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, ratio, undefined
+from ._inputs import (
+    TARGET_CONSTRAINTS,
+    Sample,
+    check_sample,
+    on_subset,
+    ratio,
+    undefined,
+    undefined_if_empty,
+)
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
 # The grid of the density, in standard deviations, and its finest resolution.
@@ -37,6 +53,7 @@ _OWN_CONSTRAINTS: dict = {
         **TARGET_CONSTRAINTS,
         **_OWN_CONSTRAINTS,
         "random_state": ["random_state"],
+        **NOTION_PARAMETERS,
     },
     prefer_skip_nested_validation=True,
 )
@@ -51,6 +68,8 @@ def hgr(
     pos_label: Any = None,
     sample_weight: Any = None,
     random_state: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> float:
     r"""Hirschfeld–Gebelein–Rényi maximal correlation of targets and attribute; 0 is best.
 
@@ -86,6 +105,8 @@ def hgr(
     random_state : int, RandomState or None, default=None
         Seed of the networks of ``method="nn"``; None takes a fixed one. Torch's global generator
         is not advanced.
+    subset, on
+        As in :func:`gedi`.
 
     Returns
     -------
@@ -132,8 +153,14 @@ def hgr(
     >>> 0.7 < hgr(x**2, sensitive_features=x) < 0.9
     True
     """
+    check_notion(subset, on, relative)
+    y_true, y_pred, sensitive_features, sample_weight = on_subset(
+        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight
+    )
+    if not _num_samples(y_true):
+        return undefined_if_empty(subset)
     given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    sample = check_sample(*given, attribute="numbers")
+    sample = check_sample(*given, attribute="numbers", on=on)
     values, counts = sample.values, sample.counts
     if (values == values[0]).all():
         return undefined("sensitive_features is constant on the rows of positive weight.")
@@ -310,7 +337,10 @@ def _polynomials(values: np.ndarray, degree: int, weight: np.ndarray | None) -> 
     return fit_kernel(PolynomialKernel(degree, standardize=True), values, weight=weight)
 
 
-@validate_params({**SCORER_CONSTRAINTS, **_OWN_CONSTRAINTS}, prefer_skip_nested_validation=True)
+@validate_params(
+    {**SCORER_CONSTRAINTS, **_OWN_CONSTRAINTS, **NOTION_PARAMETERS},
+    prefer_skip_nested_validation=True,
+)
 def make_hgr_scorer(
     *,
     sensitive_columns: Any = None,
@@ -319,6 +349,8 @@ def make_hgr_scorer(
     degree: int = 3,
     relative: bool = False,
     pos_label: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> DisparityScorer:
     """Scorer of :func:`hgr`, negated: the largest score is the fairest.
 
@@ -337,6 +369,8 @@ def make_hgr_scorer(
         Divide by the value of the original targets.
     pos_label : object, default=None
         The label that counts as 1.
+    subset, on
+        As in :func:`make_gedi_scorer`.
 
     Returns
     -------
@@ -353,5 +387,7 @@ def make_hgr_scorer(
     >>> make_hgr_scorer(sensitive_columns="age", method="chi2")
     make_hgr_scorer(sensitive_columns='age', ..., greater_is_better=False)
     """
+    check_notion(subset, on, relative)
     options = {"method": method, "degree": degree, "relative": relative, "pos_label": pos_label}
+    options |= {"subset": subset, "on": on}
     return DisparityScorer(hgr, options, sensitive_columns, response_method)

@@ -14,6 +14,8 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._validation import (
+    Outcomes,
+    _safe_indexing,
     check_attribute,
     check_labels,
     check_numbers,
@@ -31,6 +33,28 @@ TARGET_CONSTRAINTS: dict = {
     "sensitive_features": ["array-like"],
     "sample_weight": ["array-like", Real, None],
 }
+
+
+def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[Any]:
+    """Return `y_true` and other arrays of the caller on the rows of a subset.
+
+    None and single numbers stay as they are. Without `pos_label` "positive" is 1.
+    """
+    if subset is None:
+        return [y_true, *arrays]
+    labels = check_labels(y_true, "y_true")
+    rows = Outcomes(labels, 1 if pos_label is None else pos_label).rows(subset)
+    given = [y_true, *arrays]
+    for array in given:
+        if np.ndim(array):
+            check_same_length(len(labels), array=array)
+    kept = np.flatnonzero(rows)
+    return [_safe_indexing(array, kept) if np.ndim(array) else array for array in given]
+
+
+def undefined_if_empty(subset: Any) -> float:
+    """Return NaN, with a warning that a subset holds no row."""
+    return undefined(f"subset={subset!r} holds no row.")
 
 
 @dataclass(frozen=True)
@@ -93,6 +117,7 @@ def check_sample(
     *,
     numeric_targets: bool = True,
     attribute: str = "mixed",
+    on: str = "predictions",
 ) -> Sample:
     """Check the arguments that all indicators share.
 
@@ -104,6 +129,8 @@ def check_sample(
         Whether targets must come out as numbers; False keeps labels of any type.
     attribute : {"numbers", "mixed", "groups"}, default="mixed"
         What the attribute may hold: "mixed" allows categorical columns, "groups" any values.
+    on : {"predictions", "residuals"}, default="predictions"
+        What is measured of numeric targets: predictions, or predictions minus targets.
 
     Returns
     -------
@@ -131,7 +158,16 @@ def check_sample(
     if weight is not None and (weight == weight[0]).all():
         weight = None
     names = attribute_names(sensitive_features)
+    if on == "residuals":
+        target = residuals(target, reference, y_pred)
     return Sample(reference, target, values, names, weight, kept, total)
+
+
+def residuals(target: np.ndarray, reference: np.ndarray, y_pred: Any) -> np.ndarray:
+    """Return predictions minus targets."""
+    if y_pred is None:
+        raise ValueError("on='residuals' measures y_pred - y_true, and y_pred is None. Pass it.")
+    return target - reference
 
 
 def as_counts(weight: np.ndarray) -> np.ndarray:

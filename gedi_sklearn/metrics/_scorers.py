@@ -17,11 +17,12 @@ from .._validation import (
     StrOptions,
     _BaseScorer,
     _check_response_method,
+    _num_samples,
     check_labels,
     select_columns,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ._inputs import ratio
+from ._inputs import on_subset, ratio, undefined_if_empty
 
 _RESPONSE_METHODS = {"predict", "predict_proba", "decision_function"}
 SCORER_CONSTRAINTS: dict = {
@@ -82,10 +83,20 @@ class DisparityScorer(_BaseScorer):
         method = _check_response_method(estimator, self._response_method).__name__
         options = dict(self._kwargs)
         if self._conditional_on is not None:
-            options["conditional_on"] = select_columns(X, self._conditional_on, "conditional_on")
+            kwargs["conditional_on"] = select_columns(X, self._conditional_on, "conditional_on")
         pos_label = options["pos_label"] if is_classifier(estimator) else None
         responses = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
         y_pred = method_caller(responses, method, X, pos_label=pos_label)
+        subset = options.pop("subset", None)
+        if subset is not None:
+            positive = options["pos_label"]
+            if positive is None and is_classifier(estimator) and len(estimator.classes_) == 2:
+                positive = estimator.classes_[1]
+            given = on_subset(subset, y_true, positive, y_pred, *kwargs.values())
+            y_true, y_pred, *others = given
+            kwargs = dict(zip(kwargs, others, strict=True))
+            if not _num_samples(y_true):
+                return undefined_if_empty(subset)
         if options.get("task") == "auto":
             options["task"] = _task_of(estimator, method)
         if is_classifier(estimator):

@@ -187,6 +187,13 @@ def make_measure(
     constraint, bounded = part.constraint, getattr(part.part, "constraint", "coarse")
     if relative is None:
         relative = getattr(constraint, "relative", False)
+    listed = bounded if isinstance(bounded, (list, tuple)) else [bounded]
+    if any(getattr(own, "needs_outcomes", False) for own in listed):
+        raise ValueError(
+            f"constraint={bounded!r} bounds some of the rows, or residuals, and the curve measures "
+            "predictions of all rows. Compare thresholds with cross_validate and "
+            "make_gedi_scorer(subset=..., on=...)."
+        )
     measured = (y, values, weight, pos_label, relative)
     if kernel is None:
         if isinstance(bounded, (list, tuple)):

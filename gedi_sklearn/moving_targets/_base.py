@@ -16,6 +16,7 @@ from .._validation import (
     N_JOBS,
     HasMethods,
     Interval,
+    Outcomes,
     StrOptions,
     _fit_context,
     check_random_state,
@@ -211,6 +212,7 @@ class BaseMovingTargets(MetaEstimator):
         master = Master(
             y,
             attribute,
+            outcomes=self._outcomes(y) if learner.source.is_unseen else None,
             conditional_on=self._covariates(X),
             loss=loss,
             sample_weight=weight,
@@ -332,6 +334,10 @@ class BaseMovingTargets(MetaEstimator):
         """Return targets of other rows in the same encoding, shape (n,)."""
         raise NotImplementedError
 
+    def _outcomes(self, y: np.ndarray) -> Outcomes:
+        """Return targets as the caller gave them, for constraints on some of the rows."""
+        return Outcomes(y, None)
+
     def _check_held_out(
         self, X: Any, y: Any, sensitive_features: Any, learner: Learner, master: Master
     ) -> ValidationData | None:
@@ -349,7 +355,8 @@ class BaseMovingTargets(MetaEstimator):
         check_same_length(len(y), X_val=X)
         attribute = self._check_attribute(X, sensitive_features, len(y), reset=False)
         try:
-            gedi = master.projection.gedi_on(attribute, self._covariates(X))
+            covariates, outcomes = self._covariates(X), self._outcomes(y)
+            gedi = master.projection.gedi_on(attribute, covariates, outcomes)
         except RankDeficientKernelError as error:
             raise ValueError(f"the validation rows are too few or too alike: {error}") from error
         return ValidationData(learner, self._inner_X(X), y, gedi)

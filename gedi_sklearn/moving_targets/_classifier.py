@@ -12,7 +12,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 
 from .._predictions import checked_predict_proba
-from .._validation import CLASS_LOSSES, StrOptions, check_classes, check_column, check_labels
+from .._validation import (
+    CLASS_LOSSES,
+    Outcomes,
+    StrOptions,
+    check_classes,
+    check_column,
+    check_labels,
+)
 from ._base import BaseMovingTargets
 from ._dual import ClassSearch, Search
 from ._learner import ClassifierLearner, Learner
@@ -262,6 +269,9 @@ class MovingTargetsClassifier(ClassifierMixin, BaseMovingTargets):
                 f"{self.classes_.tolist()}."
             )
         return np.searchsorted(self.classes_, labels)
+
+    def _outcomes(self, y: np.ndarray) -> Outcomes:
+        return Outcomes.of_classes(y, self.classes_)
 
     def _weight_rule(self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Any:
         """Return what the parameter `target_weight` stands for, after the first fit."""

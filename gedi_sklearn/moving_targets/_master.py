@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._validation import Outcomes
 from .._verdict import Verdict, make_verdict
 from ..constraints import JointSpan
 from ..exceptions import warn_caller
-from ..projection import Projection
+from ..projection import UnseenProjection
 
 # What the history keeps of a projection.
 _FACTS = ("objective", "bound", "gap", "violation", "status", "solver", "n_variables")
@@ -29,6 +30,8 @@ class Master:
         Original targets, classes as 0…K − 1.
     sensitive_features : ndarray of shape (n, m)
         The attribute.
+    outcomes : Outcomes, default=None
+        The original targets as the caller gave them, where predictions are of unseen rows.
     **options
         Keywords of :class:`Projection`.
 
@@ -40,15 +43,26 @@ class Master:
         What solved the last projection; "" before the first.
     """
 
-    def __init__(self, y: np.ndarray, sensitive_features: np.ndarray, **options: Any) -> None:
+    def __init__(
+        self,
+        y: np.ndarray,
+        sensitive_features: np.ndarray,
+        outcomes: Outcomes | None = None,
+        **options: Any,
+    ) -> None:
         self.y = y
         self.weight = options.get("sample_weight")
         self.solver = ""
         self._facts: dict[str, Any] = {}
         self._stopped: list[str] = []
         start = perf_counter()
-        self.projection = Projection(
-            y, sensitive_features=sensitive_features, allow_constant=True, **options
+        self.projection = UnseenProjection(
+            y,
+            outcomes=outcomes,
+            takes_residuals=False,
+            sensitive_features=sensitive_features,
+            allow_constant=True,
+            **options,
         )
         self._seconds = perf_counter() - start
         low, high = options.get("target_bounds") or (None, None)

@@ -21,6 +21,7 @@ from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
     HasMethods,
+    Outcomes,
     StrOptions,
     _fit_context,
     _num_samples,
@@ -31,7 +32,7 @@ from .._validation import (
 from ..constraints import CARRIED, split_attributes
 from ..exceptions import InfeasibleProjectionError, RankDeficientKernelError
 from ..kernels import AttributeEncoder, FittedKernel
-from ..projection import PROJECTION_PARAMETERS, Projection
+from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import TableEncoder, as_targets, default_estimator
 from ._corrections import Recalibration
 
@@ -165,11 +166,15 @@ class Projected(MetaEstimator):
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
         covariates = self._fit_covariates(X, len(y))
-        projection = self._make_projection(y, attribute, sample_weight, covariates)
+        outcomes = self._outcomes(y) if source.is_unseen else None
+        projection = self._make_projection(y, attribute, sample_weight, covariates, outcomes)
         with projection:
             self.kernel_: Any = projection.kernel_
+            self._subsets = self._class_subsets(projection)
             columns = projection.orthonormal
-            if columns.shape[1] and not self.sensitive_at_predict:
+            if columns.shape[1] and self.sensitive_at_predict and self._has_subset:
+                columns = self._weighed(self._new_columns(attribute, X, warns=False), p)
+            elif columns.shape[1] and not self.sensitive_at_predict:
                 expected = self._expect_kernel(X, y, columns, keywords, source)
                 self._recalibration = self._recalibrate(projection, p, expected)
                 columns = self._recalibration(p, expected)
@@ -178,7 +183,8 @@ class Projected(MetaEstimator):
                 self._learned = learned
             else:
                 self._correct(learned)
-                is_unseen = source.is_unseen and self.sensitive_at_predict and covariates is None
+                is_expected = self._has_subset or not self.sensitive_at_predict
+                is_unseen = source.is_unseen and not is_expected and covariates is None
                 self._judge(learned, y, attribute, is_unseen=is_unseen)
         return self
 
@@ -196,10 +202,13 @@ class Projected(MetaEstimator):
         attribute: np.ndarray,
         sample_weight: Any,
         covariates: np.ndarray | None = None,
+        outcomes: Outcomes | None = None,
     ) -> Projection:
         """Return the projection, which allows everything where the attribute is constant."""
-        return Projection(
+        return UnseenProjection(
             y,
+            outcomes=outcomes,
+            takes_residuals=True,
             sensitive_features=attribute,
             constraint=self.constraint,
             **{name: getattr(self, name) for name in CARRIED},
@@ -209,6 +218,30 @@ class Projected(MetaEstimator):
             sample_weight=sample_weight,
             solver="highs",
             allow_constant=True,
+        )
+
+    def _outcomes(self, y: np.ndarray) -> Outcomes:
+        """Return targets as the caller gave them, for constraints on some of the rows."""
+        return Outcomes(y, None)
+
+    def _class_subsets(self, projection: Projection) -> list[np.ndarray | None]:
+        """Return for every constraint which classes are in its subset; None for all."""
+        raise NotImplementedError
+
+    @property
+    def _has_subset(self) -> bool:
+        return any(classes is not None for classes in self._subsets)
+
+    def _weighed(self, columns: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return what is expected of the kernels: Q times the probability of being in a subset."""
+        probabilities = np.column_stack([1 - p, p]) if p.ndim == 1 else p
+        ends = np.cumsum([kernel.n_columns for kernel in self._kernels])
+        pieces = np.split(columns, ends[:-1], axis=1)
+        return np.hstack(
+            [
+                own if classes is None else own * probabilities[:, classes].sum(axis=1)[:, None]
+                for own, classes in zip(pieces, self._subsets, strict=True)
+            ]
         )
 
     def _correct(self, learned: Learned) -> None:
@@ -274,7 +307,8 @@ class Projected(MetaEstimator):
         for train, test in folds.split(attribute, y):
             own_weight = None if weight is None else weight[train]
             try:
-                with self._make_projection(y[train], attribute[train], own_weight) as projection:
+                rows = (y[train], attribute[train], own_weight, None, self._outcomes(y[train]))
+                with self._make_projection(*rows) as projection:
                     correction = self._plain_correction(projection, learned.scores[train])
             except (RankDeficientKernelError, InfeasibleProjectionError):
                 return None
@@ -396,7 +430,10 @@ class Projected(MetaEstimator):
         values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
         if self.kernel_ is None:
             return 0.0
-        return self._new_columns(values, X) @ self.orthonormal_correction_.T
+        columns = self._new_columns(values, X)
+        if self._has_subset:
+            columns = self._weighed(columns, p)
+        return columns @ self.orthonormal_correction_.T
 
     @property
     def _kernels(self) -> list[FittedKernel]:
@@ -405,7 +442,7 @@ class Projected(MetaEstimator):
             return self.kernel_
         return [] if self.kernel_ is None else [self.kernel_]
 
-    def _new_columns(self, values: np.ndarray, X: Any) -> np.ndarray:
+    def _new_columns(self, values: np.ndarray, X: Any, *, warns: bool = True) -> np.ndarray:
         """Return Q of the kernels of all constraints for new rows, shape (n, Σk)."""
         kernels, is_list = self._kernels, isinstance(self.kernel_, list)
         if is_list and values.shape[1] != len(kernels):
@@ -420,7 +457,9 @@ class Projected(MetaEstimator):
                 covariates, len(values), kind="mixed", name="conditional_on"
             )
             beside = [self._covariate_encoder.transform(covariates)]
-        return np.hstack([kernel.orthonormal_within_range(each, *beside) for kernel, each in own])
+        return np.hstack(
+            [kernel.orthonormal_within_range(each, *beside, warns=warns) for kernel, each in own]
+        )
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
 from .._predictions import checked_predict_proba
-from .._validation import StrOptions, check_classes, check_numbers
+from .._validation import Outcomes, StrOptions, check_classes, check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
@@ -177,6 +177,19 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         tags.classifier_tags.poor_score = True
         return tags
 
+    def _outcomes(self, y: np.ndarray) -> Outcomes:
+        return Outcomes.of_classes(y, self.classes_)
+
+    def _class_subsets(self, projection: Projection) -> list[np.ndarray | None]:
+        outcomes = self._outcomes(np.arange(len(self.classes_)))
+        subsets = [parts[0].given.subset for parts in projection.fitted_constraint_.listed]
+        if not self._bounds_labels and any(subset is not None for subset in subsets):
+            raise ValueError(
+                "constrain='probabilities' bounds those of all rows: beside subset= use "
+                "constrain='labels'."
+            )
+        return [None if subset is None else outcomes.rows(subset) for subset in subsets]
+
     def _default_estimator(self) -> Any:
         return LogisticRegression()
 
@@ -235,7 +248,8 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         if not self._bounds_labels or projection.violation(_codes(p)) == 0.0:
             return self._plain_correction(projection, p)
         constraint = projection.fitted_constraint_
-        expected = None if self.sensitive_at_predict else columns
+        exact = self.sensitive_at_predict and not self._has_subset
+        expected = None if exact else columns
         seen, columns = projection.counted(p), projection.counted(columns)
         share = constraint.weight / constraint.weight.sum()
 

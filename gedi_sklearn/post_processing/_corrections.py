@@ -51,6 +51,10 @@ class _ExpectedDesign(KernelDesign):
         """Return some rows of m(X)."""
         return self.expected[rows]
 
+    def coordinates(self, z: np.ndarray) -> np.ndarray:
+        """Return what is expected of the coordinates of a target."""
+        return (z * self.shares(slice(None))) @ self.expected
+
 
 def attribute_blind_correction(
     projection: Projection, p: np.ndarray, expected: np.ndarray
@@ -91,13 +95,13 @@ def attribute_blind_correction(
         raise _too_blind(constraint)
     # In coordinates y of mβ, those of the targets are x + Ly.
     root = np.linalg.solve(factor.T, moved.T).T
-    x = span.coordinates(p)
+    x = constraint.coordinates(p)
     step = root.T @ span.stacked.T @ span.multipliers(x, root @ root.T).mu
     if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.move(x)):
         raise _too_blind(constraint)
     beta = np.linalg.solve(factor, step)
     # What rounding has left, taken out once more: raw coefficients multiply it.
-    left = x + root @ step - span.coordinates(p + expected @ beta)
+    left = x + root @ step - constraint.coordinates(p + expected @ beta)
     beta = beta + np.linalg.solve(moved, left)
     constraint.judge(p + expected @ beta).warn_rounding()
     return constraint.of_all(to_columns @ beta)

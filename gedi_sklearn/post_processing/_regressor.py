@@ -143,6 +143,16 @@ class ProjectedRegressor(RegressorMixin, Projected):
     def _target_bounds(self) -> Any:
         return self.target_bounds
 
+    def _class_subsets(self, projection: Projection) -> list[np.ndarray | None]:
+        listed = projection.fitted_constraint_.listed
+        if self.sensitive_at_predict and any(parts[0].given.subset is not None for parts in listed):
+            raise ValueError(
+                "subset= of real targets: whether a new row is in the subset is not known, and "
+                "only attribute_estimator predicts it, together with the kernel. Set "
+                "sensitive_at_predict=False."
+            )
+        return [None] * len(listed)
+
     def _default_estimator(self) -> Any:
         return LinearRegression()
 

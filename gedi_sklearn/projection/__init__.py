@@ -7,7 +7,7 @@ linear or quadratic models.
 
 from ._path import ProjectionPath, projection_path
 from ._project_targets import project_targets
-from ._projection import PROJECTION_PARAMETERS, Projection
+from ._projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._result import ProjectionResult
 from ._target_correction import TargetCorrection, correct_targets
 
@@ -17,6 +17,7 @@ __all__ = [
     "ProjectionPath",
     "ProjectionResult",
     "TargetCorrection",
+    "UnseenProjection",
     "correct_targets",
     "project_targets",
     "projection_path",

@@ -234,8 +234,18 @@ class ClassTargets:
             If no targets satisfy the constraint.
         """
         cost, _, largest = self._costs(p, 0.0)
-        relaxed = self._relaxation(self._group(cost, self._confidence(p)), _EXACT, deadline)
+        groups = self._group(cost, self._confidence(p))
+        relaxed = self._relaxation(groups, _EXACT, deadline, self._offset())
         return self._orthonormal(relaxed.multipliers * largest)
+
+    def _offset(self) -> np.ndarray:
+        """Return what is added to v before it has to be in the sets: that of −origin."""
+        offset = [np.zeros(len(self.image.row))]
+        if self.constraint.origin is not None:
+            nothing = np.full(len(self.y), -1)  # no class at all
+            columns = self.constraint.columns(nothing)
+            offset = [part.v(columns)[part.allowed.bounded] for part in self.constraint.parts]
+        return np.concatenate(offset)
 
     def relaxed_labels(
         self, p: np.ndarray, offset: np.ndarray, deadline: Deadline
@@ -290,9 +300,16 @@ class ClassTargets:
             matrix = matrix[:, code[start]]
         return Groups(size, sorted_cost[start], matrix, scale, self.image, order, start)
 
-    def _relaxation(self, groups: Groups, tolerance: float, deadline: Deadline) -> Relaxed:
+    def _relaxation(
+        self,
+        groups: Groups,
+        tolerance: float,
+        deadline: Deadline,
+        offset: np.ndarray | None = None,
+    ) -> Relaxed:
         """Solve the relaxation over all groups."""
-        relaxed = self._relax(groups, tolerance, np.zeros(len(self.image.row)), deadline)
+        offset = np.zeros(len(self.image.row)) if offset is None else offset
+        relaxed = self._relax(groups, tolerance, offset, deadline)
         if relaxed is None:
             raise self._infeasible(groups, deadline)
         return relaxed

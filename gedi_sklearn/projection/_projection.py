@@ -17,6 +17,7 @@ from .._validation import (
     CLASS_LOSSES,
     REAL_LOSSES,
     Interval,
+    Outcomes,
     StrOptions,
     Targets,
     attribute_columns,
@@ -161,6 +162,10 @@ class Projection:
     >>> round(projection.gedi(near.targets), 6)
     1.5
     """
+
+    # What a constraint on some of the rows, or on residuals, needs to know; None refuses these.
+    _outcomes: Outcomes | None = None
+    _takes_residuals = False
 
     @validate_params(
         {
@@ -379,7 +384,10 @@ class Projection:
         return self.fitted_constraint_.indicator(self._encode(z))
 
     def gedi_on(
-        self, sensitive_features: Any, conditional_on: Any = None
+        self,
+        sensitive_features: Any,
+        conditional_on: Any = None,
+        outcomes: Outcomes | None = None,
     ) -> Callable[[Any], float]:
         """Return the function that measures targets of other rows as :meth:`gedi` does these.
 
@@ -389,6 +397,8 @@ class Projection:
             The attribute(s) of those rows.
         conditional_on : array-like of shape (n',) or (n', p), default=None
             Their covariates, where the projection has any.
+        outcomes : Outcomes, default=None
+            Their original targets, for a constraint on some of the rows.
 
         Returns
         -------
@@ -399,7 +409,7 @@ class Projection:
         values = check_sensitive(sensitive_features, kind="mixed")
         covariates = _check_covariates(conditional_on, len(values))
         attributes = split_attributes(values, isinstance(self.kernel_, list))
-        designs = self.fitted_constraint_.designs_on(attributes, covariates)
+        designs = self.fitted_constraint_.designs_on(attributes, covariates, outcomes)
         return lambda z: self.fitted_constraint_.indicator(z, designs)
 
     def violation(self, z: Any) -> float:
@@ -532,8 +542,14 @@ class Projection:
             weight=None if weight is None else self.counted(weight),
             covariates=None if covariates is None else self.counted(covariates),
             n_classes=targets.n_classes,
+            outcomes=self._counted_outcomes(),
+            takes_residuals=self._takes_residuals,
             **options,
         )
+
+    def _counted_outcomes(self) -> Outcomes | None:
+        given = self._outcomes
+        return None if given is None else given._replace(labels=self.counted(given.labels))
 
     def _make_problem(self) -> SquaredLoss | AbsoluteLoss | ClassTargets:
         """Return the problem that the loss and the targets make, solved by every `solve`."""
@@ -611,6 +627,30 @@ class Projection:
                     f"the nearest targets that satisfy the constraint {fate}. Raise `threshold`, "
                     "or `target_weight`."
                 )
+
+
+class UnseenProjection(Projection):
+    """A projection of predictions for rows that their model has not seen.
+
+    Constraints on some of the rows, and on residuals, mean something here.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Original targets.
+    outcomes : Outcomes or None
+        The same, as the caller gave them; None where their model has seen the rows after all.
+    takes_residuals : bool
+        Whether residuals can be bounded.
+    **options
+        Further keywords of :class:`Projection`.
+    """
+
+    def __init__(
+        self, y: np.ndarray, *, outcomes: Outcomes | None, takes_residuals: bool, **options: Any
+    ) -> None:
+        self._outcomes, self._takes_residuals = outcomes, takes_residuals
+        super().__init__(y, **options)
 
 
 def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:

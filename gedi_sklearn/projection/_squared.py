@@ -113,7 +113,7 @@ class SquaredLoss:
             square = 0.5 * float(span.normalized_weight @ (z - t) ** 2)
             excess, size = square + value, float(span.normalized_weight @ (t - mean) ** 2)
             return mu, z, excess if excess > _ROUNDING * size else 0.0, "exact"
-        x = span.coordinates(t)
+        x = self.constraint.coordinates(t)
         found = self.session.solve_distance(span, x, deadline)
         multipliers = span.multipliers(x, deadline=deadline) if found is None else found
         mu, support = span.outward(multipliers)
@@ -122,12 +122,16 @@ class SquaredLoss:
         if excess <= _ROUNDING * float(x @ x):
             excess = 0.0
         solver = "exact" if found is None else self.session.name
-        return multipliers.mu, span.moved(t, multipliers), excess, solver
+        z = span.moved(self.constraint.from_origin(t), multipliers)
+        if self.constraint.origin is not None:
+            z = z + self.constraint.origin
+        return multipliers.mu, z, excess, solver
 
     def _smooth(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
         """Return φ(μ), for the targets z that belong to μ."""
         move = self.span.q @ (self.span.stacked.T @ mu)
-        return float(self.span.normalized_weight @ (move * z - 0.5 * (z - t) ** 2))
+        bounded = self.constraint.from_origin(z)
+        return float(self.span.normalized_weight @ (move * bounded - 0.5 * (z - t) ** 2))
 
     def _minimise_dual(
         self, t: np.ndarray, low: float, high: float, deadline: Deadline
@@ -148,7 +152,7 @@ class SquaredLoss:
         for _ in range(_MAX_STEPS):
             deadline.check()
             z = targets(mu)
-            gradient = (share * z) @ seen
+            gradient = (share * self.constraint.from_origin(z)) @ seen
             free = (z > low) & (z < high)
             moving = seen[free] * np.sqrt(share[free])[:, None]
             # Where hardly a row is free the quadratic piece is flat; keep the step finite.
@@ -159,8 +163,8 @@ class SquaredLoss:
             if left <= tolerance:
                 near, support = span.outward(found)
                 return found.mu, self._smooth(t, targets(near), near) + support
-            after = targets(mu + step)
-            if np.linalg.norm(gradient + hessian @ step - (share * after) @ seen) <= 0.1 * left:
+            after = (share * self.constraint.from_origin(targets(mu + step))) @ seen
+            if np.linalg.norm(gradient + hessian @ step - after) <= 0.1 * left:
                 mu = mu + step
                 continue
             value = dual(mu)
