@@ -60,7 +60,7 @@ def test_without_the_package_the_error_names_the_extra(cls, backend):
         "sensitive_features=[0, 1])"
     )
     assert f"ImportError: {cls.__name__}(backend='{backend}') needs {backend}" in result.stderr
-    assert "pip install 'gedi-sklearn[boosting]'" in result.stderr
+    assert "pip install '.[boosting]' in a clone" in result.stderr
 
 
 @for_each

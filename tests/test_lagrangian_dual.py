@@ -52,7 +52,7 @@ def test_without_torch_the_error_names_the_extra(cls):
         f"gedi_sklearn.{cls.__name__}().fit([[0.0], [1.0]], [0, 1], sensitive_features=[0, 1])"
     )
     assert f"ImportError: {cls.__name__} needs torch and skorch" in result.stderr
-    assert "pip install 'gedi-sklearn[torch]'" in result.stderr
+    assert "pip install '.[torch]' in a clone" in result.stderr
 
 
 @pytest.mark.torch

@@ -125,7 +125,7 @@ def test_without_torch_the_neural_estimate_names_the_extra():
         "hgr([0.0, 1.0, 3.0], sensitive_features=[0, 1, 2], method='nn')"
     )
     assert "ImportError: hgr(method='nn') needs torch and maxcorr" in result.stderr
-    assert "pip install 'gedi-sklearn[torch]'" in result.stderr
+    assert "pip install '.[torch]' in a clone" in result.stderr
 
 
 @pytest.mark.torch

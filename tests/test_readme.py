@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from numpy.testing import assert_allclose
 
 from benchmarks import paper_tables
 
@@ -18,15 +17,14 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
 
 
-def test_example_runs_and_prints_what_its_comment_says(capsys):
-    (example,) = blocks("python")
-    assert len([line for line in example.splitlines() if line]) == 15
-    names = {}
-    exec(compile(example, "README.md", "exec"), names)
-    plain, fair, _ = capsys.readouterr().out.splitlines()
-    assert_allclose([float(value) for value in plain.split()], [0.61, -0.77], atol=0.03)
-    assert_allclose([float(value) for value in fair.split()], [0.30, -0.19], atol=0.03)
-    assert names["search"].best_params_ == {"threshold": 0.5}
+def test_example_runs_and_prints_what_is_said(capsys):
+    (example,), (printed,) = blocks("python"), blocks("text")
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
+def test_it_is_short():
+    assert len(README.splitlines()) <= 120
 
 
 def test_the_two_commands_are_one_line_each_and_do_all_the_set_up():

@@ -256,6 +256,6 @@ def find_backend(name: str, caller: str) -> type[Backend]:
     except ModuleNotFoundError as error:
         raise ImportError(
             f"{caller}(backend={name!r}) needs {name}, which is missing: "
-            "pip install 'gedi-sklearn[boosting]'."
+            "pip install '.[boosting]' in a clone."
         ) from error
     return BACKENDS[name]

@@ -240,6 +240,6 @@ def _import_network(caller: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise ImportError(
             f"{caller} needs torch and skorch ({error.name} is missing): "
-            "pip install 'gedi-sklearn[torch]'."
+            "pip install '.[torch]' in a clone."
         ) from error
     return _network

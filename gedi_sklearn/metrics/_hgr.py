@@ -316,7 +316,7 @@ def _neural_correlation(values: np.ndarray, target: np.ndarray, seed: int) -> fl
     except ModuleNotFoundError as error:
         raise ImportError(
             f"hgr(method='nn') needs torch and maxcorr ({error.name} is missing): "
-            "pip install 'gedi-sklearn[torch]'."
+            "pip install '.[torch]' in a clone."
         ) from error
     first, second = ((v - v.mean(axis=0)) / (v.std(axis=0) + _FLOOR) for v in (values, target))
     with torch.random.fork_rng(devices=[]):

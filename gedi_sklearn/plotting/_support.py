@@ -47,7 +47,7 @@ def import_pyplot(caller: str) -> Any:
     except ModuleNotFoundError as error:
         raise ImportError(
             f"{caller} needs matplotlib ({error.name} is missing): "
-            "pip install 'gedi-sklearn[plot]'."
+            "pip install '.[plot]' in a clone."
         ) from error
     return plt
 
