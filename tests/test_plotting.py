@@ -446,5 +446,5 @@ def test_the_score_of_a_trade_off_is_named(data, scoring, label):
 )
 def test_the_error_without_matplotlib_names_the_extra(monkeypatch, draw):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"Display\.\w+ needs matplotlib .*gedi-sklearn\[plot\]"):
+    with pytest.raises(ImportError, match=r"Display\.\w+ needs .*'\.\[plot\]' in a clone"):
         draw()
