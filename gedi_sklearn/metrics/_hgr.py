@@ -2,6 +2,7 @@ r"""Hirschfeld–Gebelein–Rényi correlation: the strongest dependence of any 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -36,7 +37,12 @@ _MAX_BINS = 50
 _FLOOR = 1e-10
 # Fraction of rows outside the grid above which the value may miss a dependence.
 _OUTSIDE_TOLERANCE = 0.01
-_BLOCK = 20_000
+_BLOCK = 2_000
+# Cells of a bandwidth in which the rows of resamples are counted, and how many bandwidths a bump
+# reaches: exp(−6²/2) is 1e-8.
+_CELLS, _REACH = 8, 6
+# Variance of a combination of orthonormal columns that a resample has made constant.
+_DEPENDENT = 1e-9
 # Variables of at most this many values are classes.
 _MAX_CLASSES = 10
 
@@ -237,27 +243,63 @@ def resampled_hgr(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values for permuted targets, and for rows drawn with replacement.
 
-    For "kde" resamples keep the standardisation and the grid of the sample; "kernel" is the other
-    method.
+    For "kde" resamples keep the standardisation and the grid of the sample, and its rows are
+    counted in cells far narrower than the bumps; "kernel" is the other method.
     """
-    x, y, counts = sample.values, sample.target, sample.counts
-    n = len(y)
-    weight = np.ones(n) if counts is None else counts
+    n = len(sample.target)
+    weight = np.ones(n) if sample.counts is None else sample.counts
+    measure = (_correlation_of_resamples if method == "kernel" else _density_of_resamples)(sample)
     orders = (rng.permutation(n) for _ in range(n_resamples))
-    draws = (rng.randint(n, size=n) for _ in range(n_resamples))
-    if method == "kernel":
-        permuted = [_canonical_correlation(x, y[own], weight) for own in orders]
-        drawn = [_canonical_correlation(x[own], y[own], weight[own]) for own in draws]
-        return np.asarray(permuted), np.asarray(drawn)
-    first, second, grid, total = _standardize(x[:, 0], y, counts)
-    left, right = _bumps(first, grid, total) * weight[:, None], _bumps(second, grid, total)
+    draws = (np.bincount(rng.randint(n, size=n), minlength=n) for _ in range(n_resamples))
+    permuted = [measure(own, weight) for own in orders]
+    return np.asarray(permuted), np.asarray([measure(None, weight * times) for times in draws])
 
-    def value(own: np.ndarray) -> float:
-        return float(_spectrum(left.T @ own, total)[1])
 
-    permuted = [value(right[own]) for own in orders]
-    times = (np.bincount(own, minlength=n) for own in draws)
-    return np.asarray(permuted), np.asarray([value(right * own[:, None]) for own in times])
+# Of the order of the targets (None: as they are) and the weights of the rows.
+_Resampled = Callable[[np.ndarray | None, np.ndarray], float]
+
+
+def _density_of_resamples(sample: Sample) -> _Resampled:
+    """Return the value of "kde" from the numbers of rows in fine cells."""
+    x, y, grid, total = _standardize(sample.values[:, 0], sample.target, sample.counts)
+    width = _bandwidth(total)
+    reach = _HALF_WIDTH + _REACH * width  # beyond it a bump does not reach the grid
+    n_cells = int(np.ceil(2 * reach * _CELLS / width))
+    edges = np.linspace(-reach, reach, n_cells + 1)
+    first, second = (np.clip(np.searchsorted(edges, v) - 1, 0, n_cells - 1) for v in (x, y))
+    bumps = _bumps((edges[1:] + edges[:-1]) / 2, grid, total)
+
+    def value(order: np.ndarray | None, weight: np.ndarray) -> float:
+        cells = first * n_cells + (second if order is None else second[order])
+        counts = np.bincount(cells, weights=weight, minlength=n_cells**2)
+        return float(_spectrum(bumps.T @ (counts.reshape(n_cells, -1) @ bumps), total)[1])
+
+    return value
+
+
+def _correlation_of_resamples(sample: Sample) -> _Resampled:
+    """Return the value of "kernel" from the moments of the polynomials of both variables."""
+    designs = [_polynomials(v, 3, sample.counts) for v in (sample.values, sample.target[:, None])]
+    first, second = (design.orthonormal for design in designs)
+
+    def value(order: np.ndarray | None, weight: np.ndarray) -> float:
+        columns = np.hstack([first, second if order is None else second[order]])
+        columns -= weight @ columns / weight.sum()
+        moments = (columns * weight[:, None]).T @ columns / weight.sum()
+        own, other = (_inverse_root(moments[s, s]) for s in (slice(k), slice(k, None)))
+        singular = np.linalg.svd(own @ moments[:k, k:] @ other, compute_uv=False)
+        return float(min(singular[0], 1.0))
+
+    k = first.shape[1]
+    return value
+
+
+def _inverse_root(covariance: np.ndarray) -> np.ndarray:
+    """Return the inverse root of a covariance on its span; a resample may be constant."""
+    values, vectors = np.linalg.eigh(covariance)
+    is_free = values > _DEPENDENT
+    scale = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=is_free)
+    return (vectors * scale) @ vectors.T
 
 
 def _bumps(values: np.ndarray, grid: np.ndarray, n: float) -> np.ndarray:
@@ -295,8 +337,6 @@ def _canonical_correlation(
     values: np.ndarray, target: np.ndarray, counts: np.ndarray | None, degree: int = 3
 ) -> float:
     """Return the largest correlation of a polynomial of the attribute with one of the target."""
-    if (values == values[0]).all() or (target == target[0]).all():
-        return 0.0  # in resamples
     first, second = (_polynomials(v, degree, counts) for v in (values, target[:, None]))
     cross = np.zeros((first.fitted.n_columns, second.fitted.n_columns))
     for rows in first.blocks():
