@@ -31,7 +31,7 @@ INTERNAL = {
     "hides_class",
     "is_negligible",
     "lower_limits",
-    "permutation_test",
+    "independence_test",
     "reference_disparity",
     "resampled_hgr",
     "upper_limits",

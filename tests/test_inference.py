@@ -12,11 +12,14 @@ from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import (
     GroupIndicator,
     KernelIndicator,
+    check_sample,
     didi,
+    fit_gedi,
     gedi,
     gedi_interval,
     gedi_null,
     gedi_permutation_test,
+    independence_test,
 )
 
 V3 = PolynomialKernel(3, standardize=True)
@@ -303,3 +306,17 @@ def test_the_null_scales_with_the_targets(unit, norm):
     x, y = sample(0)
     one, other = (gedi_null(u * y, sensitive_features=x, norm=norm).mean for u in (1.0, unit))
     assert other == pytest.approx(unit * one, rel=1e-9)
+
+
+def test_with_many_rows_the_test_is_the_limit_of_permutations():
+    """Both have the same null distribution, but for the draws."""
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(2, 12_000))
+    indicator = fit_gedi(check_sample(y, None, x, None, None), "polynomial", 3).indicator
+    limit = independence_test(indicator, y, 2000, 0)
+    exact = gedi_permutation_test(
+        y, sensitive_features=x, degree=3, n_resamples=300, random_state=0
+    )
+    assert limit.statistic == pytest.approx(exact.statistic)
+    assert limit.null_distribution.mean() == pytest.approx(exact.null_distribution.mean(), rel=0.1)
+    assert limit.pvalue == pytest.approx(exact.pvalue, abs=0.12)

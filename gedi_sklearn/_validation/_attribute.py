@@ -19,6 +19,8 @@ from ._arrays import (
 )
 from ._columns import select_columns
 
+# Integers of at most this range are told apart by counting.
+_MOST_COUNTED = 10_000
 # How the names of the dtypes of categories begin, in pandas, polars and pyarrow.
 _CATEGORIES = ("categor", "enum", "dictionary")
 
@@ -199,8 +201,12 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Rows of a two-dimensional attribute form one group where all their columns agree.
     """
+    comparable = _comparable(values)
+    if comparable.shape[1] == 1 and (counted := _count_integers(comparable[:, 0])) is not None:
+        codes, levels = counted
+        return codes, levels.astype(values.dtype)[:, None]
     first, codes = np.zeros(1, dtype=np.int64), np.zeros(len(values), dtype=np.int64)
-    for column in _comparable(values).T:
+    for column in comparable.T:
         levels, index, inverse = np.unique(column, return_index=True, return_inverse=True)
         if len(first) == 1:
             first, codes = index, inverse
@@ -208,6 +214,31 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             both = codes * len(levels) + inverse
             _, first, codes = np.unique(both, return_index=True, return_inverse=True)
     return codes, values[first]
+
+
+def _count_integers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the codes and the levels of integers of a small range; None for other values.
+
+    Counting takes a few passes over the rows, sorting as many as a logarithm.
+    """
+    if column.dtype.kind not in "iuf":
+        return None
+    low, high = column.min(), column.max()
+    if not float(high) - float(low) <= _MOST_COUNTED:
+        return None
+    if column.dtype.kind == "f":
+        shifted = column - low
+        codes = shifted.astype(np.int64)
+        if not (codes == shifted).all():
+            return None
+    else:  # in 64 bits, where the difference cannot overflow
+        codes = column.astype(np.int64, copy=False)
+        if low != 0:
+            codes = codes - low.astype(np.int64)
+    present = np.bincount(codes) > 0
+    if not present.all():
+        codes = (np.cumsum(present) - 1)[codes]
+    return codes, np.flatnonzero(present).astype(column.dtype) + low
 
 
 def warn_many_groups(n_groups: int, n_rows: int) -> None:

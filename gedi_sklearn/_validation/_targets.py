@@ -10,6 +10,8 @@ import numpy as np
 from ._arrays import check_labels, check_numbers, check_same_length, is_text
 from ._classes import refuse_real_values
 
+# Rows that are looked at before all others.
+_FEW = 1000
 REAL_LOSSES = frozenset({"squared_error", "absolute_error"})
 CLASS_LOSSES = frozenset({"hamming", "log_loss"})
 
@@ -179,6 +181,10 @@ def target_kind(target: np.ndarray) -> str:
     """
     if is_text(target):
         return "labels"
-    if target.dtype.kind == "f" and (target != np.floor(target)).any():
-        return "continuous"
-    return "binary" if len(np.unique(target)) <= 2 else "multiclass"
+    if target.dtype.kind == "f":
+        # A few rows are enough to tell most real targets.
+        for own in (target[:_FEW], target):
+            if (own != np.floor(own)).any():
+                return "continuous"
+    is_binary = ((target == target.min()) | (target == target.max())).all()
+    return "binary" if is_binary else "multiclass"

@@ -31,7 +31,7 @@ from ._null import (
     PermutationTestResult,
     gedi_null,
     gedi_permutation_test,
-    permutation_test,
+    independence_test,
 )
 from ._reference import check_relative, reference_disparity
 from ._sampling import error_quantile, farthest, lower_limits, upper_limits
@@ -67,6 +67,7 @@ __all__ = [
     "gedi_upper_bound",
     "hgr",
     "hides_class",
+    "independence_test",
     "is_negligible",
     "lower_limits",
     "make_binned_didi_scorer",
@@ -74,7 +75,6 @@ __all__ = [
     "make_gedi_scorer",
     "make_gedi_upper_bound_scorer",
     "make_hgr_scorer",
-    "permutation_test",
     "quantile_bin_edges",
     "reference_disparity",
     "resampled_hgr",

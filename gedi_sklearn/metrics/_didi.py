@@ -354,10 +354,10 @@ def _target_columns(
     if task == "auto":
         task = "classification" if pos_label is not None else _detect_task(sample)
     if task == "regression":
-        columns = sample.target.astype(np.float64)[:, None]
-        reference = sample.y_true.astype(np.float64)[:, None]
+        columns = sample.target.astype(np.float64, copy=False)[:, None]
+        reference = sample.y_true.astype(np.float64, copy=False)[:, None]
     else:
-        classes = np.unique(sample.y_true)
+        classes = _distinct(sample.y_true)
         columns = _class_columns(sample.target, classes)
         reference = _class_columns(sample.y_true, classes)
     if on == "residuals":
@@ -395,7 +395,12 @@ def _class_columns(target: np.ndarray, classes: np.ndarray) -> np.ndarray:
         return np.column_stack([1 - target, target])
     if is_text(target) == numeric:
         raise ValueError("y_true and y_pred must hold labels of one kind: one is text, one is not.")
-    return (target[:, None] == np.union1d(classes, target)).astype(np.float64)
+    labels = np.union1d(classes, _distinct(target))
+    return np.array([target == label for label in labels], dtype=np.float64).T
+
+
+def _distinct(labels: np.ndarray) -> np.ndarray:
+    return check_group_codes(labels[:, None])[1][:, 0]
 
 
 def _disparity(

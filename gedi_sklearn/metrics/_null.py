@@ -11,6 +11,10 @@ from .._validation import check_numbers, check_random_state, validate_params
 from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
 from ._inputs import check_sample
 from ._linear import LinearIndicator
+from ._sampling import normal_draws
+
+# Permuted coordinates of more rows are normal for all that a p-value shows.
+_MANY_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,22 @@ def permutation_test(
     for start in range(0, n_resamples, batch):
         permuted = [rng.permutation(target) for _ in range(min(batch, n_resamples - start))]
         null[start : start + batch] = indicator.value(indicator.coordinates(np.stack(permuted)))
+    return _result(statistic, null)
+
+
+def independence_test(
+    indicator: LinearIndicator, z: np.ndarray, n_resamples: int, random_state: Any
+) -> PermutationTestResult:
+    """Return the permutation test, or with many rows its limit: normal coordinates."""
+    if indicator.design.n_rows <= _MANY_ROWS:
+        return permutation_test(indicator, z, n_resamples, random_state)
+    rng = check_random_state(random_state)
+    draws = normal_draws(indicator.design.null_covariance(z), n_resamples, rng)
+    statistic = float(indicator.value(indicator.design.coordinates(z)))
+    return _result(statistic, indicator.value(draws))
+
+
+def _result(statistic: float, null: np.ndarray) -> PermutationTestResult:
     # Rounding must not separate values that are equal, as those of discrete targets.
     reached = int((null >= statistic * (1 - 1e-12)).sum())
-    return PermutationTestResult(statistic, (1 + reached) / (1 + n_resamples), null)
+    return PermutationTestResult(statistic, (1 + reached) / (1 + len(null)), null)

@@ -11,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
 from ..kernels import PolynomialKernel, fit_kernel
-from ..metrics import KernelIndicator, Sample, fit_gedi, permutation_test
+from ..metrics import KernelIndicator, Sample, fit_gedi, independence_test
 
 # A curve has the means of so many values, or else of so many bins of equally many rows.
 _MOST_VALUES, _BINS = 20, 10
@@ -39,7 +39,7 @@ class Findings:
     null_q95 : float
         95 % quantile of `value` where the predictions do not depend on the attribute.
     p_value : float
-        Of the permutation test of independence.
+        Of the permutation test of independence; with more than 10,000 rows of its limit.
     slope, slope_true : float or None
         Change of predictions and targets for one unit of the attribute; None for groups.
     asked : float or None
@@ -152,7 +152,7 @@ def find(
         low=inference.low / reference,
         high=inference.high / reference,
         null_q95=inference.null_q95,
-        p_value=permutation_test(indicator, z, n_resamples, seed).pvalue,
+        p_value=independence_test(indicator, z, n_resamples, seed).pvalue,
         slope=slope,
         slope_true=slope_true,
         asked=asked,
