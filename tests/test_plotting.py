@@ -61,7 +61,8 @@ def test_bars_are_the_coefficients_of_targets_and_predictions(data):
     for z, row, bars in zip((y, predictions), display.coefficients, display.bars_, strict=True):
         coefficients, terms = gedi_coefficients(z, return_names=True, **measured)
         assert_array_equal(row, coefficients)
-        assert display.terms == terms == ["age", "age^2", "age^3"]
+        assert terms == ["age", "age^2", "age^3"]
+        assert display.terms == ["age (std)", "age (std)^2", "age (std)^3"]
         assert_array_equal([bar.get_height() for bar in bars], coefficients)
         assert f"(GeDI = {gedi(z, **measured):.3g})" in bars.get_label()
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == display.terms
@@ -399,6 +400,23 @@ def test_a_trade_off_is_drawn_with_its_intervals_and_chance(data):
     assert display.chance_.get_paths()[0].get_extents().xmax == curve.null_q95.max()
     assert (display.ax_, display.line_.get_color()) == (ax, "green")
     assert (ax.get_ylabel(), ax.get_legend_handles_labels()[1]) == ("R²", ["own"])
+    assert ax.get_xlabel() == "GeDI, share of that of the targets, unseen rows"
+    assert display.floor_.get_text() == "by chance"
+
+
+def test_a_dependence_can_be_named_in_units_of_the_predictions(data):
+    X, y = data
+    measured = {"sensitive_features": X["age"], "kernel": "spline", "norm": "sd"}
+    display = DependenceDisplay.from_predictions(y, **measured)
+    assert display.curve_.get_label() == f"fit (explains {gedi(y, **measured):.3g})"
+    curve = tradeoff_curve(
+        ProjectedRegressor(sensitive_columns="age", norm="sd", relative=False),
+        X,
+        y,
+        thresholds=[1.0],
+        cv=3,
+    )
+    assert curve.indicator_name == "deviation explained"
 
 
 def test_trade_offs_of_failed_fits_and_arrays_of_bounds_are_drawn(data):

@@ -224,6 +224,7 @@ def test_findings_are_those_of_the_indicators(people, norm):
     assert found.left == pytest.approx(gedi(y, p, **measured, relative=True))
     interval = gedi_interval(y, p, **measured, relative=True)
     np.testing.assert_allclose([found.low, found.high], interval)
+    assert found.upper == pytest.approx(gedi_upper_bound(y, p, **measured, relative=True))
     assert found.slope == pytest.approx(np.cov(x, p)[0, 1] / np.var(x, ddof=1))
     test = gedi_permutation_test(p, **measured, random_state=0)
     assert found.p_value == pytest.approx(test.pvalue, abs=0.02)
@@ -248,21 +249,21 @@ def test_the_curve_is_the_mean_of_the_predictions(people):
 
 
 @pytest.mark.parametrize(
-    ("left", "low", "high", "verdict"),
+    ("left", "low", "upper", "verdict"),
     [
-        (0.1, 0.05, 0.2, "met, and so is the upper end of the interval"),
+        (0.1, 0.05, 0.2, "met, and so it is at the upper limit"),
         (0.2, 0.1, 0.3, "met on these rows; all rows like them may lie above the bound"),
         (0.3, 0.2, 0.4, "not met on these rows, by no more than chance"),
         (0.4, 0.3, 0.5, "not met"),
         (np.nan, np.nan, np.nan, "none: the targets do not depend"),
     ],
 )
-def test_verdicts(people, left, low, high, verdict):
+def test_verdicts(people, left, low, upper, verdict):
     X, y, _ = people
     (found,) = fairness_report(
         y, sensitive_features=X[NAMES[0]], threshold=0.2, n_resamples=5
     ).findings
-    assert replace(found, left=left, low=low, high=high).verdict.startswith(verdict)
+    assert replace(found, left=left, low=low, upper=upper).verdict.startswith(verdict)
     assert replace(found, asked=None).verdict is None
 
 

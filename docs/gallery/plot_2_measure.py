@@ -51,7 +51,7 @@ print(f"p = {test.pvalue}")
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
 for ax, kernel in zip(axes, ("polynomial", "spline"), strict=True):
     DependenceDisplay.from_predictions(
-        y, scores, sensitive_features=age, kernel=kernel, name="probability", ax=ax
+        y, scores, sensitive_features=age, kernel=kernel, norm="sd", name="probability", ax=ax
     )
     ax.set_title({"polynomial": "a slope", "spline": "a spline"}[kernel])
 plt.show()

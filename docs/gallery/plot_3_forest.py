@@ -59,6 +59,7 @@ for ax, (name, predicted) in zip(axes, predictions.items(), strict=True):
         predicted,
         sensitive_features=X_new["pctBlack"],
         kernel="spline",
+        norm="sd",
         name="predicted crime rate",
         ax=ax,
     )

@@ -38,7 +38,6 @@ curves["boosting"].to_frame().round(2)
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for color, (name, curve) in enumerate(curves.items()):
     TradeoffDisplay(curve=curve, name=name, score_name="R²").plot(ax=ax, color=f"C{color}")
-ax.set_xlabel("share of the dependence that is left, on unseen rows")
 plt.show()
 
 # %%

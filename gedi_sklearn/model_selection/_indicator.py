@@ -57,6 +57,16 @@ class Measure(ABC):
     # What the attribute may hold.
     attribute: ClassVar[str]
 
+    @property
+    @abstractmethod
+    def word(self) -> str:
+        """What it is called."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, and what it is a share of."""
+        return f"{self.word}, share of that of the targets" if self.relative else self.word
+
     def __call__(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator; NaN, with a warning, if there are too few rows to define it."""
         try:
@@ -109,6 +119,11 @@ class GediMeasure(Measure):
     attribute: ClassVar[str] = "mixed"
     covariates: np.ndarray | None
 
+    @property
+    def word(self) -> str:
+        """What it is called."""
+        return "GeDI" if self.options["norm"] == "l1" else "deviation explained"
+
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator."""
         keywords = self._keywords(rows)
@@ -128,6 +143,7 @@ class DidiMeasure(Measure):
     """DIDI, in the form of the task, which doubles it for two classes."""
 
     attribute: ClassVar[str] = "groups"
+    word = "DIDI"
 
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator."""

@@ -71,6 +71,8 @@ class TradeoffCurve:
         Upper confidence limit of `gedi`; see :func:`gedi_sklearn.metrics.gedi_upper_bound`.
     n_fits : int
         Number of fits of the estimator.
+    indicator_name : str
+        What `gedi` is, in words.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class TradeoffCurve:
     high: np.ndarray
     upper: np.ndarray
     n_fits: int
+    indicator_name: str = "indicator"
 
     def to_frame(self) -> Any:
         """Return the pooled values as a pandas DataFrame, one row per threshold.
@@ -312,6 +315,7 @@ def tradeoff_curve(
         test_gedi=np.array([[fold.test_gedi for fold in values] for values in table]),
         **{name: np.array([getattr(value, name) for value in pooled]) for name in _Pooled._fields},
         n_fits=len(results),
+        indicator_name=measure.name,
     )
 
 

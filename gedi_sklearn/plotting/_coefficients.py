@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import validate_params
+from ..kernels import FittedKernel
 from ..metrics import check_sample, fit_gedi
 from ._support import (
     MEASURED_COLOR,
@@ -161,5 +162,16 @@ class GediCoefficientsDisplay(PredictionDisplay):
             names.append(name or "predictions")
             series.append(sample.target)
         coefficients = np.array([design.checked_coefficients(z) for z in series])
-        display = cls(coefficients=coefficients, terms=design.fitted.names, names=names)
+        display = cls(coefficients=coefficients, terms=_terms(design.fitted), names=names)
         return display.plot(ax, **bar_kwargs)
+
+
+def _terms(fitted: FittedKernel) -> list[str]:
+    """Return the names of the columns; of powers of a standardised attribute they say so."""
+    names = list(fitted.names)
+    if not getattr(fitted.kernel, "standardize", False) or fitted.encoder is not None:
+        return names
+    # One attribute has its powers in this order; of several, products are left as they are.
+    if all(name == f"{names[0]}^{power}" for power, name in enumerate(names[1:], start=2)):
+        return [f"{names[0]} (std)" + ("" if p == 1 else f"^{p}") for p in range(1, len(names) + 1)]
+    return [f"{name} (std)" for name in names]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Interval, check_random_state, validate_params
+from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..kernels import KernelDesign
 from ..metrics import Sample, check_sample, fit_gedi, quantile_bin_edges
 from ._support import (
@@ -23,6 +23,7 @@ from ._support import (
 
 _GRID_POINTS = 200
 _SHOWN_CONSTRAINTS: dict = {
+    "norm": [StrOptions({"l1", "sd"})],
     "bins": [Interval(Integral, 2, None, closed="left")],
     "subsample": [Interval(Integral, 1, None, closed="left"), None],
     "random_state": ["random_state"],
@@ -56,6 +57,8 @@ class DependenceDisplay(PredictionDisplay):
         Label of the vertical axis.
     gedi : float, default=None
         The indicator, for the legend.
+    norm : {"l1", "sd"}, default="l1"
+        Which indicator that is.
 
     Attributes
     ----------
@@ -94,6 +97,7 @@ class DependenceDisplay(PredictionDisplay):
     attribute_name: str | None = None
     name: str | None = None
     gedi: float | None = None
+    norm: str = "l1"
 
     def plot(
         self,
@@ -135,7 +139,8 @@ class DependenceDisplay(PredictionDisplay):
                 linestyle="--",
                 label="fit of the targets",
             )
-        value = "" if self.gedi is None else f" (GeDI = {self.gedi:.3g})"
+        word = "GeDI =" if self.norm == "l1" else "explains"
+        value = "" if self.gedi is None else f" ({word} {self.gedi:.3g})"
         style = {"color": MEASURED_COLOR, "linewidth": 2, "label": f"fit{value}"}
         (self.curve_,) = ax.plot(self.grid, self.curve, **{**style, **(curve_kwargs or {})})
         style = {"color": "black", "linestyle": "none", "marker": "o", "label": "means of bins"}
@@ -162,6 +167,7 @@ class DependenceDisplay(PredictionDisplay):
         sensitive_features: Any,
         kernel: Any = "polynomial",
         degree: int = 1,
+        norm: str = "l1",
         bins: int = 10,
         pos_label: Any = None,
         sample_weight: Any = None,
@@ -187,6 +193,8 @@ class DependenceDisplay(PredictionDisplay):
             The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
         degree : int, default=1
             Degree (order) of a kernel given by name.
+        norm : {"l1", "sd"}, default="l1"
+            Whether the legend has GeDI, or the deviation that the curve explains.
         bins : int, default=10
             Number of quantile bins; with no more distinct values than that, one bin per value.
         pos_label : object, default=None
@@ -216,7 +224,7 @@ class DependenceDisplay(PredictionDisplay):
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
         sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-        indicator = fit_gedi(sample, kernel, degree).indicator
+        indicator = fit_gedi(sample, kernel, degree, norm).indicator
         design = indicator.design
         _require_one_numeric_attribute(cls.__name__, sample, design)
         values = sample.values[:, 0]
@@ -234,6 +242,7 @@ class DependenceDisplay(PredictionDisplay):
             attribute_name=sample.names[0] if sample.names else None,
             name=name or ("targets" if y_pred is None else "predictions"),
             gedi=indicator.measure(sample.target),
+            norm=norm,
         )
         return display.plot(
             ax, scatter_kwargs=scatter_kwargs, curve_kwargs=curve_kwargs, bin_kwargs=bin_kwargs

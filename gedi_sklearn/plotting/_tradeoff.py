@@ -36,6 +36,8 @@ class TradeoffDisplay:
         The intervals.
     chance_ : matplotlib PolyCollection
         The grey area.
+    floor_ : matplotlib Annotation or None
+        What the grey area is.
     texts_ : list of matplotlib Annotation
         The thresholds beside their points; empty where they are arrays.
     ax_ : matplotlib Axes
@@ -105,7 +107,25 @@ class TradeoffDisplay:
             )
             if np.isfinite(point).all()
         ]
-        ax.set(xlabel="indicator", ylabel=plain_text(self.score_name), xlim=(0, None))
+        self.floor_ = None
+        if len(known):
+            # Beside the floor, at the height of its middle.
+            middle = known[len(known) // 2]
+            self.floor_ = ax.annotate(
+                "by chance",
+                (curve.null_q95[middle], curve.score[middle]),
+                xytext=(3, 0),
+                textcoords="offset points",
+                rotation=90,
+                va="center",
+                color="0.4",
+                fontsize="small",
+            )
+        ax.set(
+            xlabel=f"{curve.indicator_name}, unseen rows",
+            ylabel=plain_text(self.score_name),
+            xlim=(0, None),
+        )
         if self.name is not None:
             ax.legend()
         self.ax_, self.figure_ = ax, ax.figure

@@ -34,8 +34,10 @@ class Findings:
     left : float
         What is left of the targets' indicator, as a share of it: that of the predictions over its
         reference; NaN where the targets do not depend on the attribute.
-    low, high : float
-        Confidence interval of `left`; its reference is taken as known.
+    low, high, upper : float
+        Confidence interval of `left`, and its one-sided upper limit: what `left` is on all rows
+        like these with that confidence, where the model was not corrected on these rows. The
+        reference is taken as known.
     null_q95 : float
         95 % quantile of `value` where the predictions do not depend on the attribute.
     p_value : float
@@ -67,6 +69,7 @@ class Findings:
     left: float
     low: float
     high: float
+    upper: float
     null_q95: float
     p_value: float
     slope: float | None
@@ -84,8 +87,8 @@ class Findings:
         if np.isnan(self.left):
             return "none: the targets do not depend on the attribute, so there is no share of that"
         if self.left <= self.asked * (1 + 1e-9):
-            if self.high <= self.asked:
-                return "met, and so is the upper end of the interval"
+            if self.upper <= self.asked:
+                return "met, and so it is at the upper limit"
             return "met on these rows; all rows like them may lie above the bound"
         if self.low <= self.asked:
             return "not met on these rows, by no more than chance"
@@ -151,6 +154,7 @@ def find(
         left=value / reference,
         low=inference.low / reference,
         high=inference.high / reference,
+        upper=inference.upper / reference,
         null_q95=inference.null_q95,
         p_value=independence_test(indicator, z, n_resamples, seed).pvalue,
         slope=slope,
@@ -225,7 +229,7 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
     if not alone and not np.isnan(found.left):
         yield (
             f"Left of the dependence of the targets: {found.left:.0%} ({level:.0%} interval "
-            f"{found.low:.0%} to {found.high:.0%})."
+            f"{found.low:.0%} to {found.high:.0%}, upper limit {found.upper:.0%})."
         )
     chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
     yield (
