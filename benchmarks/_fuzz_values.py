@@ -375,6 +375,7 @@ VALUES = {
         "99; 'z'; []; 1.5; [0, 0]",
     ),
     "estimator.response_method": _of("'auto'; 'predict'", "'predict_proba'", "'a'; None; 1"),
+    "estimator.confidence": _of("None; 0.95", "0.5; 1 - 1e-12", "0; 1; 95; 'a'; np.nan"),
     "estimator.conditional_on": _of(
         "None; 1",
         "'b'; [1]; lambda X: np.asarray(X)[:, 1]",

@@ -12,6 +12,7 @@ import warnings
 __all__ = [
     "AttributeRangeWarning",
     "AttributeScaleWarning",
+    "CertificateNotIssuedWarning",
     "ConstraintNotMetWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
@@ -246,6 +247,30 @@ class NoisyReferenceWarning(UserWarning):
             f"test, p = {p_value:.2g}), so the bound is a share of noise. Refer to a degree at "
             "which y depends on the attribute, relative=<degree>; use norm='sd', whose reference "
             "has the kernel of the constraint; or an absolute threshold, relative=False."
+        )
+
+
+class CertificateNotIssuedWarning(UserWarning):
+    """No correction has an upper confidence limit within the bound."""
+
+    @classmethod
+    def from_limit(
+        cls, confidence: float, ratio: float, upper: float, bound: float
+    ) -> CertificateNotIssuedWarning:
+        """Build the warning for the limit of the strictest correction, ``ratio`` times the bound.
+
+        The ratio is infinite where the rows are too few for any.
+        """
+        smallest = (
+            f"the smallest bound that can be promised is {upper:.4g}, {ratio:.3g} times the one "
+            f"that was asked for ({bound:.4g})."
+            if ratio < float("inf")
+            else "parts of the rows do not determine a correction, or leave no degree of freedom."
+        )
+        return cls(
+            f"no certificate can be issued: with {confidence:.0%} confidence, {smallest} "
+            "The predictions are corrected as without `confidence`. Use a larger `threshold`, more "
+            "rows, a kernel of fewer columns, or less confidence."
         )
 
 

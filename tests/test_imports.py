@@ -27,6 +27,7 @@ LAYERS = (
     "metrics",
     "constraints",
     "_verdict",
+    "_certificate",
     "projection",
     "_folds",
     "_prediction_source",
@@ -43,6 +44,7 @@ LAYERS = (
 
 # Private modules of the package that tests may import, each with its reason.
 OPEN_TO_TESTS = {
+    "gedi_sklearn._certificate": "the levels that are tested, of made-up corrections",
     "gedi_sklearn._deadline": "what a solver is given beside its model",
     "gedi_sklearn.constraints._groups": "the soft threshold, against its conditions",
     "gedi_sklearn.constraints._sets": "the geometry of every set, against its definition",

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import ConditionalDesign, KernelDesign, SubsetDesign
-from ..metrics import lower_limits
+from ..metrics import lower_limits, upper_limits
 from ._base import Constraint
 from ._product import pieces
 from ._span import JointSpan
@@ -133,6 +133,20 @@ class ColumnConstraint:
             is_basis_drawn=self.allowed.is_of_coordinates,
         )
         return bounded(self.v(columns)), low, self.allowed.limits
+
+    def upper_limits(self, columns: np.ndarray, confidence: float) -> np.ndarray:
+        """Return upper confidence limits of what is bounded, in the shape of the bounds.
+
+        They hold together, also for predictions that were corrected on these rows.
+        """
+        return upper_limits(
+            self.design,
+            self.of(columns),
+            self.coordinate_set.rows,
+            self.allowed.norm,
+            confidence,
+            simultaneous=True,
+        )
 
     def excess(self, columns: np.ndarray) -> Excess | None:
         """Return by how much predictions exceed a bound, where that is worth a warning."""
@@ -283,11 +297,12 @@ class FittedConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
         return self.replaced(lambda part: part.at(threshold))
 
-    def scaled(self, share: float) -> FittedConstraint:
-        """Return the same with sets shrunk to a share of their size."""
+    def scaled(self, share: float | np.ndarray) -> FittedConstraint:
+        """Return the same with sets shrunk to a share of their size, one or one of each part."""
+        shares = iter(np.broadcast_to(share, len(self.parts)).tolist())
 
         def shrunk(part: ColumnConstraint) -> ColumnConstraint:
-            allowed = part.allowed.scaled(share)
+            allowed = part.allowed.scaled(next(shares))
             own = replace(part.coordinate_set, allowed=allowed)
             return part.altered(allowed=allowed, coordinate_set=own)
 

@@ -72,6 +72,8 @@ class AllowedSet(ABC):
 
     # Whether v are the orthonormal coordinates themselves, whose basis is that of the rows.
     is_of_coordinates: ClassVar[bool] = False
+    # The norm that is bounded: "l1", "sd" (Euclidean) or "each", the size of every coordinate.
+    norm: ClassVar[str]
 
     size: int
     unit: float
@@ -203,6 +205,8 @@ class Box(AllowedSet):
         Coordinates that have nothing but a slack.
     """
 
+    norm: ClassVar[str] = "each"
+
     half_widths: np.ndarray
     forbidden: np.ndarray
 
@@ -250,7 +254,9 @@ class Box(AllowedSet):
         return Region(np.eye(self.size), np.sign(direction) * (self.half_widths - half), half)
 
     def scaled(self, share: float) -> Box:
-        return replace(self, half_widths=share * self.half_widths)
+        half_widths = self.half_widths.copy()
+        half_widths[self.bounded] *= share
+        return replace(self, half_widths=half_widths)
 
     def slack_units(self) -> np.ndarray:
         return self.forbidden * self.unit
@@ -276,12 +282,15 @@ class _NormBall(AllowedSet):
         return np.array([self.radius])
 
     def scaled(self, share: float) -> AllowedSet:
-        return replace(self, radius=share * self.radius)
+        # Nothing is no share of infinity.
+        return replace(self, radius=share * self.radius if np.isfinite(self.radius) else np.inf)
 
 
 @dataclass(frozen=True)
 class L1Ball(_NormBall):
     """Σ|v_j| ≤ q."""
+
+    norm: ClassVar[str] = "l1"
 
     def sizes(self, v: Any) -> Any:
         return abs(v).sum(0)[None]
@@ -400,6 +409,7 @@ class Ball(_NormBall):
     """
 
     is_of_coordinates: ClassVar[bool] = True
+    norm: ClassVar[str] = "sd"
 
     touching: np.ndarray | None = None
     inner: LinearRows | None = None

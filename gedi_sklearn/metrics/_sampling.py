@@ -171,8 +171,9 @@ def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
         return 0.0
     explained = design.explained(c)
     errors = explained / size * (_centred(design, column) - 0.5 * explained)
-    share = design.shares(slice(None)) / (1 - np.minimum(design.leverage(), 1 - 1e-9))
-    errors = share * (errors - design.mean(errors))
+    share = design.shares(slice(None))
+    errors = share * (errors - np.sum(share * errors))
+    errors /= 1 - np.minimum(design.leverage(), 1 - 1e-9)
     variance = float((errors**2).sum())
     third = float((errors**3).sum())
     return max(third, 0.0) / variance * (1 + 2 * z**2) / 6 if variance else 0.0

@@ -57,6 +57,8 @@ class ConstrainedPart:
         """Whether one fit serves all thresholds: the part can do that, and no wrapper clones it."""
         if not hasattr(self.part, "_correct_at") or isinstance(self.part.constraint, (list, tuple)):
             return False
+        if self.part.confidence is not None:  # a certificate looks at the data anew
+            return False
         return all(isinstance(wrapper, Pipeline) for wrapper in self.wrappers)
 
     def of(self, estimator: Any) -> Any:

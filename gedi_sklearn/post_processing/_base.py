@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._certificate import Certificate, issue_certificate
 from .._meta_estimator import (
     COLUMN_CONSTRAINTS,
     COVARIATE_CONSTRAINTS,
@@ -21,6 +23,7 @@ from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
     HasMethods,
+    Interval,
     Outcomes,
     StrOptions,
     _fit_context,
@@ -30,16 +33,17 @@ from .._validation import (
     holds_other_rows,
 )
 from ..constraints import CARRIED, split_attributes
-from ..exceptions import InfeasibleProjectionError, RankDeficientKernelError
+from ..exceptions import RankDeficientKernelError
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import TableEncoder, as_targets, default_estimator
 from ._corrections import Recalibration
+from ._cross_correction import CrossCorrection, Fold
 
 # The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
 _BLIND_CV = 5
 # Folds of the correction where it is judged by rows that it has not seen.
-_VERDICT_FOLDS = 3
+CORRECTION_FOLDS = 3
 
 
 class Learned(NamedTuple):
@@ -86,6 +90,7 @@ class Projected(MetaEstimator):
         **COLUMN_CONSTRAINTS,
         "sensitive_at_predict": ["boolean"],
         "attribute_estimator": [HasMethods(["fit", "predict"]), None],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "n_jobs": N_JOBS,
         **COVARIATE_CONSTRAINTS,
     }
@@ -108,6 +113,7 @@ class Projected(MetaEstimator):
         attribute_estimator: Any = None,
         n_jobs: int | None = None,
         conditional_on: Any = None,
+        confidence: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -124,6 +130,7 @@ class Projected(MetaEstimator):
         self.attribute_estimator = attribute_estimator
         self.n_jobs = n_jobs
         self.conditional_on = conditional_on
+        self.confidence = confidence
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -162,6 +169,11 @@ class Projected(MetaEstimator):
         is_default = not self.sensitive_at_predict and self.attribute_estimator is None
         self._table = TableEncoder(self._attribute_free(X)) if is_default else None
         source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
+        if self.confidence is not None and not source.is_unseen:
+            raise ValueError(
+                f"confidence={self.confidence} needs predictions of rows that the learner has not "
+                f"seen, and cv={self.cv!r} has none. Use cv='oob', an integer or a splitter."
+            )
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
@@ -182,10 +194,12 @@ class Projected(MetaEstimator):
             if self._is_corrected_later:
                 self._learned = learned
             else:
-                self._correct(learned)
-                is_expected = self._has_subset or not self.sensitive_at_predict
-                is_unseen = source.is_unseen and not is_expected and covariates is None
-                self._judge(learned, y, attribute, is_unseen=is_unseen)
+                is_unseen = source.is_unseen
+                with self._cross_correction(learned, y, attribute, covariates, is_unseen) as others:
+                    share = self._certify(learned, others)
+                    stricter = projection if share == 1.0 else projection.scaled(share)
+                    self._correct(learned._replace(projection=stricter))
+                    self._judge(learned, others, share)
         return self
 
     def _fit_covariates(self, X: Any, n_rows: int) -> np.ndarray | None:
@@ -232,6 +246,11 @@ class Projected(MetaEstimator):
     def _has_subset(self) -> bool:
         return any(classes is not None for classes in self._subsets)
 
+    @property
+    def _is_exact(self) -> bool:
+        """Whether the columns of the correction are those of the kernel, not what is expected."""
+        return self.sensitive_at_predict and not self._has_subset
+
     def _weighed(self, columns: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return what is expected of the kernels: Q times the probability of being in a subset."""
         probabilities = np.column_stack([1 - p, p]) if p.ndim == 1 else p
@@ -277,44 +296,95 @@ class Projected(MetaEstimator):
         """Return the original targets in the form of those."""
         return self._labels(y)
 
-    def _judge(
-        self, learned: Learned, y: np.ndarray, attribute: np.ndarray, *, is_unseen: bool
-    ) -> None:
+    def _cross_correction(
+        self,
+        learned: Learned,
+        y: np.ndarray,
+        attribute: np.ndarray,
+        covariates: np.ndarray | None,
+        is_unseen: bool,
+    ) -> CrossCorrection:
+        """Return corrections by other rows: by none where nobody asks for them."""
+        constraint, scores = learned.projection.fitted_constraint_, learned.scores
+        beside = None if covariates is None else self._covariate_encoder.transform(covariates)
+
+        def correct(projection: Projection, rows: np.ndarray) -> np.ndarray:
+            return self._fold_correction(projection, scores[rows], learned.columns[rows])
+
+        folds: list[Fold] = []
+        # A fold may lack groups.
+        is_plain = all(own.encoder is None for own in self._kernels)
+        is_asked = self._is_exact and covariates is None and is_plain
+        if is_unseen and self._kernels and (is_asked or self.confidence is not None):
+            for train, test in self._splits(learned, y):
+                weight = None if learned.weight is None else learned.weight[train]
+                own = beside[train] if beside is not None else None
+                rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
+                try:
+                    projection = self._make_projection(*rows)
+                except RankDeficientKernelError:
+                    folds = []
+                    break
+                columns = learned.columns[test]
+                if self._is_exact:
+                    other = () if beside is None else (beside[test],)
+                    columns = projection.columns_of(attribute[test], *other)
+                folds.append(Fold(train, test, projection, columns))
+        return CrossCorrection(constraint, scores, correct, folds)
+
+    def _splits(self, learned: Learned, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return folds of the rows; none where a class has too few."""
+        if is_classifier(self):
+            counted = learned.projection.counted(y)
+            if np.unique(counted, return_counts=True)[1].min() <= CORRECTION_FOLDS:
+                return []
+        folds = (StratifiedKFold if is_classifier(self) else KFold)(
+            CORRECTION_FOLDS, shuffle=True, random_state=0
+        )
+        return list(folds.split(y, y))
+
+    def _fold_correction(
+        self, projection: Projection, p: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """Return the correction of some rows, which others will be judged by."""
+        return self._find_correction(projection, p, columns)
+
+    @property
+    def _is_one_event(self) -> bool:
+        """Whether scores miss their true indicator by the same error, however corrected."""
+        return not is_classifier(self) and self._is_exact and self._target_bounds is None
+
+    def _certify(self, learned: Learned, others: CrossCorrection) -> float:
+        """Set the certificate, and return the share of the bound that it corrects to."""
+        self.certificate_: Certificate | None = None
+        if self.confidence is None:
+            return 1.0
+
+        def corrected(share: float) -> np.ndarray | None:
+            scores = others.at(share)
+            if scores is None:
+                return None
+            return learned.projection.counted(self._as_numbers(scores))
+
+        self.certificate_, share = issue_certificate(
+            learned.projection.fitted_constraint_,
+            corrected,
+            self.confidence,
+            is_one_event=self._is_one_event,
+            n_folds=CORRECTION_FOLDS,
+        )
+        return share
+
+    def _judge(self, learned: Learned, others: CrossCorrection, share: float) -> None:
         """Set the verdict on the corrected predictions, and warn of it."""
         corrected = learned.scores + learned.columns @ self.orthonormal_correction_.T
         predictions = {"training": self._as_numbers(corrected)}
-        # A fold may lack groups.
-        if is_unseen and self._kernels and all(own.encoder is None for own in self._kernels):
-            scores = self._cross_corrected(learned, y, attribute)
-            if scores is not None:
-                predictions["new_rows"] = self._as_numbers(scores)
+        scores = others.at(share)
+        if scores is not None:
+            predictions["new_rows"] = self._as_numbers(scores)
         self.verdict_ = learned.projection.verdict(predictions["training"], **predictions)
         if self.verdict_ is not None:
             self.verdict_.warn()
-
-    def _cross_corrected(
-        self, learned: Learned, y: np.ndarray, attribute: np.ndarray
-    ) -> np.ndarray | None:
-        """Return predictions with the correction of other rows; None of too few rows."""
-        scores, weight = learned.scores.copy(), learned.weight
-        if is_classifier(self):
-            counted = y if weight is None else y[weight > 0]
-            if np.unique(counted, return_counts=True)[1].min() <= _VERDICT_FOLDS:
-                return None
-        folds = (StratifiedKFold if is_classifier(self) else KFold)(
-            _VERDICT_FOLDS, shuffle=True, random_state=0
-        )
-        for train, test in folds.split(attribute, y):
-            own_weight = None if weight is None else weight[train]
-            try:
-                rows = (y[train], attribute[train], own_weight, None, self._outcomes(y[train]))
-                with self._make_projection(*rows) as projection:
-                    correction = self._plain_correction(projection, learned.scores[train])
-            except (RankDeficientKernelError, InfeasibleProjectionError):
-                return None
-            new = projection.columns_of(attribute[test])
-            scores[test] += new @ projection.fitted_constraint_.by_column(correction).T
-        return scores
 
     def _correct_at(self, threshold: Any) -> None:
         """Correct at another threshold what `fit` has learned; to the last bit as a refit does."""

@@ -61,6 +61,8 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         cross-fitted ones, in the form of real targets and kept between 0 and 1; labels are then
         where they exceed 1/2, and bounded by nothing. It needs two classes, and the attribute at
         prediction.
+    confidence : float, default=None
+        As in :class:`ProjectedRegressor`.
 
     Attributes
     ----------
@@ -69,7 +71,8 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     targets_ : ndarray of shape (n,)
         The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
         cross-fitted probabilities.
-    estimator_, attribute_estimator_, kernel_, constraint_, n_features_in_, feature_names_in_
+    estimator_, attribute_estimator_, kernel_, constraint_, certificate_, verdict_, \
+n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
     threshold_, reference_, correction_, orthonormal_correction_
         As in :class:`ProjectedRegressor`. Of more than two classes both corrections have shape
@@ -138,6 +141,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         n_jobs: int | None = None,
         conditional_on: Any = None,
         constrain: str = "labels",
+        confidence: float | None = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -155,6 +159,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             attribute_estimator=attribute_estimator,
             n_jobs=n_jobs,
             conditional_on=conditional_on,
+            confidence=confidence,
         )
         self.constrain = constrain
 
@@ -248,8 +253,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         if not self._bounds_labels or projection.violation(_codes(p)) == 0.0:
             return self._plain_correction(projection, p)
         constraint = projection.fitted_constraint_
-        exact = self.sensitive_at_predict and not self._has_subset
-        expected = None if exact else columns
+        expected = None if self._is_exact else columns
         seen, columns = projection.counted(p), projection.counted(columns)
         share = constraint.weight / constraint.weight.sum()
 
@@ -295,6 +299,20 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         if projection.violation(_codes(p)) == 0.0:
             return np.zeros(projection.orthonormal.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
         return score_correction(projection, p, None, 1.0)
+
+    def _fold_correction(
+        self, projection: Projection, p: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        if self._is_exact or projection.violation(_codes(p)) == 0.0:
+            return self._plain_correction(projection, p)
+        # Where the ascent comes to rest. How well that does on these rows says little of others.
+        constraint = projection.fitted_constraint_
+        seen, counted = projection.counted(p), projection.counted(columns)
+
+        def decided(c: np.ndarray) -> np.ndarray:
+            return _codes(seen + counted @ constraint.by_column(c).T)
+
+        return next(ascend(constraint, decided, score_correction(projection, p, columns, 1.0)))
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return corrected probabilities; `predict` returns the more probable class.

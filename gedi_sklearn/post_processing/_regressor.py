@@ -54,6 +54,11 @@ class ProjectedRegressor(RegressorMixin, Projected):
         Lowest and highest prediction, None for no end: (0, None) keeps counts and rates valid.
         Corrected predictions are cut there, and the correction is that of the projection between
         these bounds. `y` must lie between them. It needs the attribute at prediction.
+    confidence : float, default=None
+        Probability with which new rows are to keep the bound, 0.95 for example: predictions are
+        corrected to a stricter threshold, and `certificate_` says what is promised. It needs
+        cross-fitted or out-of-bag predictions. None corrects to the threshold itself, which
+        new rows exceed about every second time.
 
     Attributes
     ----------
@@ -70,6 +75,10 @@ class ProjectedRegressor(RegressorMixin, Projected):
         use; those of several constraints one after another.
     targets_ : ndarray of shape (n,)
         The corrected predictions for the training rows; they satisfy the constraint.
+    certificate_ : Certificate or None
+        What is promised for new rows with `confidence`, and what it rests on; ``print`` it. None
+        without it, and where no correction is strict enough, with a
+        :class:`CertificateNotIssuedWarning`.
     verdict_ : Verdict or None
         Whether the bound is met, what is left that the kernel does not see, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
@@ -119,6 +128,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         n_jobs: int | None = None,
         conditional_on: Any = None,
         target_bounds: Any = None,
+        confidence: float | None = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -136,6 +146,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
             attribute_estimator=attribute_estimator,
             n_jobs=n_jobs,
             conditional_on=conditional_on,
+            confidence=confidence,
         )
         self.target_bounds = target_bounds
 

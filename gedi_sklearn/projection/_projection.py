@@ -263,6 +263,22 @@ class Projection:
         other._set_constraint(self.fitted_constraint_.at(threshold))
         return other
 
+    def scaled(self, share: float | np.ndarray) -> Projection:
+        """Return the projection on the sets shrunk to a share; `threshold_` stays what it was.
+
+        Parameters
+        ----------
+        share : float or ndarray of shape (parts of the constraint,)
+            Share of every bound.
+
+        Returns
+        -------
+        Projection
+        """
+        other = copy.copy(self)
+        other._set_constraint(self.fitted_constraint_.scaled(share))
+        return other
+
     def _set_constraint(self, fitted: FittedConstraint) -> None:
         """Set what follows from the constraint on the rows."""
         self.fitted_constraint_ = fitted
@@ -469,15 +485,15 @@ class Projection:
         columns[self._rows] = own
         return columns
 
-    def columns_of(self, values: np.ndarray) -> np.ndarray:
-        """Return the same for other rows, from their attributes as numbers."""
+    def columns_of(self, values: np.ndarray, *covariates: np.ndarray) -> np.ndarray:
+        """Return the same for other rows, from their attributes (and covariates) as numbers."""
         is_list = isinstance(self.kernel_, list)
         own = zip(
             self.kernel_ if is_list else [self.kernel_],
             split_attributes(values, is_list),
             strict=True,
         )
-        return np.hstack([kernel.orthonormal(attribute) for kernel, attribute in own])
+        return np.hstack([kernel.orthonormal(attribute, *covariates) for kernel, attribute in own])
 
     def relaxed_multipliers(self, p: np.ndarray, constraint: FittedConstraint) -> np.ndarray:
         """Return the multipliers of orthonormal coordinates in the relaxation of classes.

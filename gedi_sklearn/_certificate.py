@@ -1,0 +1,221 @@
+r"""Certificates: a bound that predictions of new rows keep with a stated confidence.
+
+A correction that meets its bound exactly on some rows exceeds it on new ones about every second
+time. A certificate is issued for a stricter correction, whose upper confidence limit is within the
+bound. How strict it has to be is found on the same rows, in one of two ways:
+
+- Where the correction is a function of the attribute, real targets miss their true indicator by the
+  same error at every level. Whether the limit holds does not depend on the level, which bisection
+  finds.
+- Otherwise levels are tested one after another, the strictest first, up to the first that fails.
+  Such a fixed sequence of tests is wrong with the probability of one of them (Westfall and Krishen
+  2001), since the first bad level is to pass its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from .constraints import FittedConstraint
+from .exceptions import CertificateNotIssuedWarning, warn_caller
+
+__all__ = ["Certificate", "issue_certificate"]
+
+# Shares of the bound that are tested, the strictest first. At 0 whole labels meet no bound.
+_LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_BISECTIONS = 20
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is promised for new rows, and what it rests on; ``str()`` says it in words.
+
+    Of several constraints, which hold together, the numbers are those of the one that comes nearest
+    to its bound.
+
+    Attributes
+    ----------
+    bound : float
+        The bound that is promised: the absolute threshold.
+    upper : float
+        The upper confidence limit of the indicator, of predictions whose model and correction have
+        not seen the row; at most `bound`.
+    confidence : float
+        Probability with which the promise holds for a sample of rows like these.
+    threshold : float
+        The stricter threshold that the predictions are corrected to.
+    n_rows : int
+        Rows of positive weight that it rests on.
+    n_folds : int
+        Folds of these rows, each corrected as the others ask for.
+    assumption : str
+        What new rows are taken to be.
+    """
+
+    bound: float
+    upper: float
+    confidence: float
+    threshold: float
+    n_rows: int
+    n_folds: int
+    assumption: str = (
+        "new rows are drawn as the training rows were, and models fitted on parts of these are no "
+        "better than the final one"
+    )
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        yield "promised", f"at most {self.bound:.4g} with {self.confidence:.0%} confidence"
+        yield "upper limit found", f"{self.upper:.4g}"
+        yield "corrected to", f"{self.threshold:.4g}"
+        yield "rests on", f"{self.n_rows} rows in {self.n_folds} folds"
+        yield "assumed", self.assumption
+
+    def __str__(self) -> str:
+        return "\n".join(f"{what}: {found}" for what, found in self._lines())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><th>{escape(what)}</th><td>{escape(found)}</td></tr>"
+            for what, found in self._lines()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+
+class _Limit(NamedTuple):
+    """An upper limit over its bound, of the constraint that comes nearest to it."""
+
+    ratio: float
+    upper: float
+    bound: float
+
+
+class Issued(NamedTuple):
+    """A certificate, and the share of the bound that predictions have to be corrected to.
+
+    Without a certificate that share is 1.
+    """
+
+    certificate: Certificate | None
+    share: float
+
+
+def issue_certificate(
+    constraint: FittedConstraint,
+    corrected: Callable[[float], np.ndarray | None],
+    confidence: float,
+    *,
+    is_one_event: bool,
+    n_folds: int,
+) -> Issued:
+    """Find the loosest correction whose upper limit is within the bound.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        The constraint on the rows of positive weight.
+    corrected : callable
+        Takes a share of the bound, and returns predictions (n,) for these rows that are corrected
+        to it, classes as 0…K − 1, by a model and a correction that have not seen the row. None
+        where that cannot be done.
+    confidence : float
+        Probability with which the promise holds.
+    is_one_event : bool
+        Whether predictions miss their true indicator by the same error at all levels: where the
+        correction adds a function of the attribute, in the span of the kernel, to real targets.
+    n_folds : int
+        What is said of the predictions.
+
+    Returns
+    -------
+    Issued
+
+    Raises
+    ------
+    ValueError
+        If a bound is 0.
+
+    Warns
+    -----
+    CertificateNotIssuedWarning
+        If even the strictest correction has an upper limit beyond the bound.
+    """
+    parts = [part for part in constraint.parts if part.bounds_anything]
+    if not parts:
+        return Issued(None, 1.0)
+    if any((part.allowed.limits == 0).any() for part in parts):
+        raise ValueError(
+            f"confidence={confidence}: an upper limit is never 0, so a bound of 0 cannot be "
+            "promised (threshold=0, or a coefficient that a 'fine' constraint forbids). Use "
+            "constraint='coarse' and a positive threshold, or confidence=None."
+        )
+    own_confidence = 1 - (1 - confidence) / len(parts)
+
+    def limit(share: float) -> _Limit | None:
+        predictions = corrected(share)
+        if predictions is None:
+            return None
+        columns, found = constraint.columns(predictions), []
+        for part in parts:
+            upper, limits = part.upper_limits(columns, own_confidence), part.allowed.limits
+            # Without a degree of freedom there is no limit.
+            ratios = np.where(np.isnan(upper), np.inf, upper / limits)
+            worst = int(ratios.argmax())
+            found.append(_Limit(float(ratios[worst]), float(upper[worst]), float(limits[worst])))
+        return max(found)
+
+    search = _bisect if is_one_event else _in_sequence
+    share, found = search(limit)
+    if found is None or found.ratio > 1:
+        warn_caller(
+            CertificateNotIssuedWarning.from_limit(
+                confidence, *(found or _Limit(np.inf, np.inf, np.nan))
+            )
+        )
+        return Issued(None, 1.0)
+    certificate = Certificate(
+        bound=found.bound,
+        upper=found.upper,
+        confidence=confidence,
+        threshold=share * found.bound,
+        n_rows=len(constraint.weight),
+        n_folds=n_folds,
+    )
+    return Issued(certificate, share)
+
+
+def _in_sequence(limit: Callable[[float], _Limit | None]) -> tuple[float, _Limit | None]:
+    """Return the last level before the first that fails, or else the strictest, with its limit."""
+    last: tuple[float, _Limit | None] = (0.0, None)
+    for share in _LEVELS:
+        found = limit(share)
+        if found is None:
+            # A correction this strict does not exist.
+            continue
+        if last[1] is None or found.ratio <= 1:
+            last = (share, found)
+        if found.ratio > 1:
+            break
+    return last
+
+
+def _bisect(limit: Callable[[float], _Limit | None]) -> tuple[float, _Limit | None]:
+    """Return the largest share whose limit is within the bound, or else 0, with its limit."""
+    loosest = limit(1.0)
+    if loosest is None or loosest.ratio <= 1:
+        return 1.0, loosest
+    low, found, high = 0.0, limit(0.0), 1.0
+    if found is None or found.ratio > 1:
+        return low, found
+    for _ in range(_BISECTIONS):
+        share = (low + high) / 2
+        tried = limit(share)
+        if tried is not None and tried.ratio <= 1:
+            low, found = share, tried
+        else:
+            high = share
+    return low, found
