@@ -71,8 +71,9 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     targets_ : ndarray of shape (n,)
         The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
         cross-fitted probabilities.
-    estimator_, attribute_estimator_, kernel_, constraint_, certificate_, verdict_, \
-n_features_in_, feature_names_in_
+    estimator_, attribute_estimator_, kernel_, constraint_, n_features_in_, feature_names_in_
+        As in :class:`ProjectedRegressor`.
+    certificate_, verdict_
         As in :class:`ProjectedRegressor`.
     threshold_, reference_, correction_, orthonormal_correction_
         As in :class:`ProjectedRegressor`. Of more than two classes both corrections have shape
