@@ -25,7 +25,7 @@ __all__ = ["Ascent", "indicator_of"]
 
 # Length of the first step and of the last: long ones soon find multipliers that trees hardly
 # follow, which see the attribute through other columns; short ones settle.
-_FIRST, _LAST = 0.5, 0.05
+_FIRST, _LAST = 0.3, 0.03
 
 
 class _Block(NamedTuple):

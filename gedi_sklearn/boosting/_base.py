@@ -34,10 +34,15 @@ from ..constraints import (
     FittedConstraint,
     fit_constraint,
 )
+from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ._ascent import Ascent, indicator_of
 from ._backends import BACKENDS, Backend, XGBoost, check_features, find_backend
 from ._distributed import Cluster, first_row, is_dask, local_columns, local_values
 from ._training import Member, Rows, Trained, decide, train
+
+# By which share of a bound rows held out may exceed it without a warning, and from how many rows
+# on: labels of few come in steps.
+_FOLLOWS, _LEAST_ROWS = 0.1, 500
 
 
 class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
@@ -171,7 +176,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             **self._round_params(rows),
         )
         self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
-        self._judge(constraint, trained.scores, y)
+        self._judge(constraint, trained, y)
         self._calibrate(trained.scores, rows)
         return self
 
@@ -214,7 +219,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             rounds=self._round_params(rows),
         )
         self._set_fitted(constraint, trained, [booster])
-        self._judge(constraint, trained.scores, y[counted])
+        self._judge(constraint, trained, y[counted])
         self._calibrate(trained.scores, rows)
         return self
 
@@ -283,6 +288,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             y,
             weight=weight,
             n_classes=len(self.classes_) if is_classifier(self) else 0,
+            outcomes=None if self.cv is None else self._outcomes(y),
             allow_constant=True,
             **{name: getattr(self, name) for name in CARRIED},
         )
@@ -364,9 +370,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         names = (f"validation_{number}" for number in range(len(trained.evaluated)))
         self.evals_result_ = dict(zip(names, trained.evaluated, strict=True))
 
-    def _judge(self, constraint: FittedConstraint, scores: np.ndarray, y: np.ndarray) -> None:
+    def _judge(self, constraint: FittedConstraint, trained: Trained, y: np.ndarray) -> None:
         """Set the verdict, and warn where the constraint is not met."""
-        decided = decide(scores, is_class=is_classifier(self))
+        decided = decide(trained.scores, is_class=is_classifier(self))
         z = decided[:, 0] if decided.shape[1] == 1 else decided.argmax(axis=1)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
         self.verdict_ = make_verdict(constraint, y, z, **seen)
@@ -374,6 +380,14 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             constraint.warn_excess(
                 z,
                 "The multipliers have not settled: raise `n_estimators`, or `learning_rate`.",
+            )
+        elif trained.excess > _FOLLOWS and len(y) >= _LEAST_ROWS:
+            warn_caller(
+                f"the predictions of rows held out exceed the bound by {trained.excess:.0%} of it: "
+                "they do not follow the multipliers, which grow and cost accuracy. The constraint "
+                "rests on a few rows, as that of a high degree does: lower `degree`, use more "
+                "rows, or cv=None.",
+                ConstraintNotMetWarning,
             )
         if self.verdict_ is not None:
             self.verdict_.warn()

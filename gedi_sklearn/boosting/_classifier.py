@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
-from .._validation import check_classes, check_column, check_labels
+from .._validation import Outcomes, check_classes, check_column, check_labels
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import Rows
@@ -41,7 +41,8 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         "coarse" bounds the indicator ‖α̃‖₁; "fine" bounds each coefficient (with a scalar
         `threshold`, it bounds the first and forces the others to 0); "didi" bounds the disparity
         between groups. An object has its own kernel, degree, threshold, relative and slack; these
-        parameters must then keep their defaults. A list has one for each attribute.
+        parameters must then keep their defaults; with `cv` it may have a `subset`. A list has one
+        for each attribute.
     kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
@@ -166,6 +167,9 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
                 f"{self.classes_.tolist()}."
             )
         return np.searchsorted(self.classes_, labels)
+
+    def _outcomes(self, y: np.ndarray) -> Outcomes:
+        return Outcomes.of_classes(y, self.classes_)
 
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         """Set the slope of the probabilities, by the log loss of the rows."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from .._validation import check_column, check_numbers
+from .._validation import Outcomes, check_column, check_numbers
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import Rows
@@ -36,7 +36,8 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         "coarse" bounds the indicator ‖α̃‖₁; "fine" bounds each coefficient (with a scalar
         `threshold`, it bounds the first and forces the others to 0); "didi" bounds the disparity
         between groups. An object has its own kernel, degree, threshold, relative and slack; these
-        parameters must then keep their defaults. A list has one for each attribute.
+        parameters must then keep their defaults; with `cv` it may have a `subset`. A list has one
+        for each attribute.
     kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
         The functions of the attribute whose influence is bounded.
     degree : int, default=1
@@ -150,6 +151,9 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
 
     def _check_further_targets(self, y: Any) -> np.ndarray:
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
+
+    def _outcomes(self, y: np.ndarray) -> Outcomes:
+        return Outcomes(y, None)
 
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         pass  # scores are predictions

@@ -95,6 +95,8 @@ class Trained(NamedTuple):
         How many are kept.
     trees : list of int
         The rounds of every booster that have grown trees until then.
+    excess : float
+        By how much they exceed a bound, as a share of it.
     history : dict of str to list
         After every round: `loss`, the mean squared error; `coordinates` of what the constraint
         bounds; `multipliers`.
@@ -106,6 +108,7 @@ class Trained(NamedTuple):
     multipliers: np.ndarray
     n_rounds: int
     trees: list[int]
+    excess: float
     history: dict[str, list[Any]]
     evaluated: list[dict[str, list[float]]]
 
@@ -149,7 +152,7 @@ def train(
     inside = [np.tile(intercept, (len(rows.y[own.rows]), 1)) for own in members]
     scores, least = np.tile(intercept, (len(rows.y), 1)), np.inf
     coordinates = rows.coordinates(scores)
-    kept = Trained(scores, ascent.multipliers, 0, [], history, evaluated)
+    kept = Trained(scores, ascent.multipliers, 0, [], 0.0, history, evaluated)
     for number in range(1, n_rounds + 1):
         ascent.step(coordinates)
         targets = rows.y - rows.kernel @ ascent.multipliers
@@ -177,7 +180,7 @@ def train(
         if np.isinf(least) or (is_candidate and rank <= least):
             least = rank if is_candidate else np.inf
             trees = [own.backend.n_rounds for own in members]
-            kept = Trained(scores, ascent.multipliers, number, trees, history, evaluated)
+            kept = Trained(scores, ascent.multipliers, number, trees, excess, history, evaluated)
         elif patience is not None and number - kept.n_rounds >= patience:
             break
     return kept
