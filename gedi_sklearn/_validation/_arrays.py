@@ -115,9 +115,14 @@ def column_types(values: Any) -> list[str]:
     return [str(dtype).lower() for dtype in listed]
 
 
+def is_plain(values: Any) -> bool:
+    """Tell whether values are an array of numbers, of which nothing has to be asked."""
+    return type(values) is np.ndarray and values.dtype.kind in "fiub"
+
+
 def refuse_dates(values: Any, name: str) -> None:
     """Raise if a column has a type of dates, times or durations; before numpy casts them."""
-    for dtype in column_types(values):
+    for dtype in () if is_plain(values) else column_types(values):
         if dtype.startswith(_DATE_TYPES):
             raise _no_number(name, f"{dtype} values")
 

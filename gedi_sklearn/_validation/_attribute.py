@@ -13,6 +13,7 @@ from ._arrays import (
     check_same_length,
     check_values,
     column_types,
+    is_plain,
     is_text,
     refuse_date_objects,
     refuse_dates,
@@ -83,13 +84,13 @@ def check_attribute(
     """
     if kind == "mixed":
         refuse_dates(values, name)
-    if kind == "numbers":
+    if kind == "numbers" or (kind == "mixed" and is_plain(values)):
         array = check_numbers(values, name, sets_scale=True)
     else:
         array = check_values(values, name)
     if n_samples is not None:
         check_same_length(n_samples, **{name.split()[0]: array})
-    if kind != "mixed":
+    if kind != "mixed" or is_plain(values):
         return array
     categorical = [dtype.startswith(_CATEGORIES) for dtype in column_types(values)]
     if not any(categorical):

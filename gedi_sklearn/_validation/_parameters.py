@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from sklearn.utils._param_validation import Interval
@@ -46,6 +46,8 @@ def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -
 
     def decorate(function: Callable) -> Callable:
         declared = signature(function)
+        # Else scikit-learn inspects the function again in each call.
+        function.__signature__ = declared  # type: ignore[attr-defined]
         checked = _validate_params(
             constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
         )(function)
@@ -53,15 +55,23 @@ def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
             try:
-                declared.bind(*args, **kwargs)
-            except TypeError as error:
-                reason = _explain(declared.parameters.values(), kwargs) or str(error)
-                raise TypeError(f"{function.__qualname__}(): {reason}.") from None
-            return checked(*args, **kwargs)
+                return checked(*args, **kwargs)
+            except TypeError:
+                _refuse_unbound(function, declared, args, kwargs)
+                raise
 
         return called
 
     return decorate
+
+
+def _refuse_unbound(function: Callable, declared: Signature, args: tuple, kwargs: dict) -> None:
+    """Raise if arguments do not fit the signature, with words that help."""
+    try:
+        declared.bind(*args, **kwargs)
+    except TypeError as error:
+        reason = _explain(declared.parameters.values(), kwargs) or str(error)
+        raise TypeError(f"{function.__qualname__}(): {reason}.") from None
 
 
 def _explain(parameters: Any, given: dict[str, Any]) -> str:

@@ -23,7 +23,14 @@ from .._validation import is_text as is_categorical
 from ._categories import AttributeEncoder, warn_many_levels
 from ._conditional import ConditionalDesign, ConditionalKernel
 from ._design import FittedKernel, KernelDesign
-from ._fit import fit_codes, fit_groups, fit_kernel, list_columns, warn_attribute_scale
+from ._fit import (
+    fit_codes,
+    fit_groups,
+    fit_kernel,
+    fit_resolved,
+    list_columns,
+    warn_attribute_scale,
+)
 from ._group_design import GroupDesign
 from ._kernel_sums import KernelSums, SummedDesign
 from ._moments import row_blocks
@@ -56,6 +63,7 @@ __all__ = [
     "fit_codes",
     "fit_groups",
     "fit_kernel",
+    "fit_resolved",
     "is_categorical",
     "kernel_of_degree",
     "list_columns",

@@ -58,8 +58,18 @@ def fit_kernel(
     RankDeficientKernelError
         If the kernel's columns are linearly dependent on these rows (rank 0: all constant).
     """
+    return fit_resolved(resolve_kernel(kernel, degree), values, weight, names, target)
+
+
+def fit_resolved(
+    kernel: Any,
+    values: np.ndarray,
+    weight: np.ndarray | None,
+    names: list[str] | None = None,
+    target: np.ndarray | None = None,
+) -> KernelDesign:
+    """Fit what :func:`resolve_kernel` has returned, itself; see :func:`fit_kernel`."""
     weight = None if weight is None else weight / weight.sum()
-    kernel = resolve_kernel(kernel, degree)
     if not (values.dtype.kind in "OUS" and is_named_type(kernel)):
         return _fit_rows(kernel, values, weight, names, target)
     encoder = AttributeEncoder(values, names)
@@ -96,7 +106,7 @@ def _fit_rows(
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes = values.shape[1]
     if isinstance(kernel, PolynomialKernel):
-        kernel.fit(values, sample_weight=weight)
+        kernel.fit_checked(values, weight)
         basis: Basis = PolynomialBasis(kernel, values, weight)
         n_columns = len(kernel.powers_)
     else:

@@ -133,6 +133,8 @@ def expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.nd
     Upper triangular, since a monomial expands into its divisors only.
     """
     k = len(powers)
+    if powers.shape[1] == 1:
+        return _checked_expansion(_expansion_of_powers(k, shift[0], scale[0]), k)
     expansion = np.zeros((k, k))
     for j, target in enumerate(powers):
         # A divisor can have an exponent other than 0 only where the monomial has one.
@@ -146,9 +148,23 @@ def expansion(powers: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> np.nd
                         for s, t, m, d in zip(*given, strict=True)
                     ]
                 )
+    return _checked_expansion(expansion, int(powers.sum(axis=1).max()))
+
+
+def _expansion_of_powers(k: int, shift: float, scale: float) -> np.ndarray:
+    """Return the expansion of the powers 1…k of one attribute."""
+    exponents = np.arange(1, k + 1)
+    missing = exponents - exponents[:, None]
+    binomials = np.array([[float(comb(j, i)) for j in exponents.tolist()] for i in exponents])
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = binomials * shift ** np.maximum(missing, 0)
+        return np.where(missing >= 0, terms * scale ** exponents[:, None], 0.0)
+
+
+def _checked_expansion(expansion: np.ndarray, degree: int) -> np.ndarray:
     if not (np.isfinite(expansion).all() and expansion.diagonal().all()):
         raise ValueError(
-            f"powers of sensitive_features up to degree {int(powers.sum(axis=1).max())} leave the "
+            f"powers of sensitive_features up to degree {degree} leave the "
             "range of floats. Use another unit, or PolynomialKernel(degree, standardize=True)."
         )
     return expansion

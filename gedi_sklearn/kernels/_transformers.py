@@ -43,7 +43,24 @@ class _AttributeKernel(TransformerMixin, BaseEstimator):
         self : object
         """
         X = check_numbers(validate_data(self, X, dtype=np.float64), "X", sets_scale=True)
-        self._learn(X, check_sample_weight(sample_weight, X.shape[0]))
+        return self.fit_checked(X, check_sample_weight(sample_weight, X.shape[0]))
+
+    def fit_checked(self, X: np.ndarray, weight: np.ndarray | None) -> Self:
+        """Learn from rows and weights that have been checked, with parameters that have been.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, m)
+            The attribute(s), float64.
+        weight : ndarray of shape (n,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+        """
+        self.n_features_in_ = X.shape[1]
+        self._learn(X, weight)
         return self
 
     def transform(self, X: Any) -> np.ndarray:

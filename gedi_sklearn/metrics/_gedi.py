@@ -21,7 +21,7 @@ from ..kernels import (
     KERNEL_CONSTRAINTS,
     AttributeEncoder,
     ConditionalDesign,
-    fit_kernel,
+    fit_resolved,
     list_columns,
     resolve_kernel,
     warn_attribute_scale,
@@ -292,6 +292,9 @@ class FittedGedi(NamedTuple):
 
     def reference(self, relative: bool | int) -> float:
         """Return the indicator of the original targets at the degree `relative`."""
+        known = self.indicator.reference_of_degree(self.sample.y_true, int(relative))
+        if known is not None:
+            return known
         return reference_disparity(
             self.sample.y_true,
             self.sample.values,
@@ -330,9 +333,7 @@ def fit_gedi(
         kernel = sample.select(kernel, "kernel")
     covariates = _checked_covariates(conditional_on, sample)
     warn_many_levels(sample.values)
-    design = fit_kernel(
-        kernel, sample.values, weight=sample.weight, names=sample.names, target=sample.target
-    )
+    design = fit_resolved(kernel, sample.values, sample.weight, sample.names, sample.target)
     if norm == "l1":  # the others do not depend on the attribute's unit
         warn_attribute_scale(design)
     if covariates is not None:

@@ -191,7 +191,7 @@ def _plain_numbers(values: Any, name: str) -> np.ndarray:
     # A pandas categorical holds labels even if its categories are numbers.
     dtype = getattr(values, "dtype", None)
     plain = isinstance(dtype, np.dtype) and dtype.kind in "fiub"
-    if str(dtype) == "category" or (not plain and is_text(check_labels(values, name))):
+    if not plain and (str(dtype) == "category" or is_text(check_labels(values, name))):
         raise ValueError(
             f"{name} holds labels that are not numbers; pass `pos_label`, the label that counts "
             "as 1."

@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, minimize
 from scipy.special import gammaln
 from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
-from ..kernels import GroupDesign, KernelDesign, fit_codes
+from ..kernels import GroupDesign, KernelDesign, PolynomialKernel, fit_codes
 from ._sampling import farthest, normal_draws, robust_covariance, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
@@ -237,6 +238,23 @@ class KernelIndicator(LinearIndicator):
             return 0.0
         l1 = self.norm == "l1"
         return self._value(self.design.fitted.to_raw(standardized) if l1 else coordinates, y)
+
+    def reference_of_degree(self, y: np.ndarray, degree: int) -> float | None:
+        """Return the L1 reference of the same polynomials at a degree that is not above their own.
+
+        The columns of a lower degree come first, so R, Q and T begin with theirs. None for other
+        kernels, norms and degrees.
+        """
+        fitted = self.design.fitted
+        kernel = fitted.kernel
+        if self.norm != "l1" or not isinstance(kernel, PolynomialKernel) or degree > kernel.degree:
+            return None
+        k = int((kernel.powers_.sum(axis=1) <= degree).sum())
+        coordinates = self.design.coordinates(y)[:k]
+        standardized = solve_triangular(fitted.R_[:k, :k], coordinates)
+        if is_negligible(self.design, standardized, y):
+            return 0.0
+        return float(np.abs(fitted.basis.to_raw[:k, :k] @ standardized).sum())
 
     def _value(self, terms: np.ndarray, z: np.ndarray) -> float:
         value = float(self._norm(terms))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import ConditionalDesign, fit_kernel, kernel_of_degree, resolve_kernel
+from ..kernels import ConditionalDesign, fit_resolved, kernel_of_degree, resolve_kernel
 from ._linear import KernelIndicator
 
 
@@ -56,7 +56,7 @@ def reference_disparity(
     kernel = resolve_kernel(kernel, degree)
     if norm == "l1":
         kernel = kernel_of_degree(kernel, int(relative))
-    design = fit_kernel(kernel, values, weight=weight, target=y)
+    design = fit_resolved(kernel, values, weight, target=y)
     if covariates is not None:
         design = ConditionalDesign(design, covariates)
     return KernelIndicator(design, norm, size).reference(y)
