@@ -121,7 +121,13 @@ def _plain(name: str) -> Callable[[Task, int], Any]:
 def _projected(task: Task, constraint: str) -> Iterator[Row]:
     """Fit the learner once, and correct its predictions."""
 
-    def row(learner: str, threshold: float = 0.2, *, blind: bool = False) -> Row:
+    def row(
+        learner: str,
+        threshold: float = 0.2,
+        *,
+        blind: bool = False,
+        confidence: float | None = None,
+    ) -> Row:
         def build(task: Task, column: int) -> Any:
             kind = ProjectedRegressor if task.is_regression else ProjectedClassifier
             return kind(
@@ -134,9 +140,11 @@ def _projected(task: Task, constraint: str) -> Iterator[Row]:
                 drop_sensitive=blind,
                 sensitive_at_predict=not blind,
                 attribute_estimator=Ridge(10.0) if learner == "linear" else None,
+                confidence=confidence,
             )
 
         name = f"{learner} Projected {'blind' if blind else 'aware'} {threshold:g}"
+        name += "" if confidence is None else " certified"
         return Row(name, "projected", constraint, build, blind=blind)
 
     best = _best(task)
@@ -150,7 +158,9 @@ def _projected(task: Task, constraint: str) -> Iterator[Row]:
     if task.is_regression:
         yield row("HistGB")
     if constraint == "coarse":
+        yield row(best, confidence=0.95)
         yield row("linear", blind=True)
+        yield row(best, 0.4, blind=True, confidence=0.95)
         for threshold in BLIND_THRESHOLDS:
             yield row(best, threshold, blind=True)
 

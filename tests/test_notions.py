@@ -162,6 +162,24 @@ def test_equal_opportunity_holds_of_the_positive_rows(data, name, weighted):
     assert measured(constraint, y, model.targets_, X[:, 0], sample_weight=w) > model.threshold_
 
 
+def test_a_certificate_promises_the_bound_of_the_subset(data):
+    X, _, y, _ = data
+    constraint = CoarseConstraint(norm="sd", threshold=0.2, relative=False, subset="positive")
+    model = ProjectedClassifier(constraint=constraint, sensitive_columns=0, confidence=0.9)
+    certificate = model.fit(X, y).certificate_
+    assert certificate.bound == pytest.approx(0.2)
+    assert certificate.upper <= 0.2
+    value = gedi(
+        y,
+        model.predict(X),
+        sensitive_features=X[:, 0],
+        pos_label="yes",
+        subset="positive",
+        norm="sd",
+    )
+    assert value < certificate.upper
+
+
 def test_equal_opportunity_holds_on_new_rows(data):
     X, _, y, _ = data
     train, new = np.arange(800) % 2 == 0, np.arange(800) % 2 == 1

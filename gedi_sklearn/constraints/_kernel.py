@@ -126,10 +126,11 @@ class CoarseConstraint(Constraint):
         kernel = design.fitted
         unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(kernel)
         if self.norm == "sd":
+            ball = Ball(kernel.n_columns, unit, radius)
             # In the coordinates of all rows a deviation within some of them is smaller.
             root = design.root_share
-            ball = Ball(kernel.n_columns, root * unit, root * radius)
-            return CoordinateSet(ball, kernel.R_, kernel.R_inverse, kernel, in_raw_units=False)
+            to_v, from_v = kernel.R_ / root, kernel.R_inverse * root
+            return CoordinateSet(ball, to_v, from_v, kernel, in_raw_units=False)
         l1_ball = L1Ball(kernel.n_columns, unit, radius)
         return CoordinateSet(l1_ball, kernel.basis.to_raw, kernel.basis.from_raw, kernel)
 

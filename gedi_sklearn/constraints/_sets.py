@@ -448,8 +448,11 @@ class Ball(_NormBall):
         return v[:, None], np.array([self.radius**2])  # the tangent plane
 
     def derivative(self, rows: np.ndarray, c: np.ndarray, v: np.ndarray) -> np.ndarray:
-        size = float(np.linalg.norm(c))
-        return self.radius / size * (np.eye(len(c)) - np.outer(c, c) / size**2)
+        # v is c, or a multiple of it.
+        axis = c / np.linalg.norm(c)
+        return (
+            self.radius / float(np.linalg.norm(rows @ c)) * (np.eye(len(c)) - np.outer(axis, axis))
+        )
 
     @property
     def is_polyhedron(self) -> bool:
