@@ -13,7 +13,13 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from gedi_sklearn import FourierKernel, PolynomialKernel, SplineKernel, project_targets
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
-from gedi_sklearn.metrics import GediAccumulator, gedi, gedi_coefficients, gedi_null
+from gedi_sklearn.metrics import (
+    GediAccumulator,
+    gedi,
+    gedi_coefficients,
+    gedi_null,
+    gedi_upper_bound,
+)
 from gedi_sklearn.projection import correct_targets
 
 RNG = np.random.default_rng(3)
@@ -213,3 +219,41 @@ def test_a_share_of_nothing_is_refused():
     accumulator = GediAccumulator().update(np.ones(N), sensitive_features=X)
     with pytest.raises(ValueError, match="a share of it means nothing"):
         correct_targets(accumulator)
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+def test_the_upper_bound_is_near_that_of_the_rows(norm):
+    rng = np.random.default_rng(7)
+    x, noise = rng.normal(size=(2, 20_000))
+    y = x + noise * (1 + 0.5 * np.abs(x))
+    accumulator = GediAccumulator(degree=3)
+    for rows in np.array_split(np.arange(20_000), 9):
+        accumulator.update(y[rows], sensitive_features=x[rows])
+    value = accumulator.gedi(norm=norm)
+    found = accumulator.upper_bound(norm=norm) - value
+    given = {"sensitive_features": x, "kernel": PolynomialKernel(3), "norm": norm}
+    expected = gedi_upper_bound(y, **given) - value
+    assert found == pytest.approx(expected, rel=0.35)  # 31 degrees of freedom
+    assert accumulator.upper_bound(norm=norm, fitted=True) > value + found
+    share = accumulator.upper_bound(norm=norm, relative=True)
+    unit = accumulator.reference_value(norm, True)
+    assert share == pytest.approx((value + found) / unit)
+
+
+def test_few_rows_have_no_upper_bound():
+    few = GediAccumulator(degree=2, reference=X).update(Y[:3], sensitive_features=X[:3])
+    with pytest.warns(UndefinedMetricWarning, match="too few"):
+        assert np.isnan(few.upper_bound())
+
+
+@pytest.mark.slow
+def test_the_upper_bound_holds_in_19_samples_of_20():
+    """Of 400 samples about 380, at least 362 at the 0.1 % level."""
+    rng = np.random.default_rng(11)
+    held = 0
+    for _ in range(400):
+        x, noise = rng.normal(size=(2, 3000))
+        accumulator = GediAccumulator(degree=3, reference=np.linspace(-3, 3, 50))
+        accumulator.update(0.2 * x + noise, sensitive_features=x)
+        held += accumulator.upper_bound() >= 0.2
+    assert held >= 362

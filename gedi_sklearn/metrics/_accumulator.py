@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..exceptions import IllConditionedKernelWarning, RankDeficientKernelError, 
 from ..kernels import (
     KERNEL_CONSTRAINTS,
     NAMED_KERNELS,
+    KernelDesign,
     KernelSums,
     fit_kernel,
     kernel_of_degree,
@@ -37,6 +38,7 @@ from ._inputs import Sample, attribute_names, check_sample, ratio, undefined, un
 from ._linear import KernelIndicator
 from ._null import GediNull
 from ._reference import check_relative
+from ._sampling import error_quantile, farthest
 
 # Rows of the first chunk that fix the scale of the kernel.
 _N_REFERENCE = 1000
@@ -317,6 +319,68 @@ class GediAccumulator(BaseEstimator):
             levels=levels,
         )
 
+    @validate_params(
+        {
+            "norm": [StrOptions({"l1", "sd"})],
+            "relative": RELATIVE,
+            "confidence": [Interval(Real, 0, 1, closed="neither")],
+            "fitted": ["boolean"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def upper_bound(
+        self,
+        *,
+        norm: str = "l1",
+        relative: bool | int = False,
+        confidence: float = 0.95,
+        fitted: bool = False,
+    ) -> float:
+        """Return a one-sided upper confidence limit; see :func:`gedi_upper_bound`.
+
+        Rows are dealt to 32 parts as they come, and the standard errors are those of the jackknife
+        that leaves one of them out: robust ones would need a second pass. Rows that depend on
+        each other should lie next to each other.
+
+        Parameters
+        ----------
+        norm : {"l1", "sd"}, default="l1"
+            The norm.
+        relative : bool or int, default=False
+            Divide by the indicator of `y_true`, which is taken as known.
+        confidence : float, default=0.95
+            Confidence level, between 0 and 1.
+        fitted : bool, default=False
+            Whether the predictions were fitted, or corrected, on these rows.
+
+        Returns
+        -------
+        float
+            NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, where there are no more
+            parts with rows than kernel columns.
+        """
+        check_relative(relative, norm)
+        sums, shares = self._sums(), self.shares()
+        parts = np.flatnonzero(sums.products[:, 0, 0]).tolist()
+        if len(parts) <= sums.fitted.n_columns + 1:
+            return undefined(
+                f"{len(parts)} parts of the rows are too few for standard errors of "
+                f"{sums.fitted.n_columns} coefficients."
+            )
+        whole = self.indicator(norm).design
+        without = [sums.design(without=j) for j in parts]
+        if norm == "l1":
+            v = whole.coefficients(shares)
+            jackknife = np.array([design.coefficients(shares) for design in without])
+        else:
+            v = whole.coordinates(shares)
+            jackknife = np.array([_turned(design, whole, shares) for design in without])
+        errors = jackknife - jackknife.mean(axis=0)
+        covariance = (len(parts) - 1) / len(parts) * errors.T @ errors
+        z = error_quantile(covariance, norm, confidence, len(parts) - 1, simultaneous=fitted)
+        limit = float(farthest(v, covariance, norm, z)[0])
+        return ratio(limit, self.reference_value(norm, relative)) if relative else limit
+
     def to_dict(self) -> dict:
         """Return parameters and state as numbers, text and lists, for JSON.
 
@@ -464,6 +528,13 @@ def _spread_rows(values: np.ndarray) -> np.ndarray:
         else:
             rows.append(np.array([np.argmin(column), np.argmax(column)]))
     return values[np.unique(np.concatenate(rows))]
+
+
+def _turned(design: KernelDesign, whole: KernelDesign, z: np.ndarray) -> np.ndarray:
+    """Return G^(−1/2) E[Qz], G = E[QQ'], on the rows of a design; Q is orthonormal on all rows."""
+    to_whole = np.linalg.solve(whole.fitted.R_.T, design.fitted.R_.T)
+    values, vectors = np.linalg.eigh(to_whole @ to_whole.T)
+    return (vectors / np.sqrt(values)) @ vectors.T @ to_whole @ design.coordinates(z)
 
 
 def _weight(sample: Sample) -> np.ndarray | None:

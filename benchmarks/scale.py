@@ -1,0 +1,128 @@
+"""GeDI of more rows than fit into memory: time per row, peak memory, share of a plain read.
+
+``OMP_NUM_THREADS=1 python -m benchmarks.scale`` streams 1e5 to 1e8 rows from generated chunks through a
+``GediAccumulator``, in one process and in two, and writes ``results/scale.csv`` and the table of
+``docs/scale.md``. Chunks are drawn before the clock runs, and a few of them are used in turn: the
+time is that of the sums. A read is one sum over the attribute and one over the targets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import resource
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from gedi_sklearn.metrics import GediAccumulator
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "scale.csv"
+PAGE = HERE.parent / "docs" / "scale.md"
+BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+DEGREE = 5
+CHUNK = 500_000
+FIELDS = ("rows", "workers", "ns_per_row", "share_of_read", "peak_mb", "value")
+
+
+def make_chunks(seed: int, size: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return a few chunks of attribute and targets."""
+    rng = np.random.default_rng(seed)
+    chunks = []
+    for _ in range(4):
+        x, noise = rng.normal(size=(2, size))
+        chunks.append((x, x + 0.3 * x**2 + noise))
+    return chunks
+
+
+def in_turn(seed: int, n_rows: int, act: Callable[[np.ndarray, np.ndarray], object]) -> float:
+    """Apply a function to chunks of as many rows in all; return the CPU seconds that it took."""
+    size = min(CHUNK, n_rows)
+    chunks = make_chunks(seed, size)
+    start = time.process_time()
+    for j in range(n_rows // size):
+        act(*chunks[j % len(chunks)])
+    return time.process_time() - start
+
+
+def accumulate(seed: int, n_rows: int) -> tuple[float, dict, float]:
+    """Return CPU seconds, the state and the peak of resident memory in MB."""
+    accumulator = GediAccumulator(degree=DEGREE, reference=np.linspace(-4, 4, 200))
+    seconds = in_turn(seed, n_rows, lambda x, y: accumulator.update(y, sensitive_features=x))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return seconds, accumulator.to_dict(), peak
+
+
+def read(seed: int, n_rows: int) -> float:
+    return in_turn(seed, n_rows, lambda x, y: (x.sum(), y.sum()))
+
+
+def measure(n_rows: int, workers: int) -> dict:
+    """Return one line of the table; every size has processes of its own, for the peak of memory."""
+    share = n_rows // workers
+    with ProcessPoolExecutor(workers) as pool:
+        seconds_read = max(pool.map(read, range(workers), [share] * workers))
+    with ProcessPoolExecutor(workers) as pool:
+        answers = list(pool.map(accumulate, range(workers), [share] * workers))
+    first, *others = (GediAccumulator.from_dict(state) for _, state, _ in answers)
+    for other in others:
+        first.merge(other)
+    seconds = max(seconds for seconds, _, _ in answers)
+    return {
+        "rows": n_rows,
+        "workers": workers,
+        "ns_per_row": round(seconds / n_rows * 1e9, 2),
+        "share_of_read": round(seconds / seconds_read, 1),
+        "peak_mb": round(max(peak for _, _, peak in answers)),
+        "value": round(first.gedi(), 6),
+    }
+
+
+def write(rows: list[dict]) -> None:
+    with RESULTS.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(rows)
+    lines = [
+        f"`OMP_NUM_THREADS=1 python -m benchmarks.scale` (degree {DEGREE}, chunks of {CHUNK:,} rows, CPU time of the "
+        f"slowest worker; numpy {np.__version__}, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores):",
+        "",
+        "| rows | workers | ns per row | times one read | peak memory of a worker, MB |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {row['rows']:,} | {row['workers']} | {row['ns_per_row']} | {row['share_of_read']} "
+            f"| {row['peak_mb']} |"
+            for row in rows
+        ),
+    ]
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    table = "\n".join(lines)
+    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--rows", type=float, nargs="+", default=[1e5, 1e6, 1e7, 1e8], help="numbers of rows"
+    )
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--no-write", action="store_true", help="print only")
+    options = parser.parse_args(arguments)
+    rows = []
+    for n_rows in options.rows:
+        for workers in options.workers:
+            rows.append(measure(int(n_rows), workers))
+            print(rows[-1], flush=True)
+    if not options.no_write:
+        write(rows)
+
+
+if __name__ == "__main__":
+    main()
