@@ -1,5 +1,6 @@
-"""One picture a task: score against the indicator of unseen rows, everyone on it."""
+"""One picture a task: score against the indicator of unseen rows, a curve for each method."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ STYLES = {
     "rival": ("X", "tab:red"),
     "paper": ("*", "tab:orange"),
 }
+# The learner whose methods are drawn as curves.
+BEST_LEARNER = {"crimes": "HistGB-small", "adult": "HistGB"}
 LABELS = {
     "plain": "unconstrained",
     "moving targets": "Moving Targets",
@@ -83,27 +86,23 @@ def _panel(
     pooled: Sequence[Mapping[str, str]],
     papers: Sequence[Mapping[str, str]],
 ) -> None:
+    """Draw a curve a method, each named beside the picture, and the other learners as dots."""
     shown = [line for line in pooled if line["constraint"] in ("", constraint)]
-    shown += papers
-    # Numbered from the left, so that the names can stand beside the picture.
-    shown.sort(key=lambda line: float(line["gedi_val"]))
-    for group, (marker, color) in STYLES.items():
-        of_group = [line for line in shown if line["group"] == group]
-        axes.scatter(
-            [float(line["gedi_val"]) for line in of_group],
-            [float(line["score_val"]) for line in of_group],
-            marker=marker,
-            color=color,
-            label=LABELS[group],
-            zorder=3,
-        )
-    names = []
-    for number, line in enumerate(shown, start=1):
-        place = (float(line["gedi_val"]), float(line["score_val"]))
-        offset = (4, 4) if number % 2 else (4, -11)
-        axes.annotate(str(number), place, xytext=offset, textcoords="offset points", fontsize=7)
-        names.append(f"{number:>2} {line['model']}")
-    chance = [float(line["null_val"]) for line in shown if "null_val" in line]
+    curves: dict[tuple[str, str], list[Mapping[str, str]]] = {}
+    for line in [*shown, *papers]:
+        own = line["group"] in ("rival", "paper") or _learner(line) == BEST_LEARNER[task.dataset]
+        if own:
+            curves.setdefault((line["group"], _method(line)), []).append(line)
+    others = [line for line in shown if not any(line in curve for curve in curves.values())]
+    axes.scatter(*_points(others), s=14, color="0.75", label="other learners", zorder=2)
+    labelled = []
+    for (group, method), lines in curves.items():
+        marker, color = STYLES[group]
+        indicator, score = _points(sorted(lines, key=lambda line: float(line["gedi_val"])))
+        label = LABELS[group] if group not in [own for own, *_ in labelled] else None
+        axes.plot(indicator, score, marker=marker, color=color, label=label, zorder=3)
+        labelled.append((group, method, indicator[-1], score[-1], color))
+    chance = [float(line["null_val"]) for line in shown]
     axes.axvspan(min(chance), max(chance), color="0.9", label="independent predictions")
     axes.axvline(0.2, color="0.5", linestyle=":", label="threshold of most rows")
     axes.set_xscale("log")
@@ -111,12 +110,45 @@ def _panel(
     axes.set_ylabel(f"{task.score_name}, mean of the validation folds")
     axes.set_title(title)
     axes.legend(loc="best", fontsize=7)
-    axes.text(
-        1.01,
-        1.0,
-        "\n".join(names),
-        transform=axes.transAxes,
-        va="top",
-        fontsize=7,
-        family="monospace",
-    )
+    _name_beside(axes, labelled)
+
+
+def _name_beside(axes: Any, labelled: Sequence[tuple[str, str, float, float, str]]) -> None:
+    """Write the names in a column on the right, by height, with lines to their points."""
+    low, high = axes.get_ylim()
+    step = (high - low) / max(len(labelled), 1)
+    by_height = sorted(labelled, key=lambda one: one[3], reverse=True)
+    for place, (_, method, x, y, color) in enumerate(by_height):
+        axes.annotate(
+            method,
+            (x, y),
+            xytext=(1.03, (high - (place + 0.5) * step - low) / (high - low)),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8,
+            color=color,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": color,
+                "lw": 0.5,
+                "alpha": 0.6,
+                "relpos": (0, 0.5),
+            },
+            annotation_clip=False,
+        )
+
+
+def _points(lines: Sequence[Mapping[str, str]]) -> tuple[list[float], list[float]]:
+    return [float(line["gedi_val"]) for line in lines], [float(line["score_val"]) for line in lines]
+
+
+def _learner(line: Mapping[str, str]) -> str:
+    return line["model"].split(" ", 1)[0]
+
+
+def _method(line: Mapping[str, str]) -> str:
+    """Return what a curve has in common: the row's name without its learner and its bound."""
+    words = line["model"].split(" ")
+    if line["group"] not in ("rival", "paper") and len(words) > 1:
+        words = words[1:]
+    return " ".join(words[:-1] if re.fullmatch(r"[0-9.]+", words[-1]) else words)
