@@ -344,6 +344,24 @@ def test_rows_held_out_that_do_not_follow_are_named():
         quick(ConstrainedBoostingRegressor, **options).fit(X, y + 0.1 * X[:, 0])
 
 
+@for_each
+def test_a_certificate_is_for_predictions_of_other_rows(cls):
+    X, y = make(cls)
+    plain = quick(cls, n_estimators=40, threshold=0.5).fit(X, y)
+    model = quick(cls, n_estimators=40, threshold=0.5, confidence=0.9).fit(X, y)
+    found = model.certificate_
+    assert plain.certificate_ is None
+    assert found.threshold < found.bound == model.threshold_
+    assert found.upper <= found.bound
+    # The trees grow under the stricter bound.
+    indicator = model.history_["indicator"][model.n_iter_ - 1]
+    assert indicator < 1.1 * found.threshold + STEPS * is_classifier(model)
+    new, _ = make(cls, n=4000, seed=1)
+    assert gedi(model.predict(new), sensitive_features=new[:, 0]) < found.bound
+    with pytest.raises(ValueError, match="cv must be None, an integer or a splitter"):
+        model.set_params(cv=list(KFold(3).split(X))).fit(X, y)
+
+
 def test_verbose_prints_a_line_every_so_many_rounds(capsys):
     X, y = make(ConstrainedBoostingRegressor)
     quick(ConstrainedBoostingRegressor, verbose=40).fit(X, y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from .._certificate import Certificate, issue_certificate
 from .._folds import make_folds
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
 from .._validation import (
@@ -19,11 +20,8 @@ from .._validation import (
     StrOptions,
     _fit_context,
     _safe_indexing,
-    check_attribute,
     check_random_state,
     check_same_length,
-    check_sample_weight,
-    column_positions,
 )
 from .._verdict import make_verdict
 from ..constraints import (
@@ -34,15 +32,17 @@ from ..constraints import (
     FittedConstraint,
     fit_constraint,
 )
-from ..exceptions import ConstraintNotMetWarning, warn_caller
+from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
 from ._ascent import Ascent, indicator_of
-from ._backends import BACKENDS, Backend, XGBoost, check_features, find_backend
-from ._distributed import Cluster, first_row, is_dask, local_columns, local_values
+from ._backends import BACKENDS, Backend, check_features, find_backend
+from ._distributed import fit_on_cluster, is_dask
 from ._training import Member, Rows, Trained, decide, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.
 _FOLLOWS, _LEAST_ROWS = 0.1, 500
+# Folds whose rows are predicted by others, for a certificate.
+_FOLDS = 3
 
 
 class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
@@ -58,6 +58,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
         **{name: CONSTRAINT_PARAMETERS[name] for name in CARRIED},
         "cv": ["cv_object"],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
         **COLUMN_CONSTRAINTS,
         "random_state": ["random_state"],
@@ -80,6 +81,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         relative: bool | int = True,
         slack: float = 1e-3,
         cv: Any = None,
+        confidence: float | None = None,
         early_stopping_rounds: int | None = None,
         sensitive_columns: Any = None,
         drop_sensitive: bool = False,
@@ -99,6 +101,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         self.relative = relative
         self.slack = slack
         self.cv = cv
+        self.confidence = confidence
         self.early_stopping_rounds = early_stopping_rounds
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
@@ -156,7 +159,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 "not see: pass eval_set=[(X_val, y_val)] to fit, or set cv."
             )
         if is_dask(X):
-            return self._fit_on_cluster(X, y, sensitive_features, sample_weight, eval_set)
+            return fit_on_cluster(self, X, y, sensitive_features, sample_weight, eval_set)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
@@ -166,6 +169,25 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             y, weight, attribute = y[counted], weight[counted], attribute[counted]
             features = _safe_indexing(features, counted)
         constraint = self._fit_constraint(attribute, y, weight)
+        share = self._certify(backend, constraint, (features, y, weight, attribute))
+        trained, members, rows = self._grow(
+            backend, constraint.scaled(share), (features, y, weight), folds, further
+        )
+        self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
+        self._judge(constraint, trained, y)
+        self._calibrate(trained.scores, rows)
+        return self
+
+    def _grow(
+        self,
+        backend: type[Backend],
+        constraint: FittedConstraint,
+        data: tuple[Any, np.ndarray, np.ndarray | None],
+        folds: Sequence[tuple[Any, Any]],
+        further: Sequence[tuple[Any, np.ndarray]] = (),
+    ) -> tuple[Trained, list[Member], Rows]:
+        """Run the rounds on features, targets and weights."""
+        features, y, weight = data
         rows = self._rows(constraint, y, weight)
         members = self._members(backend, features, folds, rows.y.shape[1], further)
         trained = train(
@@ -175,53 +197,45 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             evaluations=[constraint.columns(targets).astype(np.float64) for _, targets in further],
             **self._round_params(rows),
         )
-        self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
-        self._judge(constraint, trained, y)
-        self._calibrate(trained.scores, rows)
-        return self
+        return trained, members, rows
 
-    def _fit_on_cluster(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, eval_set: Any
-    ) -> BaseConstrainedBoosting:
-        """Fit on the rows of a Dask collection; see :mod:`._distributed`."""
-        refused = {"cv": self.cv, "eval_set": eval_set}
-        given = [name for name, value in refused.items() if value is not None]
-        if given or self.backend != "xgboost":
+    def _certify(
+        self,
+        backend: type[Backend],
+        constraint: FittedConstraint,
+        data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray],
+    ) -> float:
+        """Set the certificate, and return the share of the bound that the trees grow under."""
+        self.certificate_: Certificate | None = None
+        if self.confidence is None:
+            return 1.0
+        if isinstance(self.cv, Iterable):
             raise ValueError(
-                "Dask collections are fitted with backend='xgboost', without "
-                f"cv and eval_set; got backend={self.backend!r} and {given}."
+                f"confidence={self.confidence} grows boosters on parts of the rows, so cv must be "
+                "None, an integer or a splitter, got splits."
             )
-        cluster, sample = Cluster(X), first_row(X)
-        n_rows, sample_weight = sum(cluster.lengths), local_values(sample_weight)
-        y = self._check_targets(local_values(y), sample_weight)
-        if len(y) != n_rows:
-            raise ValueError(f"X has {n_rows} rows, but y has {len(y)}.")
-        weight = check_sample_weight(sample_weight, n_rows)
-        attribute = local_values(sensitive_features)
-        if attribute is None and self.sensitive_columns is not None:
-            own = column_positions(sample, self.sensitive_columns)
-            attribute = check_attribute(local_columns(X, own), n_rows, kind="mixed")
-        else:
-            attribute = self._check_attribute(sample, attribute, n_rows, reset=True)
-        self._record_columns(sample)
-        everything = np.ones(n_rows) if weight is None else weight
-        counted = everything > 0
-        own_weight = None if weight is None else weight[counted]
-        constraint = self._fit_constraint(attribute[counted], y[counted], own_weight)
-        rows = self._rows(constraint, y[counted], own_weight)
-        columns = constraint.columns(y).astype(np.float64)
-        trained, booster = cluster.train(
-            (columns, everything, attribute),
-            constraint,
-            is_class=is_classifier(self),
-            dropped=self._dropped,
-            booster=self._booster_params(columns.shape[1], XGBoost),
-            rounds=self._round_params(rows),
+        X, y, weight, attribute = data
+        kind = StratifiedKFold if is_classifier(self) else KFold
+        splits = list(kind(_FOLDS, shuffle=True, random_state=0).split(attribute, y))
+
+        def held_out(share: float) -> np.ndarray | None:
+            scores = np.empty((len(y), constraint.columns(y[:1]).shape[1]))
+            for rows, test in splits:
+                own = _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
+                try:
+                    part = self._fit_constraint(attribute[rows], *own[1:]).scaled(share)
+                except RankDeficientKernelError:
+                    return None
+                trained, members, _ = self._grow(backend, part, own, self._folds(*own))
+                boosters = [one.backend.finish() for one in members]
+                found = self._mean_scores(boosters, trained.trees, _safe_indexing(X, test))
+                scores[test] = found
+            return self._as_numbers(scores)
+
+        self.certificate_, share = issue_certificate(
+            constraint, held_out, self.confidence, is_one_event=False, n_folds=_FOLDS
         )
-        self._set_fitted(constraint, trained, [booster])
-        self._judge(constraint, trained, y[counted])
-        self._calibrate(trained.scores, rows)
-        return self
+        return share
 
     def _rows(self, constraint: FittedConstraint, y: np.ndarray, weight: np.ndarray | None) -> Rows:
         """Return what the rounds need of the rows."""
@@ -372,8 +386,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _judge(self, constraint: FittedConstraint, trained: Trained, y: np.ndarray) -> None:
         """Set the verdict, and warn where the constraint is not met."""
-        decided = decide(trained.scores, is_class=is_classifier(self))
-        z = decided[:, 0] if decided.shape[1] == 1 else decided.argmax(axis=1)
+        z = self._as_numbers(trained.scores)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
         self.verdict_ = make_verdict(constraint, y, z, **seen)
         if self.cv is None:
@@ -394,12 +407,20 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of new rows, shape (n, C)."""
-        features = check_features(self._new_inner_X(X))
         boosters = self.booster_ if isinstance(self.booster_, list) else [self.booster_]
+        return self._mean_scores(boosters, self._trees, check_features(self._new_inner_X(X)))
+
+    def _mean_scores(self, boosters: list[Any], trees: list[int], features: Any) -> np.ndarray:
+        """Return the scores of rows by the first trees of some boosters."""
         n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
-        pairs = zip(boosters, self._trees, strict=True)
+        pairs = zip(boosters, trees, strict=True)
         found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
         return np.mean(found, axis=0) + self.intercept_
+
+    def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
+        """Return what the constraint bounds as one column, classes as 0…K − 1."""
+        decided = decide(scores, is_class=is_classifier(self))
+        return decided[:, 0] if decided.shape[1] == 1 else decided.argmax(axis=1)
 
 
 def _by_column(stacked: np.ndarray) -> np.ndarray:

@@ -15,14 +15,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_classifier
 
-from .._validation import _safe_indexing, drop_columns
+from .._validation import (
+    _safe_indexing,
+    check_attribute,
+    check_sample_weight,
+    column_positions,
+    drop_columns,
+)
 from ..constraints import FittedConstraint, split_attributes
 from ._ascent import Ascent
 from ._backends import XGBoost, check_features
 from ._training import Member, Rows, Trained, train
 
-__all__ = ["Cluster", "first_row", "is_dask", "lazily", "local_columns", "local_values"]
+__all__ = ["fit_on_cluster", "is_dask", "lazily"]
 
 # Seconds between two looks at whether all workers are alive.
 _INTERVAL = 1.0
@@ -33,17 +40,17 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "dask"
 
 
-def first_row(X: Any) -> Any:
+def _first_row(X: Any) -> Any:
     """Return the first row of a collection, in the type of its blocks."""
     return X.head(1, npartitions=-1) if hasattr(X, "columns") else X[:1].compute()
 
 
-def local_values(values: Any) -> Any:
+def _local_values(values: Any) -> Any:
     """Return a collection, or what is none, as local values."""
     return values.compute() if is_dask(values) else values
 
 
-def local_columns(X: Any, positions: Sequence[int]) -> Any:
+def _local_columns(X: Any, positions: Sequence[int]) -> Any:
     """Return columns of X as local values."""
     if hasattr(X, "columns"):
         return X[[X.columns[position] for position in positions]].compute()
@@ -64,13 +71,58 @@ def lazily(method: Callable[[Any], np.ndarray], X: Any) -> Any:
 
     blocks = _blocks(X)
     lengths = [np.nan] * len(blocks) if hasattr(X, "columns") else X.chunks[0]
-    known, respond = method(first_row(X)), dask.delayed(method)
+    known, respond = method(_first_row(X)), dask.delayed(method)
     return da.concatenate(
         [
             da.from_delayed(respond(block), (length, *known.shape[1:]), dtype=known.dtype)
             for block, length in zip(blocks, lengths, strict=True)
         ]
     )
+
+
+def fit_on_cluster(
+    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, eval_set: Any
+) -> Any:
+    """Fit on the rows of a Dask collection."""
+    refused = {"cv": estimator.cv, "confidence": estimator.confidence, "eval_set": eval_set}
+    given = [name for name, value in refused.items() if value is not None]
+    if given or estimator.backend != "xgboost":
+        raise ValueError(
+            "Dask collections are fitted with backend='xgboost', without "
+            f"cv, confidence and eval_set; got backend={estimator.backend!r} and {given}."
+        )
+    cluster, sample = Cluster(X), _first_row(X)
+    n_rows, sample_weight = sum(cluster.lengths), _local_values(sample_weight)
+    y = estimator._check_targets(_local_values(y), sample_weight)
+    if len(y) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, but y has {len(y)}.")
+    weight = check_sample_weight(sample_weight, n_rows)
+    attribute = _local_values(sensitive_features)
+    if attribute is None and estimator.sensitive_columns is not None:
+        own = column_positions(sample, estimator.sensitive_columns)
+        attribute = check_attribute(_local_columns(X, own), n_rows, kind="mixed")
+    else:
+        attribute = estimator._check_attribute(sample, attribute, n_rows, reset=True)
+    estimator._record_columns(sample)
+    everything = np.ones(n_rows) if weight is None else weight
+    counted = everything > 0
+    own_weight = None if weight is None else weight[counted]
+    constraint = estimator._fit_constraint(attribute[counted], y[counted], own_weight)
+    rows = estimator._rows(constraint, y[counted], own_weight)
+    columns = constraint.columns(y).astype(np.float64)
+    trained, booster = cluster.train(
+        (columns, everything, attribute),
+        constraint,
+        is_class=is_classifier(estimator),
+        dropped=estimator._dropped,
+        booster=estimator._booster_params(columns.shape[1], XGBoost),
+        rounds=estimator._round_params(rows),
+    )
+    estimator.certificate_ = None
+    estimator._set_fitted(constraint, trained, [booster])
+    estimator._judge(constraint, trained, y[counted])
+    estimator._calibrate(trained.scores, rows)
+    return estimator
 
 
 class Cluster:

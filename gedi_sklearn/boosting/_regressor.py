@@ -59,6 +59,10 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         mean of all. None grows one booster and looks at the rows that it has seen, which is as
         good where trees do not memorise them: many rows, small trees. An integer shuffles the
         rows, stratified for classes.
+    confidence : float, default=None
+        With which probability new rows are to keep the bound, between 0 and 1. The trees then grow
+        under a stricter bound, found by up to 33 runs on three folds of the rows; see
+        `certificate_`. None promises nothing.
     early_stopping_rounds : int, default=None
         End after so many rounds without a smaller loss of the last pair of `eval_set`, or with
         `cv` and without that of the rows held out, and keep the best round. Only rounds that
@@ -103,6 +107,9 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         first pair of `eval_set`.
     n_iter_ : int
         Rounds that are kept: of the last tenth, those that exceed the bound least.
+    certificate_ : Certificate or None
+        What is promised for new rows; ``print`` it. None without `confidence`, or where the rows
+        are too few for any promise.
     verdict_ : Verdict or None
         Whether the bound is met, on the training rows or (with `cv`) on new ones, what is left
         that the kernel does not see, and whether the reference is more than chance; ``print`` it.
