@@ -214,7 +214,7 @@ def count_fits(model: Any) -> int:
 def tables(task: Task, lines: Sequence[Mapping[str, str]]) -> str:
     """Format the rows of a task that know the attribute of new rows, and those that do not."""
     known, blind = (_table(task, lines, blind=blind) for blind in (False, True))
-    return f"### The attribute is known\n\n{known}\n\n### Attribute-blind\n\n{blind}"
+    return f"The attribute of new rows is known:\n\n{known}\n\nAttribute-blind:\n\n{blind}"
 
 
 def _table(task: Task, lines: Sequence[Mapping[str, str]], *, blind: bool) -> str:

@@ -1,4 +1,4 @@
-"""The default learner of m(X), and the numbers that it takes of an X of any kind."""
+"""The learner of m(X) = E[Q | X], its default, and the numbers that this takes of any X."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 
-from .._validation import _safe_indexing, is_missing
+from .._meta_estimator import MetaEstimator, decides_on_weights
+from .._prediction_source import CrossFitted, PredictionSource
+from .._validation import _safe_indexing, drop_columns, holds_other_rows, is_missing
+from ..projection import Projection
+from ._corrections import Recalibration
 
 # Levels that histogram gradient boosting tells apart; of more their order is used, as of numbers.
 _MOST_LEVELS = 255
+
+
+# The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
+_BLIND_CV = 5
 
 
 class TableEncoder:
@@ -64,6 +74,81 @@ class TableEncoder:
         """Tell the default learner which columns are categorical."""
         if self.is_categorical.any():
             estimator.set_params(estimator__categorical_features=self.is_categorical)
+
+
+class AttributeBlind(MetaEstimator):
+    """What estimators share that predict the kernel of new rows instead of being told it.
+
+    A subclass has the parameters `sensitive_at_predict` and `attribute_estimator`.
+    """
+
+    sensitive_at_predict: bool
+    attribute_estimator: Any
+
+    def _read_table(self, X: Any) -> None:
+        """Look at the X that the default learner is to be fitted on, if it is used."""
+        is_default = not self.sensitive_at_predict and self.attribute_estimator is None
+        self._table = TableEncoder(self._attribute_free(X)) if is_default else None
+
+    def _fitted_children(self) -> dict[str, Any]:
+        children = super()._fitted_children()
+        if not self.sensitive_at_predict:
+            children["attribute_estimator"] = self._make_attribute_estimator()
+        return children
+
+    def _make_attribute_estimator(self) -> Any:
+        """Return the unfitted learner of m(X)."""
+        if self.attribute_estimator is not None:
+            return self.attribute_estimator
+        default = default_estimator()
+        if get_config()["enable_metadata_routing"]:
+            # Nobody can have configured it, and it takes weights, but not where these are an error.
+            requested = decides_on_weights(self._inner_estimator())
+            default.estimator.set_fit_request(sample_weight=requested)
+        return default
+
+    def _expect_kernel(
+        self,
+        X: Any,
+        y: np.ndarray,
+        columns: np.ndarray,
+        keywords: dict[str, dict[str, Any]],
+        learner_source: PredictionSource,
+    ) -> np.ndarray:
+        """Fit m(X) to the columns of the kernels, and return its cross-fitted predictions."""
+        if unfit := [name for name in keywords["attribute_estimator"] if holds_other_rows(name)]:
+            raise ValueError(
+                f"attribute_estimator requests {unfit}: these rows come with targets of the inner "
+                "estimator, but attribute_estimator predicts the kernel. Do not request them there."
+            )
+        X = self._blind_X(X)
+        # The folds of the learner: a splitter may shuffle anew, and an iterator is exhausted.
+        cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
+        source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
+        estimator = clone(self._make_attribute_estimator())
+        if self._table is not None:
+            self._table.inform(estimator)
+        targets = as_targets(estimator, columns)
+        self.attribute_estimator_ = estimator.fit(X, targets, **keywords["attribute_estimator"])
+        expected = source(self.attribute_estimator_, targets).predict(X)
+        return np.reshape(expected, columns.shape)
+
+    def _recalibrate(
+        self, projection: Projection, p: np.ndarray, expected: np.ndarray
+    ) -> Recalibration:
+        """Return what turns m(X) into the columns of the correction; real targets take it as is."""
+        return Recalibration(None)
+
+    def _attribute_free(self, X: Any) -> Any:
+        """Return X without the attribute, whether or not the inner estimator uses it."""
+        return (
+            X if not self._positions or self._lacks_dropped(X) else drop_columns(X, self._positions)
+        )
+
+    def _blind_X(self, X: Any) -> Any:
+        """Return what the learner of m(X) sees of X."""
+        without = self._attribute_free(X)
+        return without if self._table is None else self._table.transform(without)
 
 
 def default_estimator() -> MultiOutputRegressor:

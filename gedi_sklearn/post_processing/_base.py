@@ -6,19 +6,12 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._certificate import Certificate, issue_certificate
-from .._meta_estimator import (
-    COLUMN_CONSTRAINTS,
-    COVARIATE_CONSTRAINTS,
-    MetaEstimator,
-    decides_on_weights,
-)
-from .._prediction_source import CrossFitted, PredictionSource
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
 from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
@@ -29,19 +22,14 @@ from .._validation import (
     _fit_context,
     _num_samples,
     check_attribute,
-    drop_columns,
-    holds_other_rows,
 )
 from ..constraints import CARRIED, split_attributes
 from ..exceptions import RankDeficientKernelError
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
-from ._attribute_estimator import TableEncoder, as_targets, default_estimator
-from ._corrections import Recalibration
+from ._attribute_estimator import AttributeBlind
 from ._cross_correction import CrossCorrection, Fold
 
-# The folds of m(X) if those of the learner are "train" or "oob": m(X) is always cross-fitted.
-_BLIND_CV = 5
 # Folds of the correction where it is judged by rows that it has not seen.
 CORRECTION_FOLDS = 3
 
@@ -70,7 +58,7 @@ class Learned(NamedTuple):
     weight: np.ndarray | None
 
 
-class Projected(MetaEstimator):
+class Projected(AttributeBlind):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
 
     # Requested by default, as in `fit`, so that predict(X, sensitive_features=s) of a pipeline and
@@ -166,8 +154,7 @@ class Projected(MetaEstimator):
         inner = self._inner_X(X)
         own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         keywords = self._route_fit(own, fit_params)
-        is_default = not self.sensitive_at_predict and self.attribute_estimator is None
-        self._table = TableEncoder(self._attribute_free(X)) if is_default else None
+        self._read_table(X)
         source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
         if self.confidence is not None and not source.is_unseen:
             raise ValueError(
@@ -408,66 +395,6 @@ class Projected(MetaEstimator):
             elif asked.requests["sensitive_features"] is True and isinstance(name, str):
                 asked.add_request(param="sensitive_features", alias=name)
         return request
-
-    def _fitted_children(self) -> dict[str, Any]:
-        children = super()._fitted_children()
-        if not self.sensitive_at_predict:
-            children["attribute_estimator"] = self._make_attribute_estimator()
-        return children
-
-    def _make_attribute_estimator(self) -> Any:
-        """Return the unfitted learner of m(X)."""
-        if self.attribute_estimator is not None:
-            return self.attribute_estimator
-        default = default_estimator()
-        if get_config()["enable_metadata_routing"]:
-            # Nobody can have configured it, and it takes weights, but not where these are an error.
-            requested = decides_on_weights(self._inner_estimator())
-            default.estimator.set_fit_request(sample_weight=requested)
-        return default
-
-    def _expect_kernel(
-        self,
-        X: Any,
-        y: np.ndarray,
-        columns: np.ndarray,
-        keywords: dict[str, dict[str, Any]],
-        learner_source: PredictionSource,
-    ) -> np.ndarray:
-        """Fit m(X) to the columns of the kernels, and return its cross-fitted predictions."""
-        if unfit := [name for name in keywords["attribute_estimator"] if holds_other_rows(name)]:
-            raise ValueError(
-                f"attribute_estimator requests {unfit}: these rows come with targets of the inner "
-                "estimator, but attribute_estimator predicts the kernel. Do not request them there."
-            )
-        X = self._blind_X(X)
-        # The folds of the learner: a splitter may shuffle anew, and an iterator is exhausted.
-        cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
-        source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
-        estimator = clone(self._make_attribute_estimator())
-        if self._table is not None:
-            self._table.inform(estimator)
-        targets = as_targets(estimator, columns)
-        self.attribute_estimator_ = estimator.fit(X, targets, **keywords["attribute_estimator"])
-        expected = source(self.attribute_estimator_, targets).predict(X)
-        return np.reshape(expected, columns.shape)
-
-    def _recalibrate(
-        self, projection: Projection, p: np.ndarray, expected: np.ndarray
-    ) -> Recalibration:
-        """Return what turns m(X) into the columns of the correction; real targets take it as is."""
-        return Recalibration(None)
-
-    def _attribute_free(self, X: Any) -> Any:
-        """Return X without the attribute, whether or not the inner estimator uses it."""
-        return (
-            X if not self._positions or self._lacks_dropped(X) else drop_columns(X, self._positions)
-        )
-
-    def _blind_X(self, X: Any) -> Any:
-        """Return what the learner of m(X) sees of X."""
-        without = self._attribute_free(X)
-        return without if self._table is None else self._table.transform(without)
 
     def _shift(self, X: Any, sensitive_features: Any, p: np.ndarray) -> np.ndarray | float:
         """Return the correction of the scores p of new rows, shape (n,)."""
