@@ -72,7 +72,11 @@ CELLS = [
         for n in SMALL
         for degree in DEGREES
     ),
-    *(Cell(ADULT, ADULT_ROWS, degree, "l1", "known") for degree in DEGREES),
+    *(
+        Cell(ADULT, ADULT_ROWS, degree, norm, "known")
+        for norm in ("l1", "sd")
+        for degree in DEGREES
+    ),
 ]
 
 
