@@ -1,5 +1,7 @@
 """More than two classes: every one, against the rest, satisfies the constraint."""
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,9 +15,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, project_targets
+from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.projection import _classes
+from gedi_sklearn.projection._classes import _nearest
 from gedi_sklearn.projection._cores import Cores
 
 # Bounds of every kind on purpose, whatever they leave.
@@ -351,3 +355,60 @@ def test_a_class_without_weight_is_named(n_classes):
     ):
         with pytest.raises(ValueError, match=r"\['b'\] of y are found|only one class is present"):
             call()
+
+
+# --- many classes
+
+
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_twenty_classes(n):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    v = x + rng.normal(size=n)
+    y = np.searchsorted(np.quantile(v, np.linspace(0, 1, 21)[1:-1]), v).astype(str)
+    started = time.process_time()
+    result = project_targets(y, sensitive_features=x, threshold=0.3, gap=6 / n)
+    assert time.process_time() - started < 20
+    assert result.satisfied
+    assert result.gap <= 6 / n
+
+
+def test_the_nearest_moves_lead_to_every_class_by_every_effect():
+    # Labels alone: all moves cost the same, and the nearest ones are much alike.
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1000)
+    y = np.digitize(x + rng.normal(size=1000), np.linspace(-2, 2, 11))
+    with Projection(y, sensitive_features=x, loss="hamming", threshold=0.3) as projection:
+        problem = projection._problem
+        groups = problem._group(problem._costs(None, 1.0)[0], [])
+        relaxed = problem._relaxation(groups, 1e-3, Deadline())
+    front = _nearest(groups, relaxed)[:600]
+    group, column = np.divmod(front, groups.n_columns)
+    low, high = np.quantile(groups.matrix[0], [0.1, 0.9])
+    for c in range(12):
+        for moves in (column == c, relaxed.base[group] == c):
+            effects = groups.matrix[0, group[moves]]
+            assert effects.min() < 0 < effects.max()
+            assert len(effects) >= 5
+    assert groups.matrix[0, group].min() < low
+    assert groups.matrix[0, group].max() > high
+
+
+@pytest.mark.parametrize("constraint", ["coarse", "didi"])
+def test_smaller_sets_leave_room_to_round(constraint):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000) if constraint == "coarse" else rng.integers(0, 4, 2000).astype(str)
+    p = rng.dirichlet(np.ones(5), 2000)
+    shift = x if constraint == "coarse" else x.astype(float)
+    y = np.argmax(np.log(p) + np.outer(shift, np.linspace(-0.5, 0.5, 5)), axis=1)
+    options = {"sensitive_features": x, "constraint": constraint, "loss": "hamming"}
+    with Projection(y, threshold=0.3, **options) as projection:
+        problem = projection._problem
+        groups = problem._group(problem._costs(p, 1.0)[0], [])
+        relaxed = problem._relaxation(groups, 1e-3, Deadline())
+        found = list(problem._shrunken(groups, relaxed, Deadline()))
+    counts = found[-1]
+    assert_array_equal(counts.sum(axis=1), groups.size)
+    assert groups.image.allowed.violation(groups.v(counts)) <= 1e-9
+    assert relaxed.bound <= groups.objective(counts)
+    assert groups.objective(counts) - relaxed.bound <= 0.03 * groups.range_of_costs()

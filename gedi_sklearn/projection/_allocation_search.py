@@ -22,6 +22,8 @@ _PRECISE = 0.01
 _MOST_TOTALS, _GRID = 12, 64
 # T that are looked at one by one at first, on either side of the best one.
 _NEIGHBOURS = 16
+# Multipliers that serve new T, the latest ones, and T times groups that are looked at at once.
+_KEPT, _ENTRIES = 20, 2_000_000
 # Moves in an integer model; the licence that comes with gurobipy allows 2,000 variables.
 _MODEL_SIZES = (400, 1500)
 
@@ -74,7 +76,8 @@ class Search:
             if not self.deadline.left:
                 status = "time_limit"
             elif self.outside.min() < self.bound[where]:
-                width = len(self.totals) * (self.outside == self.outside.min())
+                width = min(len(self.totals), _NEIGHBOURS + _ENTRIES // len(self.groups.size))
+                width *= self.outside == self.outside.min()
                 self._extend(self.totals[0] - width[0], self.totals[-1] + width[1])
             elif not self.used[where]:
                 self._improve(where)
@@ -115,7 +118,8 @@ class Search:
 
     def _best_bounds(self, totals: np.ndarray, *, is_whole: bool) -> np.ndarray:
         """Return the best bound that all multipliers prove at every T."""
-        own = [self.groups.bounds(dual, totals, is_whole=is_whole) for dual in self.duals]
+        some = self.duals[-_KEPT:]
+        own = [self.groups.bounds(dual, totals, is_whole=is_whole) for dual in some]
         return np.max(own, axis=0)
 
     def _extend(self, low: int, high: int) -> None:
@@ -131,7 +135,7 @@ class Search:
         bound[known], used[known] = self.bound, self.used
         self.totals, self.bound, self.used = totals, bound, used
         self.outside[:] = -np.inf
-        for dual in self.duals:
+        for dual in self.duals[-_KEPT:]:
             self._bound_outside(dual)
 
     def _bound_outside(self, dual: Dual) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from .._deadline import Deadline
 from .._validation import check_group_codes
-from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
+from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall, Product
 from ..exceptions import InfeasibleProjectionError
 from ._allocation import Allocation
 from ._allocation_search import Search
@@ -33,7 +33,7 @@ from ._cores import INTEGRALITY, Cores, Counts, smallest_slack
 from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
 from ._linear_model import Solution, SolverSession
 from ._relaxation import Relaxed, solve_relaxation
-from ._rounding import rounded_classes, rounded_ones
+from ._rounding import rounded_classes, rounded_ones, whole
 from ._smoothed_dual import maximise_dual
 
 # Columns in the integer model: a small one is answered soonest, a larger one holds better
@@ -42,6 +42,10 @@ _CORE_SIZES = (250, 600, 1500)
 # What polyhedra inside the sets may lose, relative to the tolerance; the tolerance, for costs of at
 # most 1, where the relaxation alone is asked for.
 _INSIDE, _EXACT = 0.01, 1e-6
+# Shares of the sets in which the relaxation is solved and rounded where nothing else is found.
+_SHARES = (0.97, 0.93, 0.85, 0.7, 0.5, 0.3, 0.1)
+# Share of the time for rounding more than two classes.
+_ROUNDED = 0.4
 # Columns of least detour among which a core is chosen.
 _NEAREST = 50_000
 
@@ -342,11 +346,32 @@ class ClassTargets:
             infeasible=lambda: self._infeasible(groups, deadline),
             description=self.constraint.describe(),
         )
-        rounded = rounded_ones if self.n_classes == 2 else rounded_classes
-        candidates = rounded(relaxed, groups, nearest, tolerance, deadline)
+        candidates: Iterator[np.ndarray | None]
+        if self.n_classes == 2:
+            candidates = rounded_ones(relaxed, groups, nearest, tolerance, deadline)
+        else:
+            soon = Deadline(_ROUNDED * deadline.left)
+            candidates = rounded_classes(relaxed, groups, nearest, tolerance, soon)
         cores.round(chain(_unconstrained(groups), candidates))
+        if cores.best is None:
+            cores.round(self._shrunken(groups, relaxed, deadline))
         start = None if self._last is None else groups.counts(self._last)
         return cores.solve(nearest, _core_sizes(len(nearest)), start)
+
+    def _shrunken(
+        self, groups: Groups, relaxed: Relaxed, deadline: Deadline
+    ) -> Iterator[np.ndarray | None]:
+        """Yield the relaxation of smaller and smaller sets, rounded, until that is allowed."""
+        allowed = self.image.allowed
+        for share in _SHARES:
+            sets = Product([part.scaled(share) for part in allowed.parts])
+            nowhere = np.zeros(len(self.image.row))
+            smaller = solve_relaxation(groups, sets, nowhere, deadline, relaxed.multipliers)
+            counts = None if smaller is None else whole(smaller.counts, groups.size)
+            if counts is not None and _is_allowed(groups, counts):
+                yield counts
+                return
+            yield None
 
     def _allocate(
         self, ball: GroupBall, groups: Groups, tolerance: float, deadline: Deadline
@@ -379,23 +404,30 @@ class ClassTargets:
 def _unconstrained(groups: Groups) -> Iterator[np.ndarray]:
     """Yield the counts of least cost, where they are allowed as they are."""
     counts = groups.placed(groups.choose(np.zeros(len(groups.image.row)))[0])
-    is_allowed = groups.image.allowed.violation(groups.v(counts)) <= VIOLATION_TOLERANCE
-    if is_allowed and groups.rows_of_classes(counts).min() >= 1:
+    if _is_allowed(groups, counts):
         yield counts
+
+
+def _is_allowed(groups: Groups, counts: np.ndarray) -> bool:
+    """Tell whether whole counts are in the sets, and leave every class a row."""
+    violation = groups.image.allowed.violation(groups.v(counts))
+    return violation <= VIOLATION_TOLERANCE and groups.rows_of_classes(counts).min() >= 1
 
 
 def _nearest(groups: Groups, relaxed: Relaxed) -> np.ndarray:
     """Return the columns of groups that a core takes first, in that order."""
     detour = relaxed.detour.ravel()
-    # Columns that the relaxation splits come first, whatever rounding makes of their detour.
-    fractional = np.abs(relaxed.counts - np.rint(relaxed.counts)) > INTEGRALITY
-    split = np.flatnonzero(fractional & np.isfinite(relaxed.detour))
+    # Columns that the relaxation uses come first, whatever rounding makes of their detour.
+    used = np.abs(relaxed.counts - groups.placed(relaxed.base)) > INTEGRALITY
+    split = np.flatnonzero(used & np.isfinite(relaxed.detour))
     by_cost = np.setdiff1d(_smallest(detour, _NEAREST), split)
     by_cost = by_cost[np.argsort(detour[by_cost], kind="stable")]
     split = split[np.argsort(detour[split], kind="stable")]
-    nearest = np.r_[split, by_cost]
-    nearest = nearest[np.isfinite(detour[nearest])]
-    return nearest[mix_ranges(groups.matrix[:, nearest // groups.n_columns])]
+    by_cost = by_cost[np.isfinite(detour[by_cost])]
+    group, column = np.divmod(by_cost, groups.n_columns)
+    # The nearest moves can all lead to a few of many classes, or be much the same in one of them.
+    classes = [column, relaxed.base[group]] if groups.n_columns > 1 else []
+    return np.r_[split, by_cost[mix_ranges(groups.matrix[:, group], *classes)]]
 
 
 def _smallest(values: np.ndarray, count: int) -> np.ndarray:

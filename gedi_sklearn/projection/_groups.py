@@ -282,17 +282,23 @@ class Groups:
         return np.add.reduceat(columns.astype(np.float64), self.start, axis=0)
 
 
-def mix_ranges(effects: np.ndarray) -> np.ndarray:
+def mix_ranges(effects: np.ndarray, *labels: np.ndarray) -> np.ndarray:
     """Return an order of columns in which every range of effects, on every row, takes turns.
 
     The first columns can all have much the same attribute value; steps that together restore
-    several rows of v need different ones.
+    several rows of v need different ones. Where columns have labels, every range of each label
+    then has a turn of its own.
     """
-    parts = [np.arange(min(_TURNS, effects.shape[1]))]
+    if not effects.size:
+        return np.arange(effects.shape[1])
+    parts, own = [np.arange(min(_TURNS, effects.shape[1]))], []
     for row in effects:
         edges = np.quantile(row, np.linspace(0, 1, _EFFECT_RANGES + 1)[1:-1])
         member = np.searchsorted(edges, row).astype(np.int8)
         parts += [np.flatnonzero(member == one)[:_TURNS] for one in range(_EFFECT_RANGES)]
+        for label in labels:
+            kind = label.astype(int) * _EFFECT_RANGES + member
+            own.append(np.unique(kind, return_index=True)[1])
     turns = [part[turn] for turn in range(_TURNS) for part in parts if turn < len(part)]
-    front = np.asarray(list(dict.fromkeys(turns)), dtype=int)
+    front = np.asarray(list(dict.fromkeys([*turns, *np.r_[0, *own]])), dtype=int)
     return np.r_[front, np.delete(np.arange(effects.shape[1]), front)]

@@ -133,7 +133,7 @@ def project_targets(
     array([2. , 2.5, 3. , 3.5, 4. ])
     >>> age, hired = np.arange(20, 61, 5), np.array([0, 0, 1, 0, 1, 1, 0, 1, 1])
     >>> project_targets(hired, sensitive_features=age, threshold=0.2).targets
-    array([1, 0, 1, 1, 1, 1, 0, 1, 1])
+    array([1, 1, 1, 0, 1, 1, 0, 1, 1])
     """
     with Projection(
         y,

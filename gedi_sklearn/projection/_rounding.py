@@ -30,7 +30,7 @@ from ._highs import solve_continuous
 from ._relaxation import Relaxed, leverage
 from ._step_search import Moves, StepSearch, moved
 
-__all__ = ["rounded_classes", "rounded_ones"]
+__all__ = ["rounded_classes", "rounded_ones", "whole"]
 
 # Fewer groups than this are solved by an integer model faster than by a search for many steps.
 _SEARCHED_GROUPS = 100
@@ -180,11 +180,12 @@ def rounded_classes(
         by_reach = np.argsort(reach[:size], kind="stable")
         pool = nearest[by_reach[: int(share * len(by_reach))]]
         solved = _solved_anew(groups, relaxed, pool, deadline) if size else relaxed.counts
-        return None if solved is None else _whole(solved, groups.size)
+        return None if solved is None else whole(solved, groups.size)
 
     tries = [(widening, own) for widening in _CLASS_WIDENINGS for own in _CLASS_STARTS]
     rng = np.random.default_rng(0)
     for number in range(max(len(tries), 2 * groups.n_columns)):
+        deadline.check()
         widening, own = tries[number % len(tries)]
         shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
         counts = start(*own)
@@ -201,12 +202,14 @@ def rounded_classes(
             yield counts if groups.rows_of_classes(counts).min() >= 1 else None
 
 
-def _whole(counts: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return whole counts of the same sums per group, the largest remainders rounded up."""
-    whole = np.floor(counts + 1e-9)
-    missing = np.rint(size - whole.sum(axis=1)).astype(int)
-    rank = np.argsort(np.argsort(whole - counts, axis=1, kind="stable"), axis=1, kind="stable")
-    return whole + (rank < missing[:, None])
+def whole(counts: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return whole counts of the same sum per group (of more classes), near to given ones."""
+    if counts.shape[1] == 1:
+        return np.rint(counts)
+    least = np.floor(counts + 1e-9)
+    missing = np.rint(size - least.sum(axis=1)).astype(int)
+    rank = np.argsort(np.argsort(least - counts, axis=1, kind="stable"), axis=1, kind="stable")
+    return least + (rank < missing[:, None])
 
 
 class _ClassBoxes:
@@ -223,7 +226,7 @@ class _ClassBoxes:
     lost : float
         How much all the boxes may lose against the bound.
     deadline : Deadline
-        When a search ends with what was seen.
+        When a search ends with what was seen, and the next one with a TimeoutError.
     """
 
     def __init__(
@@ -274,6 +277,7 @@ class _ClassBoxes:
         order = np.argsort(np.linalg.slogdet(self.covariance)[1] + shuffle, kind="stable")
         done, lost = np.zeros(groups.image.n_rows), 0.0
         for position, c in enumerate(order[:-1]):
+            self.deadline.check()
             later = order[position + 1 :]
             goal = self._shares(order[position:], -done)[0]
             left = self.covariance[later].sum(axis=0)
@@ -296,6 +300,7 @@ class _ClassBoxes:
         while cost < before:
             before = cost
             for c, d in rng.permutation(pairs):
+                self.deadline.check()
                 v, other = self.effects @ counts[:, c], self.effects @ counts[:, d]
                 share = enough - cost + self._loss(c, v) + self._loss(d, other)
                 found = self._stepped(counts, c, np.array([d]), -v - other, v, share)
