@@ -184,8 +184,7 @@ class Projected(AttributeBlind):
                 is_unseen = source.is_unseen
                 with self._cross_correction(learned, y, attribute, covariates, is_unseen) as others:
                     share = self._certify(learned, others)
-                    stricter = projection if share == 1.0 else projection.scaled(share)
-                    self._correct(learned._replace(projection=stricter))
+                    self._correct(learned, share)
                     self._judge(learned, others, share)
         return self
 
@@ -250,18 +249,21 @@ class Projected(AttributeBlind):
             ]
         )
 
-    def _correct(self, learned: Learned) -> None:
-        """Find the correction at the threshold of the projection."""
+    def _correct(self, learned: Learned, share: float = 1.0) -> None:
+        """Find the correction at a share of the threshold of the projection."""
         projection, p, columns, labels, weight = learned
         self.constraint_ = projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
         correction = np.empty(0)
         if columns.shape[1]:
-            correction = self._find_correction(projection, p, columns)
+            stricter = projection if share == 1.0 else projection.scaled(share)
+            correction = self._find_correction(stricter, p, columns)
         constraint = projection.fitted_constraint_
         self.orthonormal_correction_ = constraint.by_column(correction)
         self.correction_ = constraint.by_column(constraint.raw_correction(correction))
-        self.targets_ = self._as_targets(p + columns @ self.orthonormal_correction_.T)
+        corrected = p + columns @ self.orthonormal_correction_.T
+        self._warn_missed(projection, corrected)
+        self.targets_ = self._as_targets(corrected)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
             self.targets_ = np.where(weight > 0, self.targets_, labels)
@@ -270,6 +272,9 @@ class Projected(AttributeBlind):
     def _target_bounds(self) -> Any:
         """The range of corrected targets; None for any."""
         return None
+
+    def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
+        """Warn where corrected scores miss the constraint; those of real targets do not."""
 
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds: here the predictions."""

@@ -284,15 +284,18 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         if best.violation > 0.0:
             nudges = np.random.default_rng(0).normal(scale=_NUDGE, size=(_NUDGES, len(best.c)))
             best = min([best, *map(judged, best.c + nudges)], key=_Tried.order)
-        if best.violation > 0.0:
+        return best.c
+
+    def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
+        violation = projection.violation(_codes(scores)) if self._bounds_labels else 0.0
+        if violation > 0.0:
             warn_caller(
-                f"the corrected labels miss the constraint by {best.violation:.3g} on the rows of "
+                f"the corrected labels miss the constraint by {violation:.3g} on the rows of "
                 "the fit: scores are tied, or (sensitive_at_predict=False) the other columns of X "
                 "predict the attribute too poorly. Use a learner with fewer ties, or another "
                 "`attribute_estimator`.",
                 ConstraintNotMetWarning,
             )
-        return best.c
 
     def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
         if not self._bounds_labels:
