@@ -1,9 +1,9 @@
 """GeDI of more rows than fit into memory: time per row, peak memory, share of a plain read.
 
-``OMP_NUM_THREADS=1 python -m benchmarks.scale`` streams 1e5 to 1e8 rows from generated chunks through a
-``GediAccumulator``, in one process and in two, and writes ``results/scale.csv`` and the table of
-``docs/scale.md``. Chunks are drawn before the clock runs, and a few of them are used in turn: the
-time is that of the sums. A read is one sum over the attribute and one over the targets.
+``OMP_NUM_THREADS=1 python -m benchmarks.scale`` streams 1e5 to 1e8 rows from generated chunks
+through a ``GediAccumulator``, in one process and in two, and writes ``results/scale.csv`` and the
+table of ``docs/scale.md``. Chunks are drawn before the clock runs, and a few of them are used in
+turn: the time is that of the sums. A read is one sum over the attribute and one over the targets.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def write(rows: list[dict]) -> None:
         writer.writeheader()
         writer.writerows(rows)
     lines = [
-        f"`OMP_NUM_THREADS=1 python -m benchmarks.scale` (degree {DEGREE}, chunks of {CHUNK:,} rows, CPU time of the "
-        f"slowest worker; numpy {np.__version__}, Python {platform.python_version()}, "
-        f"{os.cpu_count()} cores):",
+        f"`OMP_NUM_THREADS=1 python -m benchmarks.scale` (degree {DEGREE}, chunks of {CHUNK:,} "
+        f"rows, CPU time of the slowest worker; numpy {np.__version__}, Python "
+        f"{platform.python_version()}, {os.cpu_count()} cores):",
         "",
         "| rows | workers | ns per row | times one read | peak memory of a worker, MB |",
         "| ---: | ---: | ---: | ---: | ---: |",

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validation import check_numbers
-from ._moments import evaluate_monomials, expansion, monomial_factors, weighted_moments
+from ._moments import expansion, fill_monomials, monomial_factors, weighted_moments
 from ._named import is_named_type
 from ._transformers import PolynomialKernel
 
@@ -95,12 +95,14 @@ class PolynomialBasis(Basis):
         return other
 
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        standardized = values - self.mean
+        columns = np.empty((len(self.factors), len(values)), values.dtype) if out is None else out
+        standardized = columns[: values.shape[1]]
+        np.subtract(values.T, self.mean[:, None], out=standardized)
         if values.dtype == np.float64:
-            standardized *= 1 / self.scale  # several times as fast as a division
+            standardized *= 1 / self.scale[:, None]  # several times as fast as a division
         else:
-            standardized /= self.scale
-        return evaluate_monomials(standardized, self.factors, out)
+            standardized /= self.scale[:, None]
+        return fill_monomials(columns, self.factors)
 
 
 class ColumnBasis(Basis):

@@ -10,7 +10,7 @@ from ..exceptions import RankDeficientKernelError
 from ._basis import PolynomialBasis
 from ._design import FittedKernel, KernelDesign
 from ._factorization import RANK_TOLERANCE, are_far_from_parallel
-from ._moments import sum_products
+from ._moments import BLOCK, sum_products
 
 # Where the columns of all rows are this far from orthonormal, coefficients have lost digits.
 _LARGEST_CONDITION = 1e6
@@ -76,25 +76,30 @@ class KernelSums:
             Weights; None where all are 1.
         """
         n_parts, k = len(self.products), self.fitted.n_columns
-        measured = np.r_[0, k + 1 : self.products.shape[1]]
         edges = np.linspace(0, len(values), n_parts + 1).astype(int)
+        total = np.zeros((3, *self.products.shape[1:]))
+        buffer = np.empty((self.products.shape[1], BLOCK))
         for j, (start, stop) in enumerate(pairwise(edges)):
             if start == stop:
                 continue
             rows = slice(start, stop)
-            of_rows = values[rows], [target[rows] for target in targets]
             own = None if weight is None else weight[rows]
-            products = self._sum(*of_rows, own)
+            powers = [own] if own is None else [own, own**2, None]
+            sums = [self._sum(values[rows], [t[rows] for t in targets], w, buffer) for w in powers]
             # Short chunks fill one part after the other, whichever they began with.
-            self.products[(self.n_rows + j) % n_parts] += products
-            squares = products if own is None else self._sum(*of_rows, own**2)
-            plain = products if own is None else self._sum(*of_rows, None)
-            self.squares += squares[: k + 1, : k + 1]
-            self.unweighted += plain[np.ix_(measured, measured)]
+            self.products[(self.n_rows + j) % n_parts] += sums[0]
+            total += sums
+        measured = np.r_[0, k + 1 : self.products.shape[1]]
+        self.squares += total[1, : k + 1, : k + 1]
+        self.unweighted += total[2][np.ix_(measured, measured)]
         self.n_rows += len(values)
 
     def _sum(
-        self, values: np.ndarray, targets: list[np.ndarray], weight: np.ndarray | None
+        self,
+        values: np.ndarray,
+        targets: list[np.ndarray],
+        weight: np.ndarray | None,
+        buffer: np.ndarray,
     ) -> np.ndarray:
         """Return the sum of w a a' over rows; powers are summed up as such where they may be."""
         total = sum_products(
@@ -105,6 +110,7 @@ class KernelSums:
             origin=self.origin,
             n_columns=self.fitted.n_columns,
             are_powers=self._are_powers,
+            buffer=buffer,
         )
         return self._to_orthonormal.T @ total @ self._to_orthonormal
 

@@ -44,6 +44,7 @@ def sum_products(
     origin: np.ndarray,
     n_columns: int,
     are_powers: bool,
+    buffer: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the sum of w a a' over rows, a = (1, columns, targets − origin).
 
@@ -64,19 +65,21 @@ def sum_products(
     are_powers : bool
         Whether column j is the j-th power of the first: their products are powers, and those with
         1 and with the last one are enough.
+    buffer : ndarray of shape (1 + k + t, BLOCK), default=None
+        Memory to work in; fresh memory for every few rows takes longer than the sums.
 
     Returns
     -------
     ndarray of shape (1 + k + t, 1 + k + t)
     """
     k, t = n_columns, len(targets)
-    left = np.empty((k + 1 + t, BLOCK))
+    left = np.empty((k + 1 + t, BLOCK)) if buffer is None else buffer
+    left[k] = 1.0
     right = slice(k - 1, None) if are_powers else slice(None)
     total = np.zeros((k + 1 + t, len(left[right])))
     for rows in row_blocks(len(values)):
         block = left[:, : len(values[rows])]
         columns_of(values[rows], block[:k])
-        block[k] = 1.0
         for row, target, zero in zip(block[k + 1 :], targets, origin, strict=False):
             np.subtract(target[rows], zero, out=row)
         factor = block[right] if weight is None else block[right] * weight[rows]
@@ -86,8 +89,10 @@ def sum_products(
         return total[np.ix_(order, order)]
     powers = np.r_[total[k, 1], total[:k, 1], total[:k, 0]]
     with_targets = total[order, 2:]
-    hankel = powers[np.add.outer(np.arange(k + 1), np.arange(k + 1))]
-    return np.block([[hankel, with_targets[: k + 1]], [with_targets.T]])
+    products = np.empty((k + 1 + t, k + 1 + t))
+    products[: k + 1, : k + 1] = powers[np.add.outer(np.arange(k + 1), np.arange(k + 1))]
+    products[:, k + 1 :], products[k + 1 :] = with_targets, with_targets.T
+    return products
 
 
 def list_monomials(n_attributes: int, degree: int) -> np.ndarray:
@@ -111,19 +116,24 @@ def monomial_factors(powers: np.ndarray) -> list[tuple[int, int]]:
     return factors
 
 
-def evaluate_monomials(
-    values: np.ndarray, factors: list[tuple[int, int]], out: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the columns of :func:`monomial_factors`, each one product from an earlier one.
+def fill_monomials(columns: np.ndarray, factors: list[tuple[int, int]]) -> np.ndarray:
+    """Fill the columns of :func:`monomial_factors`, each one product from an earlier one.
 
-    `out` of shape (k, n) takes them, one after the other in memory, as they are filled.
+    Parameters
+    ----------
+    columns : ndarray of shape (k, n)
+        One column after the other in memory; the first m hold the attributes, the first monomials.
+    factors : list of (int, int)
+        What each is a product of.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        The same memory.
     """
-    columns = np.empty((len(factors), len(values)), dtype=values.dtype) if out is None else out
     for column, (parent, attribute) in zip(columns, factors, strict=True):
-        if parent < 0:
-            column[:] = values[:, attribute]
-        else:
-            np.multiply(columns[parent], values[:, attribute], out=column)
+        if parent >= 0:
+            np.multiply(columns[parent], columns[attribute], out=column)
     return columns.T
 
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import Interval, _fit_context, check_numbers, check_sample_weight
-from ._moments import evaluate_monomials, list_monomials, monomial_factors, weighted_moments
+from ._moments import fill_monomials, list_monomials, monomial_factors, weighted_moments
 
 # Floats tell about 40 powers apart.
 _MAX_DEGREE = 100
@@ -169,7 +169,9 @@ class PolynomialKernel(_AttributeKernel):
             self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
 
     def _evaluate(self, X: np.ndarray) -> np.ndarray:
-        return evaluate_monomials((X - self.mean_) / self.scale_, monomial_factors(self.powers_))
+        columns = np.empty((len(self.powers_), len(X)))
+        columns[: X.shape[1]] = ((X - self.mean_) / self.scale_).T
+        return fill_monomials(columns, monomial_factors(self.powers_))
 
     def _column_names(self, names: list[str]) -> list[str]:
         return [

@@ -165,7 +165,7 @@ class GediAccumulator(BaseEstimator):
         values = (
             sample.values if fitted.encoder is None else fitted.encoder.transform(sample.values)
         )
-        self.sums_.add_rows(check_numbers(values, "sensitive_features"), targets, _weight(sample))
+        self.sums_.add_rows(values.astype(np.float64, copy=False), targets, _weight(sample))
         return self
 
     def partial_fit(
