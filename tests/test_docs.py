@@ -57,3 +57,8 @@ def test_the_start_page_prints_what_it_says(capsys):
     exec(compile(code, "index", "exec"), {})
     said = re.search(r"left on the new rows: ([\d.]+),", PAGES["index"]).group(1)
     assert float(capsys.readouterr().out) == pytest.approx(float(said), abs=0.006)
+
+
+def test_every_error_and_warning_is_explained():
+    explained = set(re.findall(r"^\| `(\w+)`", PAGES["errors"], re.MULTILINE))
+    assert explained == set(exceptions.__all__)
