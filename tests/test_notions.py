@@ -10,6 +10,7 @@ from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from gedi_sklearn import (
     CoarseConstraint,
+    ConstrainedBoostingClassifier,
     DidiConstraint,
     FineConstraint,
     LagrangianDualClassifier,
@@ -31,6 +32,7 @@ from gedi_sklearn.metrics import (
     make_gedi_scorer,
     make_hgr_scorer,
 )
+from gedi_sklearn.model_selection import tradeoff_curve
 
 CUBIC = PolynomialKernel(3, standardize=True)
 INDICATORS = {"gedi": gedi, "didi": didi, "binned_didi": binned_didi, "hgr": hgr}
@@ -309,6 +311,18 @@ def test_residuals_are_for_the_projected_estimators(data):
     model = MovingTargetsRegressor(constraint=RESIDUALS, cv=3, sensitive_columns=0)
     with pytest.raises(ValueError, match="on='residuals' is for ProjectedRegressor"):
         model.fit(X, t)
+
+
+@pytest.mark.parametrize("own", [SUBSET, RESIDUALS], ids=["subset", "residuals"])
+def test_boosting_and_curves_refuse_them(data, own):
+    X, _, y, _ = data
+    pytest.importorskip("lightgbm")
+    booster = ConstrainedBoostingClassifier(constraint=own, backend="lightgbm", n_estimators=2)
+    with pytest.raises(ValueError, match="needs predictions of rows that their model has not"):
+        booster.fit(X, y, sensitive_features=X[:, 0])
+    model = ProjectedClassifier(constraint=own, sensitive_columns=0)
+    with pytest.raises(ValueError, match="Compare thresholds with cross_validate"):
+        tradeoff_curve(model, X, y, thresholds=[0.1, 0.2], cv=2)
 
 
 @pytest.mark.parametrize(
