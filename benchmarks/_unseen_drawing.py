@@ -149,6 +149,6 @@ def _learner(line: Mapping[str, str]) -> str:
 def _method(line: Mapping[str, str]) -> str:
     """Return what a curve has in common: the row's name without its learner and its bound."""
     words = line["model"].split(" ")
-    if line["group"] not in ("rival", "paper") and len(words) > 1:
+    if line["group"] in ("projected", "moving targets"):
         words = words[1:]
     return " ".join(words[:-1] if re.fullmatch(r"[0-9.]+", words[-1]) else words)
