@@ -45,6 +45,7 @@ REAL = X + RNG.normal(size=N)
 def solver_only(monkeypatch):
     """Leave everything to the solver: no rounding of the relaxation beforehand."""
     monkeypatch.setattr(_classes, "rounded_ones", lambda *args: ())
+    monkeypatch.setattr(_classes, "_SHARES", ())
 
 
 class FakeSession:
@@ -148,6 +149,7 @@ class TestAnswersOfASolver:
     def test_a_core_without_a_solution_proves_nothing_of_the_whole(self, monkeypatch, n_classes):
         monkeypatch.setattr(_classes, "_CORE_SIZES", (10, 20))
         monkeypatch.setattr(_classes, "rounded_classes", lambda *args: ())
+        monkeypatch.setattr(_classes, "_SHARES", ())
         session = FakeSession(Outcome(None, "infeasible", -np.inf))
         monkeypatch.setattr(_projection, "open_session", lambda *args: session)
         y = np.digitize(REAL, [0] if n_classes == 2 else [-0.5, 0.5])
