@@ -173,6 +173,17 @@ def test_weights_count_in_the_trees_and_in_the_constraint(cls, backend):
     assert 0.8 * model.threshold_ < found < 1.1 * model.threshold_
 
 
+@for_each
+def test_a_weight_of_2_is_a_row_twice(cls):
+    X, y = make(cls)
+    X = np.round(X, 1)  # quantiles of many values would differ
+    weight = np.tile([1, 2, 0], len(y) // 3)
+    weighted = quick(cls).fit(X, y, sample_weight=weight)
+    repeated = quick(cls).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert_allclose(weighted.multipliers_, repeated.multipliers_, rtol=1e-3)
+    assert_allclose(weighted.history_["loss"], repeated.history_["loss"], rtol=1e-3)
+
+
 @for_each_backend
 def test_every_class_is_bounded(backend):
     X, codes = make(ConstrainedBoostingClassifier, n_classes=3)

@@ -407,8 +407,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of new rows, shape (n, C)."""
+        features = check_features(self._new_inner_X(X))
         boosters = self.booster_ if isinstance(self.booster_, list) else [self.booster_]
-        return self._mean_scores(boosters, self._trees, check_features(self._new_inner_X(X)))
+        return self._mean_scores(boosters, self._trees, features)
 
     def _mean_scores(self, boosters: list[Any], trees: list[int], features: Any) -> np.ndarray:
         """Return the scores of rows by the first trees of some boosters."""
