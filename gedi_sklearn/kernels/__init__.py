@@ -37,7 +37,9 @@ from ._moments import row_blocks
 from ._named import (
     KERNEL_CONSTRAINTS,
     describe_kernel,
+    kernel_from_dict,
     kernel_of_degree,
+    kernel_to_dict,
     resolve_kernel,
     takes_degree,
 )
@@ -65,7 +67,9 @@ __all__ = [
     "fit_kernel",
     "fit_resolved",
     "is_categorical",
+    "kernel_from_dict",
     "kernel_of_degree",
+    "kernel_to_dict",
     "list_columns",
     "resolve_kernel",
     "row_blocks",

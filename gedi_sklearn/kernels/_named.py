@@ -133,3 +133,29 @@ def describe_kernel(kernel: Any, degree: int = 1) -> str:
         scale = ", standardised" if kernel.standardize else ""
         return describe_kernel("polynomial", kernel.degree) + scale
     return f"kernel {kernel!r}"
+
+
+def kernel_to_dict(kernel: Any) -> Any:
+    """Return a kernel as text, numbers and lists, for JSON.
+
+    Raises
+    ------
+    TypeError
+        If it is an object of another library, or a callable.
+    """
+    if isinstance(kernel, str):
+        return kernel
+    for name, named in NAMED_KERNELS.items():
+        if isinstance(kernel, named.type):
+            return {"name": name, **kernel.get_params()}  # type: ignore[attr-defined]
+    raise TypeError(
+        f"to_dict writes kernels that have a name, got kernel={kernel!r}. Pickle the accumulator."
+    )
+
+
+def kernel_from_dict(state: Any) -> Any:
+    """Return the kernel that :func:`kernel_to_dict` has written."""
+    if isinstance(state, str):
+        return state
+    parameters = dict(state)
+    return NAMED_KERNELS[parameters.pop("name")].type(**parameters)

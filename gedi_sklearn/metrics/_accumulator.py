@@ -25,20 +25,20 @@ from .._validation import (
 from ..exceptions import IllConditionedKernelWarning, RankDeficientKernelError, warn_caller
 from ..kernels import (
     KERNEL_CONSTRAINTS,
-    NAMED_KERNELS,
-    KernelDesign,
     KernelSums,
     fit_kernel,
+    kernel_from_dict,
     kernel_of_degree,
+    kernel_to_dict,
     list_columns,
     resolve_kernel,
 )
 from ._gedi import NORMS, RELATIVE
 from ._inputs import Sample, attribute_names, check_sample, ratio, undefined, undefined_if_constant
+from ._jackknife import jackknife_limit
 from ._linear import KernelIndicator
 from ._null import GediNull
 from ._reference import check_relative
-from ._sampling import error_quantile, farthest
 
 # Rows of the first chunk that fix the scale of the kernel.
 _N_REFERENCE = 1000
@@ -361,24 +361,9 @@ class GediAccumulator(BaseEstimator):
         """
         check_relative(relative, norm)
         sums, shares = self._sums(), self.shares()
-        parts = np.flatnonzero(sums.products[:, 0, 0]).tolist()
-        if len(parts) <= sums.fitted.n_columns + 1:
-            return undefined(
-                f"{len(parts)} parts of the rows are too few for standard errors of "
-                f"{sums.fitted.n_columns} coefficients."
-            )
-        whole = self.indicator(norm).design
-        without = [sums.design(without=j) for j in parts]
-        if norm == "l1":
-            v = whole.coefficients(shares)
-            jackknife = np.array([design.coefficients(shares) for design in without])
-        else:
-            v = whole.coordinates(shares)
-            jackknife = np.array([_turned(design, whole, shares) for design in without])
-        errors = jackknife - jackknife.mean(axis=0)
-        covariance = (len(parts) - 1) / len(parts) * errors.T @ errors
-        z = error_quantile(covariance, norm, confidence, len(parts) - 1, simultaneous=fitted)
-        limit = float(farthest(v, covariance, norm, z)[0])
+        limit = jackknife_limit(sums, shares, norm, confidence, simultaneous=fitted)
+        if limit is None:
+            return undefined("the rows are too few for the standard errors of the coefficients.")
         return ratio(limit, self.reference_value(norm, relative)) if relative else limit
 
     def to_dict(self) -> dict:
@@ -395,7 +380,7 @@ class GediAccumulator(BaseEstimator):
         """
         sums = self._sums()
         return {
-            "kernel": _kernel_to_dict(self.kernel),
+            "kernel": kernel_to_dict(self.kernel),
             "degree": self.degree,
             "pos_label": self.pos_label,
             "reference": self.reference_.tolist(),
@@ -429,7 +414,7 @@ class GediAccumulator(BaseEstimator):
         else:
             reference = reference.astype(np.float64)
         accumulator = cls(
-            _kernel_from_dict(state["kernel"]), state["degree"], pos_label=state["pos_label"]
+            kernel_from_dict(state["kernel"]), state["degree"], pos_label=state["pos_label"]
         )
         accumulator._start(reference, state["names"], state["columns"], np.array(state["origin"]))
         sums = accumulator.sums_
@@ -530,35 +515,9 @@ def _spread_rows(values: np.ndarray) -> np.ndarray:
     return values[np.unique(np.concatenate(rows))]
 
 
-def _turned(design: KernelDesign, whole: KernelDesign, z: np.ndarray) -> np.ndarray:
-    """Return G^(−1/2) E[Qz], G = E[QQ'], on the rows of a design; Q is orthonormal on all rows."""
-    to_whole = np.linalg.solve(whole.fitted.R_.T, design.fitted.R_.T)
-    values, vectors = np.linalg.eigh(to_whole @ to_whole.T)
-    return (vectors / np.sqrt(values)) @ vectors.T @ to_whole @ design.coordinates(z)
-
-
 def _weight(sample: Sample) -> np.ndarray | None:
     """Return the weights as they were given; None where all are 1."""
     n = len(sample.target)
     if sample.weight is not None or sample.total in (None, n):
         return sample.weight
     return np.full(n, sample.total / n)
-
-
-def _kernel_to_dict(kernel: Any) -> Any:
-    if isinstance(kernel, str):
-        return kernel
-    for name, named in NAMED_KERNELS.items():
-        if isinstance(kernel, named.type):
-            parameters = kernel.get_params()  # type: ignore[attr-defined]
-            return {"name": name, **parameters}
-    raise TypeError(
-        f"to_dict writes kernels that have a name, got kernel={kernel!r}. Pickle the accumulator."
-    )
-
-
-def _kernel_from_dict(state: Any) -> Any:
-    if isinstance(state, str):
-        return state
-    parameters = dict(state)
-    return NAMED_KERNELS[parameters.pop("name")].type(**parameters)
