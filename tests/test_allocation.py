@@ -53,7 +53,7 @@ def problems(draw):
 
 # Sizes up to 5, of 2 to 5 groups: single rows are among them.
 @pytest.mark.filterwarnings("ignore:the projection leaves")
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(problem=problems(), gap=st.sampled_from([0.0, 0.05]))
 def test_the_cheapest_of_all_allocations(problem, gap):
     y, p, group, most = problem

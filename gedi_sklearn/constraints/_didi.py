@@ -103,8 +103,9 @@ class DidiConstraint(Constraint):
         """Return the L1 ball in the deviations of the groups; see the base class."""
         radius = float(self.threshold) / _n_forms(n_columns, is_class)
         to_v = group_rows(design)
-        # s = W d for the deviations, which are tied.
-        from_v = np.linalg.pinv(to_v)
+        # A coefficient is how far a group's mean is from that of the first group.
+        per_unit = np.diag(to_v[1:] - to_v[0])[:, None]
+        from_v = np.hstack([np.full_like(per_unit, -1.0), np.eye(len(per_unit))]) / per_unit
         unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
         size = n_columns * len(to_v)
         ball = GroupBall(size, unit, radius, design.group_weights(), design.n_covariates == 0)

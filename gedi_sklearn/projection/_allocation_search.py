@@ -175,7 +175,12 @@ class Search:
         dual, bound = self.duals[int(np.argmax(proved))], max(proved)
         most = self.objective - self.tolerance - bound
         base, group, ones, elsewhere = groups.doubtful(dual, total, most, size)
+        if base.sum() == total:
+            self._take(base, total)
         n, share, first = len(group), groups.shares(total), groups.first[group]
+        if not n:  # all other ones of this T cost more than is worth a look
+            self.bound[where] = max(self.bound[where], bound + elsewhere)
+            return ""
         cost = groups.sums[first + ones] - groups.sums[first + base[group]]
         off = np.abs(ones - share[group]) - np.abs(base[group] - share[group])
         off /= groups.size[group] * groups.most
