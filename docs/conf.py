@@ -20,7 +20,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery", "auto_gallery/*.ipynb", "**/sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery", "auto_gallery/*.ipynb"]
 templates_path = ["_templates"]
 
 # Pages in Markdown; links to headings as on GitHub.
@@ -44,7 +44,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 60,
+    "write_computation_times": False,
 }
 # What the library says to users belongs in the pages; what drawing without a window says does not.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
