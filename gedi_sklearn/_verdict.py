@@ -194,7 +194,13 @@ def make_verdict(
     Verdict or None
         None where nothing is bounded, or of fewer than 50 rows.
     """
-    parts = [part for part in constraint.parts if part.bounds_anything]
+    bounding = [
+        (part, position if constraint.given_as_list else None)
+        for position, own in enumerate(constraint.listed)
+        for part in own
+        if part.bounds_anything
+    ]
+    parts = [part for part, _ in bounding]
     if not parts or len(y) < _LEAST_ROWS:
         return None
     rows = np.arange(len(y))
@@ -203,14 +209,14 @@ def make_verdict(
     targets, columns = constraint.columns(y), constraint.columns(predictions)
     left: list[Remainder] = []
     p_values = []
-    for part in parts:
+    for part, position in bounding:
         if part.given.relative:
             design, used = _reference_design(part, rows)
             p_values += [_p_value(design, targets[used, own]) for own in part.columns]
         if part.given.needs_outcomes:  # which kernels see less of is not known of some rows
             continue
         own = part.columns[0]
-        left += _remainders(part, rows, targets[rows, own], columns[rows, own], targets)
+        left += _remainders(part, rows, targets[rows, own], columns[rows, own], targets, position)
     return Verdict(
         None if training is None else _ratio(parts, constraint.columns(training)),
         None if new_rows is None else _ratio(parts, constraint.columns(new_rows)),
@@ -269,13 +275,17 @@ def _p_value(design: KernelDesign, z: np.ndarray) -> float:
 
 
 def _remainders(
-    part: ColumnConstraint, rows: np.ndarray, y: np.ndarray, z: np.ndarray, targets: np.ndarray
+    part: ColumnConstraint,
+    rows: np.ndarray,
+    y: np.ndarray,
+    z: np.ndarray,
+    targets: np.ndarray,
+    position: int | None,
 ) -> Iterator[Remainder]:
     """Yield what is left of each numeric attribute that y depends on."""
     asked = _asked_share(part, targets)
     if not asked < 1 or part.kernel.encoder is not None:
         return
-    names = part.kernel.attribute_columns
     for j, x in enumerate(part.design.values.T):
         try:
             design = _design_of(_DIAGNOSTIC, x[:, None], part, rows)
@@ -287,8 +297,17 @@ def _remainders(
         size = float(np.linalg.norm(design.coordinates(y)))
         low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
         own = float(np.linalg.norm(design.coordinates(z)))
-        name = f"attribute {j}" if names is None else str(names[j])
-        yield Remainder(name, own / size, float(low) / size, asked)
+        yield Remainder(_name(part, j, position), own / size, float(low) / size, asked)
+
+
+def _name(part: ColumnConstraint, column: int, position: int | None) -> str:
+    """Return what an attribute is called; `position` is that of its constraint in a list."""
+    names = part.kernel.attribute_columns
+    if names is not None:
+        return str(names[column])
+    if position is None and part.design.values.shape[1] == 1:
+        return "the attribute"
+    return f"attribute {column if position is None else position}"
 
 
 def _deviation(v: np.ndarray) -> np.ndarray:

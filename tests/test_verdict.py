@@ -136,7 +136,7 @@ def test_every_classifier_has_a_verdict(kind):
         warnings.simplefilter("ignore", ConstraintNotMetWarning)
         verdict = model.fit(X, y).verdict_
     assert verdict.training.value > 0
-    assert verdict.remainder.name == "attribute 0"
+    assert verdict.remainder.name == "the attribute"
     assert (verdict.new_rows is None) == (kind is MovingTargetsClassifier)
 
 
