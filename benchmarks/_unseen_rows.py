@@ -263,7 +263,7 @@ class FairRidge(RegressorMixin, BaseEstimator):
         S = S - self.center_
         others = self._others(X)
         self.means_, self.offset_ = others.mean(axis=0), y.mean()
-        self.removed_ = np.linalg.lstsq(S, others - self.means_)[0]
+        self.removed_ = np.linalg.lstsq(S, others - self.means_, rcond=None)[0]
         U = others - self.means_ - S @ self.removed_
         gram, target = U.T @ U, U.T @ (y - self.offset_)
         self.beta_ = np.linalg.solve(gram + self.penalty * np.eye(len(gram)), target)

@@ -14,6 +14,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",  # the way from a name to its code
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",

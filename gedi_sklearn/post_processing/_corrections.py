@@ -131,7 +131,7 @@ class Recalibration:
         if len(terms) < _ROWS_PER_TERM * terms.shape[1] or not _explains(constraint, expected):
             return cls(None)
         root = np.sqrt(constraint.weight)[:, None]
-        return cls(np.linalg.lstsq(root * terms, root * constraint.orthonormal)[0])
+        return cls(np.linalg.lstsq(root * terms, root * constraint.orthonormal, rcond=None)[0])
 
     def __call__(self, p: np.ndarray, expected: np.ndarray) -> np.ndarray:
         """Return the columns that are expected of rows."""
