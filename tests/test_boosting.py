@@ -385,6 +385,16 @@ def test_verbose_prints_a_line_every_so_many_rounds(capsys):
     [
         ({"early_stopping_rounds": 5}, {}, "needs rows that the trees do not see"),
         ({"backend_params": {"objective": "x"}}, {}, r"backend_params sets \['objective'\]"),
+        (
+            {"backend": "lightgbm", "backend_params": {"eta": 0.3}},
+            {},
+            r"backend_params sets \['eta'\]",
+        ),
+        (
+            {"backend": "lightgbm", "backend_params": {"max_leafs": 3}},
+            {},
+            "sets 'max_leafs', which is no parameter of LightGBM",
+        ),
         ({}, {"eval_set": (np.zeros((3, 4)), np.zeros(3))}, "eval_set must be a list of pairs"),
         ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1, 7])]}, r"that y does not: \[7\]"),
         ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1])]}, "eval_set"),
@@ -395,6 +405,31 @@ def test_errors_name_the_parameter(params, keywords, message):
     X, y = make(ConstrainedBoostingClassifier)
     with pytest.raises(ValueError, match=message):
         quick(ConstrainedBoostingClassifier, **params).fit(X, y, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "same"),
+    [
+        ("lightgbm", {"max_leaves": 4}, {"num_leaves": 4}),
+        ("xgboost", {"lambda": 50.0}, {"reg_lambda": 50.0}),
+    ],
+)
+def test_a_parameter_of_the_package_counts_by_each_of_its_names(backend, given, same):
+    X, y = make(ConstrainedBoostingRegressor)
+    predictions = [
+        quick(ConstrainedBoostingRegressor, backend=backend, backend_params=params)
+        .fit(X, y)
+        .predict(X)
+        for params in (given, same, {})
+    ]
+    assert_array_equal(*predictions[:2])
+    assert np.abs(predictions[0] - predictions[2]).max() > 0.01
+
+
+def test_xgboost_says_which_parameters_it_does_not_know():
+    X, y = make(ConstrainedBoostingRegressor)
+    with pytest.warns(UserWarning, match='"max_leafs" } are not used'):
+        quick(ConstrainedBoostingRegressor, backend_params={"max_leafs": 3}).fit(X, y)
 
 
 def test_multipliers_that_have_not_settled_are_said_not_to_meet_the_constraint():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -19,6 +20,13 @@ __all__ = ["BACKENDS", "Backend", "XGBoost", "check_features", "find_backend"]
 
 # Trees of both packages are of one size: leaves, and the least weight of the rows in one.
 _LEAVES, _LEAF_WEIGHT = 31, 20
+# Second names of the parameters that are set here.
+_XGBOOST_NAMES = {
+    "learning_rate": "eta",
+    "lambda": "reg_lambda",
+    "random_state": "seed",
+    "n_jobs": "nthread",
+}
 
 
 def check_features(X: Any) -> Any:
@@ -47,6 +55,11 @@ class Backend(ABC):
 
     # Parameters of the package that are this library's own business.
     owned: ClassVar[frozenset[str]]
+
+    @staticmethod
+    @abstractmethod
+    def parameter_name(name: str) -> str:
+        """Return a parameter's one name, of its several: the package drops what is set twice."""
 
     @abstractmethod
     def __init__(
@@ -87,7 +100,11 @@ class Backend(ABC):
 class XGBoost(Backend):
     """Trees of XGBoost, by histograms and leaf by leaf."""
 
-    owned = frozenset({"objective", "num_class", "base_score", "eta", "learning_rate", "nthread"})
+    owned = frozenset({"objective", "num_class", "base_score", "eta", "nthread"})
+
+    @staticmethod
+    def parameter_name(name: str) -> str:
+        return _XGBOOST_NAMES.get(name, name)
 
     def __init__(
         self,
@@ -111,7 +128,6 @@ class XGBoost(Backend):
             "max_depth": 0,
             "min_child_weight": _LEAF_WEIGHT,
             "reg_lambda": 0.0,
-            "verbosity": 0,
             "seed": seed,
             **params,
             **several,
@@ -163,7 +179,19 @@ def _matrix(X: Any, n_jobs: int) -> Any:
 class LightGBM(Backend):
     """Trees of LightGBM."""
 
-    owned = frozenset({"objective", "num_class", "learning_rate", "num_threads", "metric"})
+    owned = frozenset(
+        {"objective", "num_class", "learning_rate", "num_threads", "metric", "num_iterations"}
+    )
+
+    @staticmethod
+    def parameter_name(name: str) -> str:
+        names = _lightgbm_names()
+        if name not in names:
+            raise ValueError(
+                f"backend_params sets {name!r}, which is no parameter of LightGBM. Correct its "
+                "spelling, or leave it out."
+            )
+        return names[name]
 
     def __init__(
         self,
@@ -233,6 +261,15 @@ class LightGBM(Backend):
             _table(X), raw_score=True, num_iteration=n_rounds, num_threads=n_jobs
         )
         return np.asarray(found, dtype=np.float64).reshape(len(found), -1)
+
+
+@cache
+def _lightgbm_names() -> dict[str, str]:
+    """Return the one name of every parameter, by each of its names."""
+    from lightgbm.basic import _ConfigAliases
+
+    listed = _ConfigAliases._get_all_param_aliases()
+    return {alias: name for name, aliases in listed.items() for alias in (name, *aliases)}
 
 
 def _table(X: Any) -> Any:

@@ -255,14 +255,15 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _booster_params(self, n_outputs: int, backend: type[Backend]) -> dict[str, Any]:
         """Return the keywords of every booster but its rows and threads."""
-        params = dict(self.backend_params or {})
-        if owned := sorted(params.keys() & backend.owned):
+        given = self.backend_params or {}
+        names = {name: backend.parameter_name(name) for name in given}
+        if owned := sorted(name for name in given if names[name] in backend.owned):
             raise ValueError(
                 f"backend_params sets {owned}, which this estimator does itself. Leave them out; "
                 "learning_rate, n_jobs and n_estimators are its own parameters."
             )
         return {
-            "params": params,
+            "params": {names[name]: value for name, value in given.items()},
             "n_outputs": n_outputs,
             "learning_rate": self.learning_rate,
             "seed": self._seed(),
