@@ -34,6 +34,7 @@ INTERNAL = {
     "independence_test",
     "reference_disparity",
     "resampled_hgr",
+    "spread_rows",
     "upper_limits",
 }
 # What calls return; users do not build them.

@@ -122,6 +122,16 @@ def test_a_round_through_json(kernel):
         accumulate([slice(0, 700)], kernel=lambda x: x).to_dict()
 
 
+def test_numbers_of_numpy_go_through_json():
+    kernel = PolynomialKernel(np.int64(2), standardize=np.True_)
+    for params in ({"degree": np.int64(2)}, {"kernel": kernel}):
+        accumulator = GediAccumulator(**params, pos_label=np.int64(1)).update(
+            np.where(Y > 0, 1, 0), sensitive_features=X
+        )
+        again = GediAccumulator.from_dict(json.loads(json.dumps(accumulator.to_dict())))
+        assert again.gedi() == accumulator.gedi()
+
+
 def test_categories_and_several_attributes():
     frame = pd.DataFrame({"age": X, "group": np.where(RNG.uniform(size=N) < 0.3, "10", "20")})
     frame["group"] = frame["group"].astype("category")
@@ -154,6 +164,8 @@ def test_what_does_not_fit_is_said():
         accumulator.gedi(relative=3)
     with pytest.raises(ValueError, match="was given beside norm"):
         accumulator.gedi(norm="sd", relative=2)
+    with pytest.raises(ValueError, match="quantiles must be levels from 0 to 1"):
+        accumulator.null(quantiles=[2.0])
     assert accumulator.n_rows_ == N  # nothing of the refused chunks was added
     assert not hasattr(clone(accumulator), "sums_")
 

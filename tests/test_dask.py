@@ -115,6 +115,14 @@ def test_an_estimator_of_a_sample_predicts_all_rows():
     )
 
 
+def test_a_rare_level_is_in_the_reference():
+    groups = GROUP.copy()
+    groups[1001] = "rare"
+    y, group = arrays((1000, 2000), Y, groups)
+    found = gedi_dask.gedi(y, sensitive_features=group)
+    assert found == pytest.approx(metrics.gedi(Y, sensitive_features=groups), rel=1e-9)
+
+
 def test_what_does_not_fit_is_said():
     y, x = arrays((1000, 2000), Y, AGE)
     with pytest.raises(TypeError, match="y_true must be a Dask array"):

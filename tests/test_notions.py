@@ -116,6 +116,14 @@ def test_a_scorer_measures_the_rows_of_its_subset(data, make, method):
     assert (cross_val_score(LogisticRegression(), X, y, scoring=scorer, cv=3) < 0).all()
 
 
+@pytest.mark.parametrize("indicator", [gedi, didi, hgr])
+def test_of_text_positive_needs_pos_label(indicator):
+    labels = np.array(["no", "yes"] * 20)
+    given = {"sensitive_features": np.arange(40) % 5, "subset": "positive"}
+    with pytest.raises(ValueError, match=r"subset='positive' needs two classes.*or pos_label"):
+        indicator(labels, labels, **given)
+
+
 CONSTRAINTS = {
     "coarse": CoarseConstraint(kernel=CUBIC, threshold=0.02, relative=False),
     "sd": CoarseConstraint(kernel="spline", norm="sd", threshold=0.02, relative=False),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from ._arrays import (
+    as_plain,
     check_column,
     check_labels,
     check_numbers,
@@ -72,6 +73,7 @@ __all__ = [
     "_get_response_values",
     "_num_samples",
     "_safe_indexing",
+    "as_plain",
     "attribute_columns",
     "change_tables",
     "check_all_weighted",

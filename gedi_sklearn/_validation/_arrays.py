@@ -156,6 +156,11 @@ def is_text(array: np.ndarray) -> bool:
     return array.dtype.kind in "USTV" or (array.dtype.kind == "O" and first_stray(array) != "")
 
 
+def as_plain(value: Any) -> Any:
+    """Return a number of numpy as one of Python, anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def check_column(y: Any, name: str) -> np.ndarray:
     """Return targets of any type, shape (n,); a column vector with scikit-learn's warning.
 

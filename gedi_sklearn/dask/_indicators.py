@@ -15,7 +15,7 @@ from .._validation import (
     check_same_length,
     check_sample_weight,
 )
-from ..metrics import GediAccumulator, GediNull
+from ..metrics import GediAccumulator, GediNull, spread_rows
 from ..metrics import didi as didi_of_rows
 from ._collections import row_blocks_of, tree
 
@@ -209,11 +209,11 @@ def didi(
 
 
 def _some_rows(values: Any, n_rows: int) -> Any:
-    """Return rows spread over a block, its extremes among them where it has one column."""
-    positions = np.linspace(0, len(values) - 1, min(len(values), n_rows)).astype(int)
-    numbers = np.asarray(values)
-    if len(values) and numbers.ndim == 1 and numbers.dtype.kind in "fiu":
-        positions = np.r_[positions, numbers.argmin(), numbers.argmax()]
+    """Return rows spread over a block, extremes of numbers and each level among them."""
+    if not len(values):
+        return values
+    checked = check_attribute(values, None, kind="mixed", name="sensitive_features")
+    positions = spread_rows(checked, n_rows)
     return values.iloc[positions] if hasattr(values, "iloc") else values[positions]
 
 

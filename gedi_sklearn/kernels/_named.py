@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from .._validation import HasMethods, StrOptions, check_numbers
+from .._validation import HasMethods, StrOptions, as_plain, check_numbers
 from ._transformers import NAMED_KERNELS, PolynomialKernel
 
 # The declared range of a parameter `kernel` that takes no precomputed matrix.
@@ -147,7 +147,8 @@ def kernel_to_dict(kernel: Any) -> Any:
         return kernel
     for name, named in NAMED_KERNELS.items():
         if isinstance(kernel, named.type):
-            return {"name": name, **kernel.get_params()}  # type: ignore[attr-defined]
+            parameters = kernel.get_params()  # type: ignore[attr-defined]
+            return {"name": name, **{key: as_plain(own) for key, own in parameters.items()}}
     raise TypeError(
         f"to_dict writes kernels that have a name, got kernel={kernel!r}. Pickle the accumulator."
     )

@@ -4,7 +4,7 @@ Beside the indicators, their scorers and their inference, the package exports wh
 packages of this library measure with: checked samples, linear indicators, references.
 """
 
-from ._accumulator import GediAccumulator
+from ._accumulator import GediAccumulator, spread_rows
 from ._didi import (
     bin_codes,
     binned_didi,
@@ -78,5 +78,6 @@ __all__ = [
     "quantile_bin_edges",
     "reference_disparity",
     "resampled_hgr",
+    "spread_rows",
     "upper_limits",
 ]

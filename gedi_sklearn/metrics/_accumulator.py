@@ -14,10 +14,10 @@ from .._validation import (
     Level,
     StrOptions,
     _fit_context,
+    as_plain,
     attribute_columns,
     check_attribute,
     check_attribute_columns,
-    check_numbers,
     check_random_state,
     is_text,
     validate_params,
@@ -37,7 +37,7 @@ from ._gedi import NORMS, RELATIVE
 from ._inputs import Sample, attribute_names, check_sample, ratio, undefined, undefined_if_constant
 from ._jackknife import jackknife_limit
 from ._linear import KernelIndicator
-from ._null import GediNull
+from ._null import GediNull, check_levels
 from ._reference import check_relative
 
 # Rows of the first chunk that fix the scale of the kernel.
@@ -310,7 +310,7 @@ class GediAccumulator(BaseEstimator):
         -------
         GediNull
         """
-        levels = check_numbers(quantiles, "quantiles", n_columns=1)
+        levels = check_levels(quantiles)
         indicator, target = self.indicator(norm), self.shares()
         rng = check_random_state(random_state)
         return GediNull(
@@ -381,8 +381,8 @@ class GediAccumulator(BaseEstimator):
         sums = self._sums()
         return {
             "kernel": kernel_to_dict(self.kernel),
-            "degree": self.degree,
-            "pos_label": self.pos_label,
+            "degree": as_plain(self.degree),
+            "pos_label": as_plain(self.pos_label),
             "reference": self.reference_.tolist(),
             "names": self._names,
             "columns": self._columns,
@@ -426,7 +426,8 @@ class GediAccumulator(BaseEstimator):
     def _fix_basis(self, sample: Sample, given: Any, targets: list[np.ndarray]) -> None:
         """Fit the kernel on the reference, or on rows of the first chunk."""
         if self.reference is None:
-            reference, columns = _spread_rows(sample.values), attribute_columns(given)
+            reference, columns = sample.values, attribute_columns(given)
+            reference = reference[spread_rows(reference, _N_REFERENCE)]
         else:
             reference = check_attribute(self.reference, None, kind="mixed", name="reference")
             columns = attribute_columns(self.reference)
@@ -504,15 +505,27 @@ class GediAccumulator(BaseEstimator):
         return np.array([known.index(name) for name in names])
 
 
-def _spread_rows(values: np.ndarray) -> np.ndarray:
-    """Return rows spread over the chunk, the extremes of numbers and each level among them."""
-    rows = [np.linspace(0, len(values) - 1, min(len(values), _N_REFERENCE)).astype(int)]
+def spread_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the positions of about so many rows, extremes of numbers and each level among them.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, m)
+        Checked attributes of at least one row.
+    n_rows : int
+        How many rows are spread over all.
+
+    Returns
+    -------
+    ndarray of int
+    """
+    rows = [np.linspace(0, len(values) - 1, min(len(values), n_rows)).astype(int)]
     for column in values.T:
         if is_text(column):
             rows.append(np.unique(column.astype(str), return_index=True)[1])
         else:
             rows.append(np.array([np.argmin(column), np.argmax(column)]))
-    return values[np.unique(np.concatenate(rows))]
+    return np.unique(np.concatenate(rows))
 
 
 def _weight(sample: Sample) -> np.ndarray | None:

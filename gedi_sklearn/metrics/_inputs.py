@@ -38,12 +38,14 @@ TARGET_CONSTRAINTS: dict = {
 def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[Any]:
     """Return `y_true` and other arrays of the caller on the rows of a subset.
 
-    None and single numbers stay as they are. Without `pos_label` "positive" is 1.
+    None and single numbers stay as they are. Without `pos_label` "positive" is 1; of text it is
+    an error.
     """
     if subset is None:
         return [y_true, *arrays]
     labels = check_labels(y_true, "y_true")
-    rows = Outcomes(labels, 1 if pos_label is None else pos_label).rows(subset)
+    positive = 1 if pos_label is None and not is_text(labels) else pos_label
+    rows = Outcomes(labels, positive).rows(subset)
     given = [y_true, *arrays]
     for array in given:
         if np.ndim(array):

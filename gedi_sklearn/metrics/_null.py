@@ -43,6 +43,14 @@ class GediNull:
     levels: np.ndarray
 
 
+def check_levels(quantiles: Any) -> np.ndarray:
+    """Return the levels of quantiles, each from 0 to 1."""
+    levels = check_numbers(quantiles, "quantiles", n_columns=1)
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"quantiles must be levels from 0 to 1, got {quantiles!r}.")
+    return levels
+
+
 @dataclass(frozen=True)
 class PermutationTestResult:
     """Result of a permutation test, with the names that scipy.stats uses.
@@ -138,9 +146,7 @@ def gedi_null(
     >>> round(gedi(y, **options), 2), round(gedi_null(y, **options).mean, 2)
     (0.62, 0.44)
     """
-    levels = check_numbers(quantiles, "quantiles", n_columns=1)
-    if not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError(f"quantiles must be levels from 0 to 1, got {quantiles!r}.")
+    levels = check_levels(quantiles)
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
     rng = check_random_state(random_state)
