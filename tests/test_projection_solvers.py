@@ -710,7 +710,7 @@ def test_auto_goes_on_without_a_gurobi_that_cannot_be_imported(monkeypatch, tmp_
     not hasattr(os, "setuid") or os.getuid() != 0, reason="only root may become another user"
 )
 def test_a_user_without_a_home_can_project():
-    # C2-14: containers with an arbitrary user id.
+    # As in containers with an arbitrary user id.
     code = """
 import os, numpy as np, gedi_sklearn
 from sklearn.linear_model import LinearRegression

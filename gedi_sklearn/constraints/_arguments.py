@@ -129,7 +129,7 @@ def _check_notions(
             f"{given} needs predictions of rows that their model has not seen: in-sample ones are "
             "near to y, so that nothing is left to constrain. Use ProjectedRegressor or "
             "ProjectedClassifier with cross-fitted predictions (cv=5), or for subset= Moving "
-            "Targets with cv=5 or cv='oob'."
+            "Targets with cv=5 or cv='oob', or boosting with cv=5."
         )
     if len({own.on for own in built}) > 1:
         raise ValueError("on must be the same for all constraints of a list.")

@@ -52,7 +52,8 @@ class CoarseConstraint(Constraint):
         Which rows have a say, by their original target: those of the second of two classes
         (equal opportunity), of a class, or where a callable of y, entry by entry, is true; None is
         all. It needs `relative=False`, and predictions of rows that their model has not seen:
-        :class:`ProjectedRegressor`, :class:`ProjectedClassifier`, Moving Targets with `cv`.
+        :class:`ProjectedRegressor`, :class:`ProjectedClassifier`, and with `cv` Moving Targets
+        and boosting.
     on : {"predictions", "residuals"}, default="predictions"
         What is bounded: predictions, or predictions minus y (error parity). The latter needs
         `relative=False`, and one of the projected estimators.
