@@ -418,7 +418,7 @@ VALUES = {
     "n_estimators": _of("5; 20", "1", "0; -1; 2.5; '3'; None"),
     "backend_params": _of(
         "None; {}",
-        "{'max_leaves': 4}; {'num_leaves': 4}; {'max_depth': 2}",
+        "{'max_leaves': 4}; {'max_depth': 2}",
         "3; 'a'; {'objective': 'binary'}; [('max_depth', 2)]",
     ),
     "early_stopping_rounds": _of("None", "5", "0; -1; 2.5; 'a'"),

@@ -227,6 +227,18 @@ def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
     np.testing.assert_allclose(z[kept], expected[kept], rtol=1e-9)
 
 
+def test_chunks_unlike_those_that_were_accumulated_are_not_projected():
+    frame = pd.DataFrame({"age": X, "income": PREDICTED})
+    plain = correct_targets(GediAccumulator().update(Y, sensitive_features=frame))
+    beside = correct_targets(GediAccumulator().update(Y, PREDICTED, sensitive_features=frame))
+    with pytest.raises(ValueError, match="the order differs"):
+        plain(Y, sensitive_features=frame[["income", "age"]])
+    with pytest.raises(ValueError, match=r"y_pred is given where .* it had none"):
+        plain(Y, PREDICTED, sensitive_features=frame)
+    with pytest.raises(ValueError, match=r"y_pred is given where .* it had some"):
+        beside(Y, sensitive_features=frame)
+
+
 def test_a_share_of_nothing_is_refused():
     accumulator = GediAccumulator().update(np.ones(N), sensitive_features=X)
     with pytest.raises(ValueError, match="a share of it means nothing"):

@@ -12,6 +12,7 @@ from .._validation import (
     Interval,
     StrOptions,
     check_attribute,
+    check_attribute_columns,
     check_numbers,
     check_same_length,
     validate_params,
@@ -31,8 +32,8 @@ class TargetCorrection:
         The kernel, orthonormal on all rows that were accumulated.
     correction : ndarray of shape (k,)
         Coordinates c of the function of the attribute that is added.
-    target_weight : float
-        Weight w of the original targets beside the predictions.
+    target_weight : float or None
+        Weight w of the original targets beside the predictions; None where there were none.
     threshold : float
         The absolute bound.
 
@@ -53,7 +54,7 @@ class TargetCorrection:
 
     kernel: FittedKernel
     correction: np.ndarray
-    target_weight: float
+    target_weight: float | None
     threshold: float
 
     def __call__(self, y: Any, y_pred: Any = None, *, sensitive_features: Any) -> np.ndarray:
@@ -64,19 +65,30 @@ class TargetCorrection:
         y : array-like of shape (n,)
             Original targets of the chunk.
         y_pred : array-like of shape (n,), default=None
-            Its predictions, where the accumulator had them.
+            Its predictions, where the accumulator had them, and only there.
         sensitive_features : array-like of shape (n,) or (n, m)
             Its attribute.
 
         Returns
         -------
         ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If predictions or columns are not those that were accumulated.
         """
         t = check_numbers(y, "y", n_columns=1)
-        if y_pred is not None:
+        if (y_pred is None) != (self.target_weight is None):
+            had = "had none" if self.target_weight is None else "had some"
+            raise ValueError(
+                f"y_pred is given where the accumulator had predictions, and only there: it {had}."
+            )
+        if self.target_weight is not None:
             p = check_numbers(y_pred, "y_pred", n_columns=1)
             check_same_length(len(t), y_pred=p)
             t = (p + self.target_weight * t) / (1 + self.target_weight)
+        check_attribute_columns(self.kernel.attribute_columns, sensitive_features)
         values = check_attribute(sensitive_features, len(t), kind="mixed")
         return t + self.kernel.orthonormal(values) @ self.correction
 
@@ -161,10 +173,10 @@ def correct_targets(
     )
     design = accumulator.indicator(norm).design
     shares = accumulator.shares()
-    if len(shares) == 2:
+    has_predictions = len(shares) == 2
+    if has_predictions:
         shares = np.array([target_weight, 1.0]) / (1 + target_weight)
     coordinates = design.coordinates(shares)
     nearest, _ = bound.allowed(design, unit=1.0, is_class=False).nearest(coordinates)
-    return TargetCorrection(
-        design.fitted, nearest - coordinates, target_weight, threshold * reference
-    )
+    own_weight = target_weight if has_predictions else None
+    return TargetCorrection(design.fitted, nearest - coordinates, own_weight, threshold * reference)
