@@ -24,7 +24,8 @@ from .._validation import (
     column_positions,
     drop_columns,
 )
-from ..constraints import FittedConstraint, split_attributes
+from ..constraints import FittedConstraint, joint_columns
+from ..kernels import FittedKernel
 from ._ascent import Ascent
 from ._backends import XGBoost, check_features
 from ._training import Member, Rows, Trained, train
@@ -187,10 +188,8 @@ class Cluster:
         """
         split = [np.split(own, np.cumsum(self.lengths)[:-1]) for own in values]
         shares = list(zip(*split, strict=True))
-        kernels = [parts[0].kernel for parts in constraint.listed]
         common = {
-            "kernels": kernels,
-            "is_list": constraint.given_as_list,
+            "kernel": constraint.kernel,
             "is_class": is_class,
             "dropped": list(dropped),
             "ascent": Ascent(constraint, rounds["n_rounds"]),
@@ -273,10 +272,8 @@ def _grow(
     X = _safe_indexing(_joined(blocks), kept)
     if common["dropped"]:
         X = drop_columns(X, common["dropped"])
-    attributes = split_attributes(attribute, common["is_list"])
-    pairs = zip(common["kernels"], attributes, strict=True) if common["kernels"] else ()
-    columns = [np.empty((len(y), 0)), *(kernel.orthonormal(own) for kernel, own in pairs)]
-    rows = Rows(y, weight, np.hstack(columns), common["is_class"], _total)
+    columns = joint_columns(common["kernel"], attribute, FittedKernel.orthonormal)
+    rows = Rows(y, weight, columns, common["is_class"], _total)
     with collective.CommunicatorContext(**tracker):
         threads = get_worker().state.nthreads
         grown = XGBoost(check_features(X), **common["booster"], n_jobs=threads)

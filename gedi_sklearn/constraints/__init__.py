@@ -16,6 +16,7 @@ from ._arguments import (
     NAMED_CONSTRAINTS,
     constraint_in_words,
     fit_constraint,
+    joint_columns,
     split_attributes,
 )
 from ._base import Constraint
@@ -45,6 +46,7 @@ __all__ = [
     "Product",
     "constraint_in_words",
     "fit_constraint",
+    "joint_columns",
     "joint_multipliers",
     "split_attributes",
 ]

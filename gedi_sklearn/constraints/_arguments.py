@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from .._validation import Outcomes, StrOptions
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import KernelDesign, is_categorical, warn_attribute_scale
+from ..kernels import FittedKernel, KernelDesign, is_categorical, warn_attribute_scale
 from ._base import Constraint
 from ._didi import DidiConstraint
 from ._fitted import ColumnConstraint, FittedConstraint, fit_design
@@ -193,6 +193,33 @@ def split_attributes(values: np.ndarray, is_list: bool) -> list[np.ndarray]:
     columns = [values[:, [j]] for j in range(values.shape[1])]
     # A numeric attribute that stood beside a categorical one becomes numbers again.
     return [own if is_categorical(own[:, 0]) else own.astype(np.float64) for own in columns]
+
+
+def joint_columns(
+    kernel: FittedKernel | list[FittedKernel] | None,
+    values: np.ndarray,
+    evaluate: Callable[[FittedKernel, np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Return Q of the kernels of all constraints on rows, side by side.
+
+    Parameters
+    ----------
+    kernel : FittedKernel, list of FittedKernel or None
+        That of the only constraint, or one for each of a list; None where there is none.
+    values : ndarray of shape (n, m)
+        The attributes; of a list a column for each.
+    evaluate : callable
+        From a kernel and its attribute to Q.
+
+    Returns
+    -------
+    ndarray of shape (n, Σk)
+    """
+    if kernel is None:
+        return np.empty((len(values), 0))
+    kernels = kernel if isinstance(kernel, list) else [kernel]
+    own = zip(kernels, split_attributes(values, isinstance(kernel, list)), strict=True)
+    return np.hstack([evaluate(each, attribute) for each, attribute in own])
 
 
 def constraint_in_words(constraint: Any, **carried: Any) -> str:

@@ -23,7 +23,7 @@ from .._validation import (
     _num_samples,
     check_attribute,
 )
-from ..constraints import CARRIED, split_attributes
+from ..constraints import CARRIED, joint_columns
 from ..exceptions import RankDeficientKernelError
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
@@ -446,21 +446,21 @@ class Projected(AttributeBlind):
 
     def _new_columns(self, values: np.ndarray, X: Any, *, warns: bool = True) -> np.ndarray:
         """Return Q of the kernels of all constraints for new rows, shape (n, Σk)."""
-        kernels, is_list = self._kernels, isinstance(self.kernel_, list)
-        if is_list and values.shape[1] != len(kernels):
+        if isinstance(self.kernel_, list) and values.shape[1] != len(self.kernel_):
             raise ValueError(
                 f"sensitive_features has {values.shape[1]} column(s), but the constraints were "
-                f"fitted on {len(kernels)}, one for each."
+                f"fitted on {len(self.kernel_)}, one for each."
             )
-        own = zip(kernels, split_attributes(values, is_list), strict=True)
         beside = []
         if (covariates := self._covariates(X)) is not None:
             covariates = check_attribute(
                 covariates, len(values), kind="mixed", name="conditional_on"
             )
             beside = [self._covariate_encoder.transform(covariates)]
-        return np.hstack(
-            [kernel.orthonormal_within_range(each, *beside, warns=warns) for kernel, each in own]
+        return joint_columns(
+            self.kernel_,
+            values,
+            lambda kernel, own: kernel.orthonormal_within_range(own, *beside, warns=warns),
         )
 
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:

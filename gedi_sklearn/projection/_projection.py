@@ -33,7 +33,13 @@ from .._validation import (
     validate_params,
 )
 from .._verdict import Verdict, make_verdict
-from ..constraints import CONSTRAINT_PARAMETERS, FittedConstraint, fit_constraint, split_attributes
+from ..constraints import (
+    CONSTRAINT_PARAMETERS,
+    FittedConstraint,
+    fit_constraint,
+    joint_columns,
+    split_attributes,
+)
 from ..exceptions import IllConditionedKernelWarning, SolverLimitError, warn_caller
 from ..kernels import AttributeEncoder, FittedKernel
 from ._absolute import AbsoluteLoss
@@ -487,13 +493,9 @@ class Projection:
 
     def columns_of(self, values: np.ndarray, *covariates: np.ndarray) -> np.ndarray:
         """Return the same for other rows, from their attributes (and covariates) as numbers."""
-        is_list = isinstance(self.kernel_, list)
-        own = zip(
-            self.kernel_ if is_list else [self.kernel_],
-            split_attributes(values, is_list),
-            strict=True,
+        return joint_columns(
+            self.kernel_, values, lambda kernel, own: kernel.orthonormal(own, *covariates)
         )
-        return np.hstack([kernel.orthonormal(attribute, *covariates) for kernel, attribute in own])
 
     def relaxed_multipliers(self, p: np.ndarray, constraint: FittedConstraint) -> np.ndarray:
         """Return the multipliers of orthonormal coordinates in the relaxation of classes.
