@@ -426,6 +426,27 @@ def test_a_parameter_of_the_package_counts_by_each_of_its_names(backend, given, 
     assert np.abs(predictions[0] - predictions[2]).max() > 0.01
 
 
+@pytest.mark.parametrize(
+    ("backend", "kind"),
+    [("xgboost", "String"), ("lightgbm", "String"), ("lightgbm", "Date"), ("lightgbm", "Enum")],
+)
+def test_columns_of_polars_that_trees_cannot_split_are_named(backend, kind):
+    polars = pytest.importorskip("polars")
+    X, y = make(ConstrainedBoostingRegressor)
+    frame = polars.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    model = quick(ConstrainedBoostingRegressor, backend, sensitive_columns="a").fit(frame, y)
+    column = polars.Series("b", ["u"] * len(y))
+    column = {
+        "String": lambda: column,
+        "Date": lambda: polars.Series("b", [0] * len(y)).cast(polars.Date),
+        "Enum": lambda: column.cast(polars.Enum(["u"])),
+    }[kind]()
+    other = frame.with_columns(column)
+    for call in (lambda: model.predict(other), lambda: model.fit(other, y)):
+        with pytest.raises(ValueError, match=rf"the trees cannot split: {{'b': '{kind}"):
+            call()
+
+
 def test_xgboost_says_which_parameters_it_does_not_know():
     X, y = make(ConstrainedBoostingRegressor)
     with pytest.warns(UserWarning, match='"max_leafs" } are not used'):

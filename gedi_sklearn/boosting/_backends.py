@@ -20,6 +20,9 @@ __all__ = ["BACKENDS", "Backend", "XGBoost", "check_features", "find_backend"]
 
 # Trees of both packages are of one size: leaves, and the least weight of the rows in one.
 _LEAVES, _LEAF_WEIGHT = 31, 20
+# Types of polars, as they begin.
+_NUMBERS = ("Int8", "Int16", "Int32", "Int64", "UInt", "Float32", "Float64", "Boolean")
+_CATEGORIES = ("Categorical", "Enum")
 # Second names of the parameters that are set here.
 _XGBOOST_NAMES = {
     "learning_rate": "eta",
@@ -32,8 +35,18 @@ _XGBOOST_NAMES = {
 def check_features(X: Any) -> Any:
     """Return X as the packages take it: a frame as it is, or an array of numbers, some missing."""
     if hasattr(X, "columns"):
+        _check_polars(X, _NUMBERS + _CATEGORIES, "Make text categories, dates numbers.")
         return X
     return check_array(X, accept_sparse="csr", ensure_all_finite="allow-nan", input_name="X")
+
+
+def _check_polars(X: Any, kinds: tuple[str, ...], advice: str) -> None:
+    """Refuse columns that the packages do not know: of polars they may end the whole process."""
+    if not type(X).__module__.startswith("polars"):
+        return
+    types = {name: str(own).partition("(")[0] for name, own in X.schema.items()}
+    if odd := {name: own for name, own in types.items() if not own.startswith(kinds)}:
+        raise ValueError(f"X has columns that the trees cannot split: {odd}. {advice}")
 
 
 class Backend(ABC):
@@ -274,6 +287,7 @@ def _lightgbm_names() -> dict[str, str]:
 
 def _table(X: Any) -> Any:
     """Return X as LightGBM takes it: no sparse array, only a sparse matrix."""
+    _check_polars(X, _NUMBERS, "LightGBM takes categories of pandas: X.to_pandas(), or XGBoost.")
     return sp.csr_matrix(X) if sp.issparse(X) else X
 
 
