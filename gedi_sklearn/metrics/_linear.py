@@ -85,9 +85,12 @@ class LinearIndicator(ABC):
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        covariance = self.matrix @ self.design.null_covariance(z) @ self.matrix.T
+        # In units of the largest entry, so that squares do not overflow.
+        unit = float(np.abs(self.matrix).max()) or 1.0
+        matrix = self.matrix / unit
+        covariance = matrix @ self.design.null_covariance(z) @ matrix.T
         if self.norm == "l1":
-            return float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
+            return unit * float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
         # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
         # if the weights are equal.
         total = float(np.trace(covariance))
@@ -95,7 +98,7 @@ class LinearIndicator(ABC):
             return 0.0
         free = 1 / float(np.square(covariance / total).sum())
         ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
-        return float(np.sqrt(2 * total / free) * ratio)
+        return unit * float(np.sqrt(2 * total / free) * ratio)
 
     def null_quantiles(
         self, z: np.ndarray, levels: np.ndarray, n_draws: int, rng: np.random.RandomState
@@ -386,5 +389,8 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
 
 def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
-    spread = indicator.matrix @ root
-    return float(farthest(indicator.matrix @ center, spread @ spread.T, indicator.norm, 1.0)[0])
+    target, spread = indicator.matrix @ center, indicator.matrix @ root
+    # In units of the largest term, so that squares do not overflow.
+    unit = max(float(np.abs(target).max()), float(np.abs(spread).max())) or 1.0
+    target, spread = target / unit, spread / unit
+    return unit * float(farthest(target, spread @ spread.T, indicator.norm, 1.0)[0])

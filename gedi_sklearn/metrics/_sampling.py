@@ -147,6 +147,9 @@ def upper_limits(
     ndarray of shape (1,), or (m·r,) for "each"
         NaN where the rows leave no degree of freedom.
     """
+    # In units of the largest row, so that squares do not overflow.
+    unit = float(np.abs(rows).max()) or 1.0
+    rows = rows / unit
     v = np.concatenate([rows @ design.coordinates(column) for column in columns.T])
     n_free = design.n_rows - design.n_covariates - design.fitted.n_columns - 1
     if n_free <= 0:
@@ -155,7 +158,7 @@ def upper_limits(
     covariance = robust_covariance(design, columns, is_basis_drawn=norm == "sd")
     covariance = inflation * of_all @ covariance @ of_all.T
     z = error_quantile(covariance, norm, confidence, n_free, simultaneous=simultaneous)
-    limits = farthest(v, covariance, norm, z)
+    limits = unit * farthest(v, covariance, norm, z)
     return limits + _skewness_term(design, columns[:, 0], z) if norm == "sd" else limits
 
 
