@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._tables import insert_between, markdown
 from gedi_sklearn.metrics import GediAccumulator
 
 HERE = Path(__file__).parent
@@ -89,22 +90,17 @@ def write(rows: list[dict]) -> None:
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
         writer.writerows(rows)
-    lines = [
+    intro = (
         f"`OMP_NUM_THREADS=1 python -m benchmarks.scale` (degree {DEGREE}, chunks of {CHUNK:,} "
         f"rows, CPU time of the slowest worker; numpy {np.__version__}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores):",
-        "",
-        "| rows | workers | ns per row | times one read | peak memory of a worker, MB |",
-        "| ---: | ---: | ---: | ---: | ---: |",
-        *(
-            f"| {row['rows']:,} | {row['workers']} | {row['ns_per_row']} | {row['share_of_read']} "
-            f"| {row['peak_mb']} |"
-            for row in rows
-        ),
-    ]
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    table = "\n".join(lines)
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        f"{platform.python_version()}, {os.cpu_count()} cores):"
+    )
+    head = ["rows", "workers", "ns per row", "times one read", "peak memory of a worker, MB"]
+    numbers = ("workers", "ns_per_row", "share_of_read", "peak_mb")
+    body = [[f"{row['rows']:,}", *(str(row[name]) for name in numbers)] for row in rows]
+    table = f"{intro}\n\n{markdown(head, body)}"
+    page = insert_between(PAGE.read_text(encoding="utf-8"), BEGIN, END, table, page=PAGE.name)
+    PAGE.write_text(page, encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
 
+from ._verdict import InWords
 from .constraints import FittedConstraint
 from .exceptions import CertificateNotIssuedWarning, warn_caller
 
@@ -32,7 +32,7 @@ _BISECTIONS = 20
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(InWords):
     """What is promised for new rows, and what it rests on; ``str()`` says it in words.
 
     Of several constraints, which hold together, the numbers are those of the one that comes nearest
@@ -74,16 +74,6 @@ class Certificate:
         yield "corrected to", f"{self.threshold:.4g}"
         yield "rests on", f"{self.n_rows} rows in {self.n_folds} folds"
         yield "assumed", self.assumption
-
-    def __str__(self) -> str:
-        return "\n".join(f"{what}: {found}" for what, found in self._lines())
-
-    def _repr_html_(self) -> str:
-        rows = (
-            f"<tr><th>{escape(what)}</th><td>{escape(found)}</td></tr>"
-            for what, found in self._lines()
-        )
-        return f"<table>{''.join(rows)}</table>"
 
 
 class _Limit(NamedTuple):

@@ -13,6 +13,7 @@ The intervals and limits are those of :mod:`gedi_sklearn.metrics`, from robust c
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -38,7 +39,7 @@ from .kernels import (
 )
 from .metrics import lower_limits
 
-__all__ = ["Verdict", "make_verdict"]
+__all__ = ["InWords", "Verdict", "make_verdict"]
 
 # With fewer rows there is no verdict, and with fewer than the second number no advice from it: half
 # of all small samples look as if they had a shape of their own, or none.
@@ -100,8 +101,26 @@ class Remainder:
         )
 
 
+class InWords(ABC):
+    """What ``str()`` and a notebook show line by line."""
+
+    @abstractmethod
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Yield what each line is about, and what was found."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{what}: {found}" for what, found in self._lines())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><th>{escape(what)}</th><td>{escape(found)}</td></tr>"
+            for what, found in self._lines()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(InWords):
     """What a constraint has come to; ``str()`` says it in words.
 
     Attributes
@@ -136,16 +155,6 @@ class Verdict:
         else:
             found = "cannot be told from chance" if p > _CHANCE else "more than chance"
             yield "reference", f"{found} (p = {p:.2g})"
-
-    def __str__(self) -> str:
-        return "\n".join(f"{what}: {found}" for what, found in self._lines())
-
-    def _repr_html_(self) -> str:
-        rows = (
-            f"<tr><th>{escape(what)}</th><td>{escape(found)}</td></tr>"
-            for what, found in self._lines()
-        )
-        return f"<table>{''.join(rows)}</table>"
 
     def warn(self) -> None:
         """Warn of new rows beyond the bound, of what the kernel does not see, and of chance.

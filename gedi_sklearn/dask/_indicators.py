@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from dask import compute, delayed
+from sklearn.base import clone
 
 from .._validation import (
     check_attribute,
@@ -236,12 +237,12 @@ def _has_rows(block: dict[str, Any]) -> bool:
 
 def _sum_up(empty: GediAccumulator, block: dict[str, Any]) -> GediAccumulator:
     """Return the sums of a block."""
-    sums = GediAccumulator(**empty.get_params(deep=False))
+    sums: GediAccumulator = clone(empty)
     return sums.update(**block) if _has_rows(block) else sums
 
 
 def _merge(run: list[GediAccumulator]) -> GediAccumulator:
-    first = GediAccumulator(**run[0].get_params(deep=False))
+    first: GediAccumulator = clone(run[0])
     for other in run:
         first.merge(other)
     return first

@@ -55,6 +55,12 @@ class LinearIndicator(ABC):
     def matrix(self) -> np.ndarray:
         """A, shape (g, k)."""
 
+    @property
+    def scaled_matrix(self) -> tuple[float, np.ndarray]:
+        """The largest entry of A, and A in units of it, whose squares do not overflow."""
+        unit = float(np.abs(self.matrix).max()) or 1.0
+        return unit, self.matrix / unit
+
     @abstractmethod
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator of one target."""
@@ -85,9 +91,7 @@ class LinearIndicator(ABC):
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        # In units of the largest entry, so that squares do not overflow.
-        unit = float(np.abs(self.matrix).max()) or 1.0
-        matrix = self.matrix / unit
+        unit, matrix = self.scaled_matrix
         covariance = matrix @ self.design.null_covariance(z) @ matrix.T
         if self.norm == "l1":
             return unit * float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
@@ -389,8 +393,6 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
 
 def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
-    target, spread = indicator.matrix @ center, indicator.matrix @ root
-    # In units of the largest term, so that squares do not overflow.
-    unit = max(float(np.abs(target).max()), float(np.abs(spread).max())) or 1.0
-    target, spread = target / unit, spread / unit
+    unit, matrix = indicator.scaled_matrix
+    target, spread = matrix @ center, matrix @ root
     return unit * float(farthest(target, spread @ spread.T, indicator.norm, 1.0)[0])
