@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from gedi_sklearn import FourierKernel, PolynomialKernel, SplineKernel, project_targets
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
+from gedi_sklearn.kernels import _moments
 from gedi_sklearn.metrics import (
     GediAccumulator,
     gedi,
@@ -168,6 +169,54 @@ def test_what_does_not_fit_is_said():
         accumulator.null(quantiles=[2.0])
     assert accumulator.n_rows_ == N  # nothing of the refused chunks was added
     assert not hasattr(clone(accumulator), "sums_")
+
+
+@pytest.mark.parametrize("extreme", [np.nan, np.inf, -1e200])
+@pytest.mark.parametrize("kernel", [PolynomialKernel(3), SplineKernel()])
+def test_extreme_values_of_any_chunk_are_refused(kernel, extreme):
+    """Of powers the sums tell, of other kernels a pass over the rows."""
+    accumulator = GediAccumulator(kernel).update(Y, PREDICTED, sensitive_features=X)
+    value, one = accumulator.gedi(), np.where(np.arange(N) == 77, extreme, X)
+    for name, chunk in (
+        ("y_true", (one, PREDICTED, X)),
+        ("y_pred", (Y, one, X)),
+        ("sensitive_features", (Y, PREDICTED, one)),
+    ):
+        with pytest.raises(ValueError, match=rf"{name}.*(contains NaN|infinity|beyond ±1e\+152)"):
+            accumulator.update(*chunk[:2], sensitive_features=chunk[2])
+    assert accumulator.n_rows_ == N
+    assert accumulator.gedi() == value
+
+
+def test_powers_beyond_floats_are_refused():
+    accumulator = GediAccumulator(degree=3).update(Y, sensitive_features=X)
+    with pytest.raises(ValueError, match=r"powers of sensitive_features.* leave the range"):
+        accumulator.update(Y, sensitive_features=X * 1e80)
+    assert accumulator.n_rows_ == N
+
+
+@pytest.mark.parametrize("are_powers", [True, False])
+@pytest.mark.parametrize("n_targets", [0, 1, 2])
+@pytest.mark.parametrize(("n_rows", "n_parts"), [(3, 4), (8, 4), (59, 4), (59, 1), (61, 3)])
+def test_products_are_summed_up_part_by_part(monkeypatch, n_rows, n_parts, n_targets, are_powers):
+    monkeypatch.setattr(_moments, "_PRODUCT_BLOCK", 16)  # some parts share one, some need several
+    x, *targets, weight = RNG.uniform(1, 2, (2 + n_targets, n_rows))
+    columns = np.stack([x, x**2, x**3])
+    sums = _moments.sum_products(
+        lambda values, out: np.copyto(out, values[:, 0] ** [[1], [2], [3]]),
+        x[:, None],
+        targets,
+        [None, weight],
+        origin=np.full(n_targets, 0.5),
+        n_columns=3,
+        are_powers=are_powers,
+        n_parts=n_parts,
+    )
+    factors = np.vstack([np.ones(n_rows), columns, *(target - 0.5 for target in targets)])
+    for part, rows in enumerate(np.array_split(np.arange(n_rows), n_parts)):
+        for found, w in zip(sums[part], (np.ones(n_rows), weight), strict=True):
+            expected = (factors[:, rows] * w[rows]) @ factors[:, rows].T
+            np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0)
 
 
 def test_undefined_values_are_nan():

@@ -207,7 +207,12 @@ def check_values(values: Any, name: str) -> np.ndarray:
 
 
 def check_numbers(
-    values: Any, name: str, *, n_columns: int | None = None, sets_scale: bool = False
+    values: Any,
+    name: str,
+    *,
+    n_columns: int | None = None,
+    sets_scale: bool = False,
+    ensure_all_finite: bool = True,
 ) -> np.ndarray:
     """Return finite float64 values; booleans and integers count as they are.
 
@@ -221,6 +226,8 @@ def check_numbers(
         1 asks for a result of shape (n,); None for one of shape (n, m).
     sets_scale : bool, default=False
         Whether deviations of these values are computed, so that they must not be too small either.
+    ensure_all_finite : bool, default=True
+        False leaves it to the caller to find values that are missing, infinite or too large.
 
     Returns
     -------
@@ -246,6 +253,31 @@ def check_numbers(
             raise ValueError(f"{name} holds a number that is no float: {error}.") from error
         if given.dtype.kind in "iuO":
             _refuse_lost_integers(given, array, name)
+    if ensure_all_finite and not _are_moderate(array, sets_scale):
+        _refuse_extremes(array, name, sets_scale)
+    if n_columns == 1:
+        if array.ndim == 2 and array.shape[1] != 1:
+            raise ValueError(
+                f"{name} must be one-dimensional, got an array of shape {array.shape}."
+            )
+        return array.reshape(-1)
+    return array.reshape(array.shape[0], -1)
+
+
+def _are_moderate(array: np.ndarray, sets_scale: bool) -> bool:
+    """Tell, from one pass for sums of squares, that no value can be extreme."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if array.size == len(array):
+            column = array.reshape(-1)
+            squares = np.asarray(column @ column)
+        else:
+            squares = np.asarray(np.einsum("ij,ij->j", array, array))
+    smallest = len(array) / _LARGEST**2 if sets_scale else 0.0
+    return bool(((squares >= smallest) & (squares <= _LARGEST**2)).all())
+
+
+def _refuse_extremes(array: np.ndarray, name: str, sets_scale: bool) -> None:
+    """Raise if values are not finite, or their squares leave the range of floats."""
     low, high = array.min(axis=0), array.max(axis=0)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         _refuse_missing(array, name)
@@ -261,13 +293,6 @@ def check_numbers(
             f"{name} holds values of at most ±{1 / _LARGEST:g} and not only 0, whose squares are "
             "too small for floats; use another unit."
         )
-    if n_columns == 1:
-        if array.ndim == 2 and array.shape[1] != 1:
-            raise ValueError(
-                f"{name} must be one-dimensional, got an array of shape {array.shape}."
-            )
-        return array.reshape(-1)
-    return array.reshape(array.shape[0], -1)
 
 
 def _refuse_lost_integers(given: np.ndarray, array: np.ndarray, name: str) -> None:

@@ -74,18 +74,24 @@ def check_sensitive(
 
 
 def check_attribute(
-    values: Any, n_samples: int | None, *, kind: str, name: str = "sensitive_features"
+    values: Any,
+    n_samples: int | None,
+    *,
+    kind: str,
+    name: str = "sensitive_features",
+    ensure_all_finite: bool = True,
 ) -> np.ndarray:
     """Return an attribute as (n, m): float64, or objects where a column is categorical.
 
     `kind` is what it may hold: "numbers", "mixed" (numbers and categories) or "groups" (values
     of any type, as they are). Categories are text, whatever they were: the numbers 1 and 2 as
-    pandas categories are levels.
+    pandas categories are levels. An array of numbers is left unchecked by
+    ``ensure_all_finite=False``; see :func:`check_numbers`.
     """
     if kind == "mixed":
         refuse_dates(values, name)
     if kind == "numbers" or (kind == "mixed" and is_plain(values)):
-        array = check_numbers(values, name, sets_scale=True)
+        array = check_numbers(values, name, sets_scale=True, ensure_all_finite=ensure_all_finite)
     else:
         array = check_values(values, name)
     if n_samples is not None:

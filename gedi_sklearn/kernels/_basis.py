@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._validation import check_numbers
-from ._moments import expansion, fill_monomials, monomial_factors, weighted_moments
+from ._moments import expansion, fill_monomials, fill_powers, monomial_factors, weighted_moments
 from ._named import is_named_type
 from ._transformers import PolynomialKernel
 
@@ -102,6 +102,8 @@ class PolynomialBasis(Basis):
             standardized *= 1 / self.scale[:, None]  # several times as fast as a division
         else:
             standardized /= self.scale[:, None]
+        if values.shape[1] == 1:
+            return fill_powers(columns)
         return fill_monomials(columns, self.factors)
 
 

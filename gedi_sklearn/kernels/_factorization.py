@@ -46,11 +46,11 @@ def _moments(
         design.fitted.basis.evaluate,
         design.values,
         [] if target is None else [target],
-        design.weight,
+        [design.weight],
         origin=np.array([0.0 if target is None else design.mean(target)]),
         n_columns=k,
         are_powers=design.fitted.is_single_polynomial,
-    )
+    )[0, 0]
     if design.weight is None:
         moments /= design.n_rows
     return moments[: k + 1, : k + 1], moments[1 : k + 1, -1], float(moments[-1, -1])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from ..exceptions import RankDeficientKernelError
 from ._basis import PolynomialBasis
 from ._design import FittedKernel, KernelDesign
 from ._factorization import RANK_TOLERANCE, are_far_from_parallel
-from ._moments import BLOCK, sum_products
+from ._moments import sum_products
 
 # Where the columns of all rows are this far from orthonormal, coefficients have lost digits.
 _LARGEST_CONDITION = 1e6
@@ -42,6 +40,8 @@ class KernelSums:
         The sum of w² (1, Q)(1, Q)'.
     unweighted : ndarray of shape (1 + t, 1 + t)
         The sum of (1, targets − origin)(1, targets − origin)'.
+    are_powers : bool
+        Whether the columns are powers of one attribute, and sums of powers are taken.
     """
 
     def __init__(self, fitted: FittedKernel, origin: np.ndarray, n_parts: int) -> None:
@@ -51,9 +51,9 @@ class KernelSums:
         # Sums of powers are cheaper, and as good where powers are far from parallel.
         root = np.eye(1 + k)
         root[0, 1:], root[1:, 1:] = fitted.center_, fitted.R_
-        self._are_powers = fitted.is_single_polynomial and are_far_from_parallel(root.T @ root)
+        self.are_powers = fitted.is_single_polynomial and are_far_from_parallel(root.T @ root)
         self._to_orthonormal = np.eye(1 + k + t)
-        if self._are_powers:
+        if self.are_powers:
             self._to_orthonormal[0, 1 : k + 1] = -fitted.center_ @ fitted.R_inverse
             self._to_orthonormal[1 : k + 1, 1 : k + 1] = fitted.R_inverse
         self.n_rows = 0
@@ -63,7 +63,7 @@ class KernelSums:
 
     def add_rows(
         self, values: np.ndarray, targets: list[np.ndarray], weight: np.ndarray | None
-    ) -> None:
+    ) -> bool:
         """Add rows of positive weight; each part gets a run of them.
 
         Parameters
@@ -74,45 +74,35 @@ class KernelSums:
             The targets.
         weight : ndarray of shape (n,) or None
             Weights; None where all are 1.
+
+        Returns
+        -------
+        bool
+            False, with nothing added, where a sum is not finite.
         """
         n_parts, k = len(self.products), self.fitted.n_columns
-        edges = np.linspace(0, len(values), n_parts + 1).astype(int)
-        total = np.zeros((3, *self.products.shape[1:]))
-        buffer = np.empty((self.products.shape[1], BLOCK))
-        for j, (start, stop) in enumerate(pairwise(edges)):
-            if start == stop:
-                continue
-            rows = slice(start, stop)
-            own = None if weight is None else weight[rows]
-            powers = [own] if own is None else [own, own**2, None]
-            sums = [self._sum(values[rows], [t[rows] for t in targets], w, buffer) for w in powers]
-            # Short chunks fill one part after the other, whichever they began with.
-            self.products[(self.n_rows + j) % n_parts] += sums[0]
-            total += sums
-        measured = np.r_[0, k + 1 : self.products.shape[1]]
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = sum_products(
+                self.fitted.basis.evaluate if self.are_powers else self._write_orthonormal,
+                values,
+                targets,
+                [None] if weight is None else [weight, weight**2, None],
+                origin=self.origin,
+                n_columns=k,
+                are_powers=self.are_powers,
+                n_parts=n_parts,
+            )
+            sums = self._to_orthonormal.T @ sums @ self._to_orthonormal
+        if not np.isfinite(sums).all():
+            return False
+        # Short chunks fill one part after the other, whichever they began with.
+        self.products += np.roll(sums[:, 0], self.n_rows % n_parts, axis=0)
+        total = np.broadcast_to(sums.sum(axis=0), (3, *sums.shape[2:]))
+        measured = np.r_[0, k + 1 : sums.shape[-1]]
         self.squares += total[1, : k + 1, : k + 1]
         self.unweighted += total[2][np.ix_(measured, measured)]
         self.n_rows += len(values)
-
-    def _sum(
-        self,
-        values: np.ndarray,
-        targets: list[np.ndarray],
-        weight: np.ndarray | None,
-        buffer: np.ndarray,
-    ) -> np.ndarray:
-        """Return the sum of w a a' over rows; powers are summed up as such where they may be."""
-        total = sum_products(
-            self.fitted.basis.evaluate if self._are_powers else self._write_orthonormal,
-            values,
-            targets,
-            weight,
-            origin=self.origin,
-            n_columns=self.fitted.n_columns,
-            are_powers=self._are_powers,
-            buffer=buffer,
-        )
-        return self._to_orthonormal.T @ total @ self._to_orthonormal
+        return True
 
     def _write_orthonormal(self, values: np.ndarray, out: np.ndarray) -> None:
         out[:] = self.fitted.orthonormal_columns(values).T

@@ -10,6 +10,9 @@ import numpy as np
 
 # Rows per block: large enough for BLAS, small enough for the cache.
 BLOCK = 8192
+# Of sums of products, where a call costs as much as thousands of rows. No power of 2, at which the
+# cache keeps all columns in one place.
+_PRODUCT_BLOCK = 32_000
 
 
 def weighted_moments(
@@ -39,14 +42,14 @@ def sum_products(
     columns_of: Callable[[np.ndarray, np.ndarray], object],
     values: np.ndarray,
     targets: Sequence[np.ndarray],
-    weight: np.ndarray | None,
+    weights: Sequence[np.ndarray | None],
     *,
     origin: np.ndarray,
     n_columns: int,
     are_powers: bool,
-    buffer: np.ndarray | None = None,
+    n_parts: int = 1,
 ) -> np.ndarray:
-    """Return the sum of w a a' over rows, a = (1, columns, targets − origin).
+    """Return the sums of w a a' over rows, a = (1, columns, targets − origin).
 
     Parameters
     ----------
@@ -56,8 +59,8 @@ def sum_products(
         What the columns depend on.
     targets : sequence of ndarray of shape (n,)
         The targets.
-    weight : ndarray of shape (n,) or None
-        Weights; None where all are 1.
+    weights : sequence of ndarray of shape (n,) or None
+        Each w that sums are taken with; None where all are 1.
     origin : ndarray of shape (t,)
         What is subtracted from each target.
     n_columns : int
@@ -65,34 +68,54 @@ def sum_products(
     are_powers : bool
         Whether column j is the j-th power of the first: their products are powers, and those with
         1 and with the last one are enough.
-    buffer : ndarray of shape (1 + k + t, BLOCK), default=None
-        Memory to work in; fresh memory for every few rows takes longer than the sums.
+    n_parts : int, default=1
+        Number of parts, runs of about as many rows, that have sums of their own.
 
     Returns
     -------
-    ndarray of shape (1 + k + t, 1 + k + t)
+    ndarray of shape (n_parts, len(weights), 1 + k + t, 1 + k + t)
     """
     k, t = n_columns, len(targets)
-    left = np.empty((k + 1 + t, BLOCK)) if buffer is None else buffer
-    left[k] = 1.0
-    right = slice(k - 1, None) if are_powers else slice(None)
-    total = np.zeros((k + 1 + t, len(left[right])))
-    for rows in row_blocks(len(values)):
-        block = left[:, : len(values[rows])]
-        columns_of(values[rows], block[:k])
-        for row, target, zero in zip(block[k + 1 :], targets, origin, strict=False):
+    # With 1 as the last row. BLAS is faster with an even number of factors.
+    first = max(k - 1 - t % 2, 0) if are_powers else 0
+    block = np.empty((k + t + 1, min(len(values), _PRODUCT_BLOCK)))
+    block[-1] = 1.0
+    total = np.zeros((n_parts, len(weights), k + t + 1, k + t + 1 - first))
+    for rows, parts in _runs(len(values), n_parts):
+        used, n_runs = block[:, : rows.stop - rows.start], parts.stop - parts.start
+        columns_of(values[rows], used[:k])
+        for row, target, zero in zip(used[k:], targets, origin, strict=False):
             np.subtract(target[rows], zero, out=row)
-        factor = block[right] if weight is None else block[right] * weight[rows]
-        total += block @ factor.T
-    order = [k, *range(k), *range(k + 1, k + 1 + t)]
-    if not are_powers:
-        return total[np.ix_(order, order)]
-    powers = np.r_[total[k, 1], total[:k, 1], total[:k, 0]]
-    with_targets = total[order, 2:]
-    products = np.empty((k + 1 + t, k + 1 + t))
-    products[: k + 1, : k + 1] = powers[np.add.outer(np.arange(k + 1), np.arange(k + 1))]
-    products[:, k + 1 :], products[k + 1 :] = with_targets, with_targets.T
-    return products
+        left = used[:-1].reshape(k + t, n_runs, -1).swapaxes(0, 1)
+        for j, weight in enumerate(weights):
+            right = used[first:] if weight is None else used[first:] * weight[rows]
+            right = right.reshape(len(right), n_runs, -1)
+            total[parts, j, :-1] += left @ right.transpose(1, 2, 0)
+            total[parts, j, -1, -1] += right.shape[2] if weight is None else right[-1].sum(axis=1)
+    total[..., -1, :-1] = total[..., first:-1, -1]
+    if are_powers:
+        summed = [total[..., -1:, -1], total[..., :k, -1], total[..., :k, k - 1 - first]]
+        powers = np.concatenate(summed, axis=-1)
+        products = np.empty((*total.shape[:-1], k + t + 1))
+        products[..., first:] = total
+        products[..., :k, :k] = powers[..., 2 + np.add.outer(np.arange(k), np.arange(k))]
+        products[..., k:, :k] = np.swapaxes(products[..., :k, k:], -1, -2)
+        total = products
+    order = [k + t, *range(k + t)]
+    return total[..., order, :][..., order]
+
+
+def _runs(n_rows: int, n_parts: int) -> Iterator[tuple[slice, slice]]:
+    """Yield slices of rows and of parts: rows of one part, or several parts of as many rows."""
+    start, part = 0, 0
+    shorter, n_longer = divmod(n_rows, n_parts)
+    for n_left, size in ((n_longer, shorter + 1), (n_parts - n_longer, shorter)):
+        while n_left and size:
+            n_runs = min(max(_PRODUCT_BLOCK // size, 1), n_left)
+            stop = start + n_runs * size
+            for begin in range(start, stop, _PRODUCT_BLOCK):
+                yield slice(begin, min(begin + _PRODUCT_BLOCK, stop)), slice(part, part + n_runs)
+            start, part, n_left = stop, part + n_runs, n_left - n_runs
 
 
 def list_monomials(n_attributes: int, degree: int) -> np.ndarray:
@@ -134,6 +157,17 @@ def fill_monomials(columns: np.ndarray, factors: list[tuple[int, int]]) -> np.nd
     for column, (parent, attribute) in zip(columns, factors, strict=True):
         if parent >= 0:
             np.multiply(columns[parent], columns[attribute], out=column)
+    return columns.T
+
+
+def fill_powers(columns: np.ndarray) -> np.ndarray:
+    """Fill the columns with powers of the first one; see :func:`fill_monomials`."""
+    powers = list(columns)
+    for j in range(1, len(powers)):
+        if j % 2:  # a square reads one column, a product two
+            np.square(powers[j // 2], out=powers[j])
+        else:
+            np.multiply(powers[j - 1], powers[0], out=powers[j])
     return columns.T
 
 

@@ -114,7 +114,6 @@ class GediAccumulator(BaseEstimator):
         self.reference = reference
         self.pos_label = pos_label
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def update(
         self,
         y_true: Any,
@@ -147,7 +146,10 @@ class GediAccumulator(BaseEstimator):
         ValueError
             If values are missing or infinite, lengths differ, or chunks do not fit together.
         """
-        sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, self.pos_label)
+        given = (y_true, y_pred, sensitive_features, sample_weight, self.pos_label)
+        # Sums of powers tell whether a value is extreme: no pass is needed to look for it.
+        are_telling = hasattr(self, "sums_") and self.sums_.are_powers
+        sample = check_sample(*given, ensure_all_finite=not are_telling)
         targets = [sample.y_true] if y_pred is None else [sample.y_true, sample.target]
         if not hasattr(self, "sums_"):
             self._fix_basis(sample, sensitive_features, targets)
@@ -165,7 +167,12 @@ class GediAccumulator(BaseEstimator):
         values = (
             sample.values if fitted.encoder is None else fitted.encoder.transform(sample.values)
         )
-        self.sums_.add_rows(values.astype(np.float64, copy=False), targets, _weight(sample))
+        if not self.sums_.add_rows(values.astype(np.float64, copy=False), targets, _weight(sample)):
+            check_sample(*given)  # names the argument, where a single value is too large
+            raise ValueError(
+                "powers of sensitive_features, in units of the deviation of `reference_`, leave "
+                "the range of floats. Pass a reference that covers the attribute's range."
+            )
         return self
 
     def partial_fit(
@@ -423,6 +430,7 @@ class GediAccumulator(BaseEstimator):
             setattr(sums, name, np.asarray(state[name], dtype=np.float64))
         return accumulator
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def _fix_basis(self, sample: Sample, given: Any, targets: list[np.ndarray]) -> None:
         """Fit the kernel on the reference, or on rows of the first chunk."""
         if self.reference is None:

@@ -120,6 +120,7 @@ def check_sample(
     numeric_targets: bool = True,
     attribute: str = "mixed",
     on: str = "predictions",
+    ensure_all_finite: bool = True,
 ) -> Sample:
     """Check the arguments that all indicators share.
 
@@ -133,6 +134,8 @@ def check_sample(
         What the attribute may hold: "mixed" allows categorical columns, "groups" any values.
     on : {"predictions", "residuals"}, default="predictions"
         What is measured of numeric targets: predictions, or predictions minus targets.
+    ensure_all_finite : bool, default=True
+        False leaves it to the caller to find numbers that are missing, infinite or too large.
 
     Returns
     -------
@@ -141,14 +144,18 @@ def check_sample(
     if pos_label is not None:
         reference, target = _positive_labels(y_true, y_pred, pos_label)
     elif numeric_targets:
-        reference = _plain_numbers(y_true, "y_true")
-        target = reference if y_pred is None else _plain_numbers(y_pred, "y_pred")
+        reference = _plain_numbers(y_true, "y_true", ensure_all_finite)
+        target = (
+            reference if y_pred is None else _plain_numbers(y_pred, "y_pred", ensure_all_finite)
+        )
     else:
         reference = typed_labels(y_true, "y_true")
         target = reference if y_pred is None else typed_labels(y_pred, "y_pred")
     n_samples = len(reference)
     check_same_length(n_samples, y_pred=target)
-    values = check_attribute(sensitive_features, n_samples, kind=attribute)
+    values = check_attribute(
+        sensitive_features, n_samples, kind=attribute, ensure_all_finite=ensure_all_finite
+    )
     weight = check_sample_weight(sample_weight, n_samples)
     total = None if weight is None else float(weight.sum())
     kept = None
@@ -188,7 +195,7 @@ def attribute_names(values: Any) -> list[str] | None:
     return [name] if isinstance(name, str) and name else None
 
 
-def _plain_numbers(values: Any, name: str) -> np.ndarray:
+def _plain_numbers(values: Any, name: str, ensure_all_finite: bool) -> np.ndarray:
     """Return numbers as they are; other labels need `pos_label`."""
     # A pandas categorical holds labels even if its categories are numbers.
     dtype = getattr(values, "dtype", None)
@@ -199,7 +206,13 @@ def _plain_numbers(values: Any, name: str) -> np.ndarray:
             "as 1."
         )
     # Predictions are measured in the unit of the targets, and may be as small as they like.
-    return check_numbers(values, name, n_columns=1, sets_scale=name == "y_true")
+    return check_numbers(
+        values,
+        name,
+        n_columns=1,
+        sets_scale=name == "y_true",
+        ensure_all_finite=ensure_all_finite,
+    )
 
 
 def typed_labels(values: Any, name: str) -> np.ndarray:
