@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
 from gedi_sklearn import FourierKernel, PolynomialKernel, SplineKernel, project_targets
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
-from gedi_sklearn.kernels import _moments
 from gedi_sklearn.metrics import (
     GediAccumulator,
     gedi,
@@ -195,28 +194,19 @@ def test_powers_beyond_floats_are_refused():
     assert accumulator.n_rows_ == N
 
 
-@pytest.mark.parametrize("are_powers", [True, False])
-@pytest.mark.parametrize("n_targets", [0, 1, 2])
-@pytest.mark.parametrize(("n_rows", "n_parts"), [(3, 4), (8, 4), (59, 4), (59, 1), (61, 3)])
-def test_products_are_summed_up_part_by_part(monkeypatch, n_rows, n_parts, n_targets, are_powers):
-    monkeypatch.setattr(_moments, "_PRODUCT_BLOCK", 16)  # some parts share one, some need several
-    x, *targets, weight = RNG.uniform(1, 2, (2 + n_targets, n_rows))
-    columns = np.stack([x, x**2, x**3])
-    sums = _moments.sum_products(
-        lambda values, out: np.copyto(out, values[:, 0] ** [[1], [2], [3]]),
-        x[:, None],
-        targets,
-        [None, weight],
-        origin=np.full(n_targets, 0.5),
-        n_columns=3,
-        are_powers=are_powers,
-        n_parts=n_parts,
-    )
-    factors = np.vstack([np.ones(n_rows), columns, *(target - 0.5 for target in targets)])
-    for part, rows in enumerate(np.array_split(np.arange(n_rows), n_parts)):
-        for found, w in zip(sums[part], (np.ones(n_rows), weight), strict=True):
-            expected = (factors[:, rows] * w[rows]) @ factors[:, rows].T
-            np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0)
+@pytest.mark.parametrize("kernel", [PolynomialKernel(3), FourierKernel(1)])
+@pytest.mark.parametrize("n_rows", [20, 50, 70_000, 1_100_000])
+def test_parts_of_any_length_have_their_own_sums(n_rows, kernel):
+    """Rows, several parts of them or pieces of one are taken at once."""
+    rng = np.random.default_rng(0)
+    x, y, z, weight = rng.uniform(0, 2, (4, n_rows))
+    options = {"sensitive_features": x, "sample_weight": weight}
+    accumulator = GediAccumulator(kernel).update(y, z, **options)
+    parts = np.array(accumulator.to_dict()["products"])
+    sums = [rows.sum() for rows in np.array_split(weight, len(parts))]
+    np.testing.assert_allclose(parts[:, 0, 0], sums, rtol=1e-12)
+    alpha = gedi_coefficients(z, kernel=kernel, **options)
+    np.testing.assert_allclose(accumulator.coefficients(), alpha, rtol=1e-7)
 
 
 def test_undefined_values_are_nan():
