@@ -312,6 +312,34 @@ def test_many_skewed_rows_keep_their_digits(spread, weighted):
     np.testing.assert_allclose(design.coefficients(z.copy()), expected[1:], rtol=1e-9)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("attribute", ["normal", "sorted", "rare", "periodic", "beyond floats"])
+def test_the_basis_of_many_rows_is_that_of_all(attribute, weighted):
+    """Powers are summed up around the mean of a sample, whether or not it is like the rows."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=20_000)
+    x = {
+        "normal": x,
+        "sorted": np.sort(x),
+        "rare": np.where(rng.uniform(size=x.size) < 0.01, x, 0.0),
+        "periodic": np.where(np.arange(x.size) % 20 == 0, 0.0, x - 9),
+        "beyond floats": np.where(np.arange(x.size) % 20 == 1, 1e60 * x, 0.0),
+    }[attribute]
+    size = 1.0 if attribute != "beyond floats" else 1e60
+    z = 1e5 + np.tanh(x / size) + rng.normal(size=x.size)
+    weight = rng.uniform(0.5, 2, x.size) if weighted else np.ones(x.size)
+    design = fit_kernel(PolynomialKernel(3), x[:, None], weight=weight, target=z)
+    mean = np.average(x, weights=weight)
+    deviation = np.sqrt(np.average(np.square(x - mean), weights=weight))
+    basis = design.fitted.basis
+    np.testing.assert_allclose(basis.mean, mean, atol=1e-14 * deviation)
+    np.testing.assert_allclose(basis.scale, deviation, rtol=1e-13)
+    system = np.vander(x / size, 4, increasing=True) * np.sqrt(weight)[:, None]
+    expected = np.linalg.lstsq(system, (z - 1e5) * np.sqrt(weight), rcond=None)[0][1:]
+    found = design.coefficients(z) * size ** np.arange(1.0, 4.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
 def test_categories_of_new_rows():
     values = np.array([["a", 1.0], ["b", 2.0], ["c", 4.0], ["a", 7.0], ["b", 5.0]], dtype=object)
     fitted = fit_kernel("polynomial", values, names=["group", "age"]).fitted

@@ -47,25 +47,46 @@ class Basis:
 
 
 class PolynomialBasis(Basis):
-    """Monomials of the standardised attribute, whatever the kernel's own unit."""
+    """Monomials of the standardised attribute, whatever the kernel's own unit.
+
+    Attributes
+    ----------
+    mean, scale : ndarray of shape (m,)
+        Subtracted from and divided out of the attributes.
+    """
 
     def __init__(
         self, kernel: PolynomialKernel, values: np.ndarray, weight: np.ndarray | None
     ) -> None:
-        self.mean, self.scale = (
-            (kernel.mean_, kernel.scale_)
-            if kernel.standardize
-            else weighted_moments(values, weight)
-        )
         self.powers = kernel.powers_
         encoder = getattr(kernel, "encoder", None)
         self.is_indicator = False if encoder is None else encoder.is_indicator
         self.factors = monomial_factors(self.powers)
         self.is_raw = kernel.standardize
         if self.is_raw:
+            self.mean, self.scale = kernel.mean_, kernel.scale_
             self.to_raw = np.eye(len(self.powers))
         else:
-            self.to_raw = expansion(self.powers, -self.mean / self.scale, 1 / self.scale)
+            self.standardize(*weighted_moments(values, weight))
+
+    def standardize(self, mean: np.ndarray, scale: np.ndarray) -> None:
+        """Set what is subtracted from and divided out of the attributes."""
+        self.mean, self.scale = mean, scale
+        self.to_raw = expansion(self.powers, -mean / scale, 1 / scale)
+
+    def move(self, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Standardise by another mean and deviation, each of the present standardised attribute.
+
+        Returns
+        -------
+        ndarray of shape (1 + k, 1 + k)
+            What the present columns, with a leading 1, are multiplied by to give the new ones.
+        """
+        turn = np.eye(1 + len(self.powers))
+        turn[0, 1:] = np.prod((-mean / scale) ** self.powers, axis=1)
+        turn[1:, 1:] = expansion(self.powers, -mean / scale, 1 / scale)
+        self.standardize(self.mean + mean * self.scale, self.scale * scale)
+        return turn
 
     @cached_property
     def from_raw(self) -> np.ndarray:

@@ -57,7 +57,7 @@ class FittedKernel:
         Upper triangular with positive diagonal; R'R is the weighted covariance of the
         standardised columns.
     range_ : ndarray of shape (2, m)
-        Smallest and largest value of every attribute, as numbers.
+        Smallest and largest value of every attribute, as numbers; infinite where unknown.
     attribute_columns : list of str or None
         Names of the attribute's columns, if it came in a data frame; frames of new rows must have
         the same names in this order.

@@ -6,14 +6,19 @@ import numpy as np
 
 from .._validation import check_group_codes
 from ..exceptions import RankDeficientKernelError
+from ._basis import PolynomialBasis
 from ._design import KernelDesign
-from ._moments import BLOCK, sum_products
+from ._moments import BLOCK, sum_products, weighted_moments
 
 # More than one block of rows is factorised from the columns' moments, up to this condition.
 _MOMENT_CONDITION = 1e4
 # A column is dependent on its predecessors if its part outside their span has less than this
 # fraction of its norm; rounding leaves about 1e-15.
 RANK_TOLERANCE = 1e-12
+# Rows of a sample that a basis is standardised by, and how far from its mean, in deviations, that
+# of all rows may be: within it the move costs no digits.
+_SAMPLE = 1000
+_NEAR = 0.25
 
 
 def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
@@ -37,23 +42,59 @@ def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
     design.fitted.center_, design.fitted.R_ = factor[0, 1:] / factor[0, 0], factor[1:, 1:]
 
 
+def sampled(rows: np.ndarray) -> np.ndarray:
+    """Return about 1,000 of the rows, or all where one block holds them."""
+    return rows if len(rows) <= BLOCK else rows[:: len(rows) // _SAMPLE]
+
+
 def _moments(
     design: KernelDesign, target: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (columns of [1, B] without one)."""
-    k = design.fitted.n_columns
-    moments = sum_products(
+    """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (of [1, B] without one).
+
+    This takes one pass where a basis of powers was standardised by a sample, and the target is
+    centred by one: what is still to be subtracted follows from the sums. The basis becomes the
+    one that is standardised by all rows.
+    """
+    k, targets = design.fitted.n_columns, [] if target is None else [target]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = _sums(design, targets, np.array([sampled(z).mean() for z in targets]))
+    basis = design.fitted.basis
+    powers = basis if isinstance(basis, PolynomialBasis) and not basis.is_raw else None
+    m = 0 if powers is None else len(powers.mean)
+    own = [*range(1, 1 + m), *range(1 + k, len(sums))]
+    means, squares = sums[0, own], np.diag(sums)[own]
+    deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
+    is_near = np.isfinite(sums).all() and (np.abs(means) <= _NEAR * deviations).all()
+    if powers is not None:  # the rounding noise of a constant is no deviation
+        noise = 4 * np.finfo(float).eps * np.abs(powers.mean + means[:m] * powers.scale)
+        is_near &= (deviations[:m] * powers.scale > noise).all()
+    if is_near:
+        turn = np.eye(len(sums))
+        if powers is not None:
+            turn[: k + 1, : k + 1] = powers.move(means[:m], deviations[:m])
+        if targets:
+            turn[0, -1] = -sums[0, -1]
+        sums = turn.T @ sums @ turn
+    else:
+        if powers is not None:
+            powers.standardize(*weighted_moments(design.values, design.weight))
+        sums = _sums(design, targets, np.array([design.mean(z) for z in targets]))
+    return sums[: k + 1, : k + 1], sums[1 : k + 1, -1], float(sums[-1, -1])
+
+
+def _sums(design: KernelDesign, targets: list[np.ndarray], origin: np.ndarray) -> np.ndarray:
+    """Return (1, B, z)'W(1, B, z) for targets z less their origin."""
+    sums = sum_products(
         design.fitted.basis.evaluate,
         design.values,
-        [] if target is None else [target],
+        targets,
         [design.weight],
-        origin=np.array([0.0 if target is None else design.mean(target)]),
-        n_columns=k,
+        origin=origin,
+        n_columns=design.fitted.n_columns,
         are_powers=design.fitted.is_single_polynomial,
     )[0, 0]
-    if design.weight is None:
-        moments /= design.n_rows
-    return moments[: k + 1, : k + 1], moments[1 : k + 1, -1], float(moments[-1, -1])
+    return sums / design.n_rows if design.weight is None else sums
 
 
 def _moment_factor(moments: np.ndarray) -> np.ndarray | None:

@@ -13,7 +13,7 @@ from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_c
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
 from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel, level_indicators
 from ._design import FittedKernel, KernelDesign
-from ._factorization import factorize
+from ._factorization import factorize, sampled
 from ._group_design import GroupDesign
 from ._named import is_named_type, resolve_kernel
 from ._transformers import PolynomialKernel, SplineKernel
@@ -58,7 +58,10 @@ def fit_kernel(
     RankDeficientKernelError
         If the kernel's columns are linearly dependent on these rows (rank 0: all constant).
     """
-    return fit_resolved(resolve_kernel(kernel, degree), values, weight, names, target)
+    design = fit_resolved(resolve_kernel(kernel, degree), values, weight, names, target)
+    known = design.groups.values if isinstance(design, GroupDesign) else design.values
+    design.fitted.range_ = np.array([known.min(axis=0), known.max(axis=0)])
+    return design
 
 
 def fit_resolved(
@@ -68,7 +71,10 @@ def fit_resolved(
     names: list[str] | None = None,
     target: np.ndarray | None = None,
 ) -> KernelDesign:
-    """Fit what :func:`resolve_kernel` has returned, itself; see :func:`fit_kernel`."""
+    """Fit what :func:`resolve_kernel` has returned, itself; see :func:`fit_kernel`.
+
+    It is for these rows alone: their range, which takes a pass, stays unknown.
+    """
     weight = None if weight is None else weight / weight.sum()
     if not (values.dtype.kind in "OUS" and is_named_type(kernel)):
         return _fit_rows(kernel, values, weight, names, target)
@@ -107,7 +113,8 @@ def _fit_rows(
     n_attributes = values.shape[1]
     if isinstance(kernel, PolynomialKernel):
         kernel.fit_checked(values, weight)
-        basis: Basis = PolynomialBasis(kernel, values, weight)
+        some = None if weight is None else sampled(weight)
+        basis: Basis = PolynomialBasis(kernel, sampled(values), some)
         n_columns = len(kernel.powers_)
     else:
         if isinstance(kernel, np.ndarray):
@@ -120,7 +127,6 @@ def _fit_rows(
         columns = columns_of(values)
         basis, n_columns = ColumnBasis(columns_of, columns, weight), columns.shape[1]
     fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
-    fitted.range_ = np.array([values.min(axis=0), values.max(axis=0)])
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design
