@@ -26,16 +26,37 @@ from gedi_sklearn.metrics import (
     didi,
     gedi,
     gedi_coefficients,
+    gedi_interval,
+    gedi_null,
+    gedi_permutation_test,
+    gedi_upper_bound,
     hgr,
     make_binned_didi_scorer,
     make_didi_scorer,
     make_gedi_scorer,
+    make_gedi_upper_bound_scorer,
     make_hgr_scorer,
 )
 from gedi_sklearn.model_selection import tradeoff_curve
 
 CUBIC = PolynomialKernel(3, standardize=True)
 INDICATORS = {"gedi": gedi, "didi": didi, "binned_didi": binned_didi, "hgr": hgr}
+
+
+def p_value(*args, **options):
+    return gedi_permutation_test(*args, **options, n_resamples=99, random_state=0).pvalue
+
+
+# Each as a function that returns numbers.
+INFERENCE = {
+    "gedi_interval": gedi_interval,
+    "gedi_null": lambda *args, **options: gedi_null(*args, **options).quantiles,
+    "gedi_permutation_test": p_value,
+    "gedi_upper_bound": gedi_upper_bound,
+    "gedi_upper_bound, batch": lambda *args, **options: gedi_upper_bound(
+        *args, **options, norm="sd", fitted=True, n_new=100
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +104,52 @@ def test_an_indicator_of_residuals_is_that_of_the_difference(data, name):
             INDICATORS[name](t, X[:, 1], relative=True, **special, **given)
 
 
+@pytest.mark.parametrize("name", INFERENCE)
+@pytest.mark.parametrize("covariate", [False, True])
+def test_inference_on_a_subset_is_that_of_its_rows(data, name, covariate):
+    X, t, y, w = data
+    infer, rows = INFERENCE[name], y == "yes"
+    given = {"sensitive_features": X[:, 0], "sample_weight": w, "kernel": X[:, :1] ** [1, 2]}
+    given |= {"conditional_on": X[:, 2]} if covariate else {}
+    inside = {key: value[rows] for key, value in given.items()}
+    z = np.where(X[:, 1] > 0, "yes", "no")
+    expected = infer(y[rows], z[rows], pos_label="yes", **inside)
+    for subset in ("positive", "yes", lambda labels: labels == "yes"):
+        assert_array_equal(infer(y, z, pos_label="yes", subset=subset, **given), expected)
+    # What is predicted for the others has no say.
+    other = np.where(rows, z, "no")
+    assert_array_equal(infer(y, other, pos_label="yes", subset="yes", **given), expected)
+    with pytest.warns(UndefinedMetricWarning, match="subset='none' holds no row"):
+        assert np.isnan(infer(y, z, pos_label="yes", subset="none", **given)).all()
+    assert_allclose(
+        infer(t, X[:, 1], on="residuals", **given), infer(X[:, 1] - t, **given), rtol=1e-9
+    )
+    with pytest.raises(ValueError, match="y_pred is None"):
+        infer(t, on="residuals", **given)
+    if name != "gedi_permutation_test":
+        with pytest.raises(ValueError, match=r"relative=True beside .* Pass relative=False"):
+            infer(t, X[:, 1], on="residuals", relative=True, **given)
+
+
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+def test_weights_outside_of_a_subset_have_no_say(data, norm):
+    X, _, y, _ = data
+    z = np.where(X[:, 1] > 0, "yes", "no")
+    counts = np.arange(len(y)) % 3 + 1
+    options = {"pos_label": "yes", "subset": "positive", "norm": norm}
+    given = [y, z, X[:, 0], X[:, :1] ** [1, 2]]
+
+    def measure(indicator, weight, y, z, x, kernel):
+        return indicator(y, z, sensitive_features=x, kernel=kernel, sample_weight=weight, **options)
+
+    repeated = [np.repeat(own, counts, axis=0) for own in given]
+    assert measure(gedi, counts, *given) == pytest.approx(measure(gedi, None, *repeated))
+    # Each row of the subset is one observation, whatever the weights of the others.
+    other = np.where(y == "yes", 2, counts)
+    for indicator in (gedi_interval, gedi_upper_bound):
+        assert_allclose(measure(indicator, other, *given), measure(indicator, None, *given))
+
+
 def test_residuals_of_classes_are_those_of_their_columns():
     y, z = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 3, 1, 1, 2, 0])
     group = np.array([0, 1, 0, 1, 0, 1])
@@ -94,7 +161,14 @@ def test_residuals_of_classes_are_those_of_their_columns():
 
 
 @pytest.mark.parametrize(
-    "make", [make_gedi_scorer, make_didi_scorer, make_binned_didi_scorer, make_hgr_scorer]
+    "make",
+    [
+        make_gedi_scorer,
+        make_gedi_upper_bound_scorer,
+        make_didi_scorer,
+        make_binned_didi_scorer,
+        make_hgr_scorer,
+    ],
 )
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])
 def test_a_scorer_measures_the_rows_of_its_subset(data, make, method):

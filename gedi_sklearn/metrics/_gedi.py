@@ -172,8 +172,8 @@ def gedi(
     """
     check_relative(relative, norm)
     check_notion(subset, on, relative)
-    y_true, y_pred, sensitive_features, sample_weight, conditional_on = on_subset(
-        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight, conditional_on
+    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel = on_subset(
+        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight, conditional_on, kernel
     )
     if not _num_samples(y_true):
         return undefined_if_empty(subset)

@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._validation import (
@@ -38,8 +39,8 @@ TARGET_CONSTRAINTS: dict = {
 def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[Any]:
     """Return `y_true` and other arrays of the caller on the rows of a subset.
 
-    None and single numbers stay as they are. Without `pos_label` "positive" is 1; of text it is
-    an error.
+    None, single numbers and kernels that are no arrays stay as they are. Without `pos_label`
+    "positive" is 1; of text it is an error.
     """
     if subset is None:
         return [y_true, *arrays]
@@ -48,10 +49,15 @@ def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[An
     rows = Outcomes(labels, positive).rows(subset)
     given = [y_true, *arrays]
     for array in given:
-        if np.ndim(array):
+        if _has_rows(array):
             check_same_length(len(labels), array=array)
     kept = np.flatnonzero(rows)
-    return [_safe_indexing(array, kept) if np.ndim(array) else array for array in given]
+    return [_safe_indexing(array, kept) if _has_rows(array) else array for array in given]
+
+
+def _has_rows(given: Any) -> bool:
+    # A pipeline has a length as well.
+    return not isinstance(given, BaseEstimator) and np.ndim(given) > 0
 
 
 def undefined_if_empty(subset: Any) -> float:

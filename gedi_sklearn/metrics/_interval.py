@@ -10,8 +10,7 @@ import numpy as np
 
 from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..exceptions import warn_caller
-from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
-from ._inputs import check_sample
+from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, check_measured
 from ._linear import LinearIndicator
 
 # Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
@@ -58,6 +57,8 @@ def gedi_interval(
     pos_label: Any = None,
     sample_weight: Any = None,
     random_state: Any = 0,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> ConfidenceInterval:
     """Confidence interval of GeDI.
 
@@ -84,13 +85,15 @@ sample_weight
         Number of simulations or resamples.
     random_state : int, RandomState instance or None, default=0
         Seed of the last two methods.
+    subset, on
+        As in :func:`gedi`: the interval is that of these rows, or of residuals.
 
     Returns
     -------
     ConfidenceInterval
         A named tuple of ``low`` and ``high``. NaN, with
         :class:`sklearn.exceptions.UndefinedMetricWarning`, where the rows are no more than the
-        coefficients and the constant.
+        coefficients and the constant, or a subset has none.
 
     See Also
     --------
@@ -113,9 +116,20 @@ sample_weight
     >>> gedi_interval(noise, sensitive_features=x).low
     0.0
     """
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
-    z = sample.target
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    measured = check_measured(
+        *given,
+        kernel=kernel,
+        degree=degree,
+        relative=relative,
+        norm=norm,
+        conditional_on=conditional_on,
+        subset=subset,
+        on=on,
+    )
+    if measured is None:
+        return ConfidenceInterval(float("nan"), float("nan"))
+    z, indicator, unit = measured
     if method == "ellipsoid":
         low, high = indicator.range_over_ellipsoid(z, confidence_level)
         return ConfidenceInterval(low / unit, high / unit)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_numbers, check_random_state, validate_params
-from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, fit_inference
-from ._inputs import check_sample
+from ._inference import BATCH, INFERENCE_CONSTRAINTS, RESAMPLES, check_measured
 from ._linear import LinearIndicator
 from ._sampling import normal_draws
 
@@ -98,6 +97,8 @@ def gedi_null(
     pos_label: Any = None,
     sample_weight: Any = None,
     random_state: Any = 0,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> GediNull:
     r"""Value that GeDI takes by chance, where the targets do not depend on the attribute.
 
@@ -120,11 +121,14 @@ def gedi_null(
         Number of simulated coefficient vectors behind the quantiles.
     random_state : int, RandomState instance or None, default=0
         Seed of the simulation.
+    subset, on
+        As in :func:`gedi`.
 
     Returns
     -------
     GediNull
-        With ``mean``, ``quantiles`` and ``levels``.
+        With ``mean``, ``quantiles`` and ``levels``; NaN, with
+        :class:`sklearn.exceptions.UndefinedMetricWarning`, of a subset without rows.
 
     See Also
     --------
@@ -147,12 +151,24 @@ def gedi_null(
     (0.62, 0.44)
     """
     levels = check_levels(quantiles)
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    measured = check_measured(
+        *given,
+        kernel=kernel,
+        degree=degree,
+        relative=relative,
+        norm=norm,
+        conditional_on=conditional_on,
+        subset=subset,
+        on=on,
+    )
+    if measured is None:
+        return GediNull(np.nan, np.full(len(levels), np.nan), levels)
+    z, indicator, unit = measured
     rng = check_random_state(random_state)
     return GediNull(
-        mean=indicator.null_mean(sample.target) / unit,
-        quantiles=indicator.null_quantiles(sample.target, levels, n_resamples, rng) / unit,
+        mean=indicator.null_mean(z) / unit,
+        quantiles=indicator.null_quantiles(z, levels, n_resamples, rng) / unit,
         levels=levels,
     )
 
@@ -173,6 +189,8 @@ def gedi_permutation_test(
     pos_label: Any = None,
     sample_weight: Any = None,
     random_state: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> PermutationTestResult:
     """Test that the targets are independent of the attribute, by permuting them.
 
@@ -187,6 +205,9 @@ sample_weight
         Number of permutations.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutations.
+    subset, on
+        As in :func:`gedi`; of a subset without rows all is NaN, with
+        :class:`sklearn.exceptions.UndefinedMetricWarning`.
 
     Returns
     -------
@@ -215,9 +236,19 @@ sample_weight
     >>> result.pvalue
     0.001
     """
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    indicator, _ = fit_inference(sample, kernel, degree, False, norm, conditional_on)
-    return permutation_test(indicator, sample.target, n_resamples, random_state)
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    measured = check_measured(
+        *given,
+        kernel=kernel,
+        degree=degree,
+        norm=norm,
+        conditional_on=conditional_on,
+        subset=subset,
+        on=on,
+    )
+    if measured is None:
+        return PermutationTestResult(np.nan, np.nan, np.full(n_resamples, np.nan))
+    return permutation_test(measured.indicator, measured.target, n_resamples, random_state)
 
 
 def permutation_test(

@@ -17,6 +17,8 @@ _N_DRAWS = 1000
 _MAX_PATTERNS = 12
 # Standard errors below this share of the largest one are rounding errors.
 _ROUNDING = 1e-9
+# From this leverage on a row says nothing of how far the next one may be.
+_MAX_LEVERAGE = 0.8
 
 
 def robust_covariance(
@@ -39,13 +41,11 @@ def robust_covariance(
     ndarray of shape (m·k, m·k)
         Of the coordinates of all columns, one after another.
     """
-    scale = design.shares(slice(None)) / (1 - np.minimum(design.leverage(), 1 - 1e-9))
     # c = G^(−1/2) E[f z], with G the kernel's covariance, moves by q(z − q'c) + ½(qq' − I)c.
     share = 0.5 if is_basis_drawn else 0.0
     coordinates = [design.coordinates(column) for column in columns.T]
     errors = [
-        scale * (_centred(design, column) - (1 - share) * design.explained(c))
-        for column, c in zip(columns.T, coordinates, strict=True)
+        _errors(design, column, c, share) for column, c in zip(columns.T, coordinates, strict=True)
     ]
     scores = np.block([[design.gram(first * second) for second in errors] for first in errors])
     mean = share * np.concatenate(coordinates)
@@ -53,9 +53,12 @@ def robust_covariance(
     return scores - float(weight @ weight) * np.outer(mean, mean)
 
 
-def _centred(design: KernelDesign, z: np.ndarray) -> np.ndarray:
-    residual = design.residual(z)
-    return residual - design.mean(residual)
+def _errors(design: KernelDesign, z: np.ndarray, c: np.ndarray, share: float) -> np.ndarray:
+    """Return w(e/(1 − h) + share·q'c), with e = z − q'c: what the rows without one lack of it."""
+    residual, explained = design.residual(z), design.explained(c)
+    residual = residual - design.mean(residual) - explained
+    residual /= 1 - np.minimum(design.leverage(), 1 - 1e-9)
+    return design.shares(slice(None)) * (residual + share * explained)
 
 
 def normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
@@ -159,7 +162,10 @@ def upper_limits(
     covariance = inflation * of_all @ covariance @ of_all.T
     z = error_quantile(covariance, norm, confidence, n_free, simultaneous=simultaneous)
     limits = unit * farthest(v, covariance, norm, z)
-    return limits + _skewness_term(design, columns[:, 0], z) if norm == "sd" else limits
+    if norm != "sd":
+        return limits
+    limits = limits + _skewness_term(design, columns[:, 0], z)
+    return np.maximum(limits, _limit_of_lacking_rows(design, columns[:, 0], confidence))
 
 
 def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
@@ -172,14 +178,25 @@ def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
     size = float(np.linalg.norm(c))
     if not size:
         return 0.0
-    explained = design.explained(c)
-    errors = explained / size * (_centred(design, column) - 0.5 * explained)
-    share = design.shares(slice(None))
-    errors = share * (errors - np.sum(share * errors))
-    errors /= 1 - np.minimum(design.leverage(), 1 - 1e-9)
+    errors = design.explained(c) / size * _errors(design, column, c, 0.5)
+    errors -= design.shares(slice(None)) * errors.sum()
     variance = float((errors**2).sum())
     third = float((errors**3).sum())
     return max(third, 0.0) / variance * (1 + 2 * z**2) / 6 if variance else 0.0
+
+
+def _limit_of_lacking_rows(design: KernelDesign, column: np.ndarray, confidence: float) -> float:
+    """Return what S = ‖c‖ may be with the rows that a sample lacks by chance.
+
+    Rows so rare that a sample lacks them with the probability 1 − γ are −log(1 − γ) of n, three at
+    95 %. What each adds to S² is taken from the farthest row. The terms Q_j c_j may have other
+    signs elsewhere, so their sizes add up. With the leverage h a row is 1/(1 − h) times as far for
+    the other rows as for all, and so may be the next one for all.
+    """
+    c = design.coordinates(column)
+    beyond = 1 / (1 - np.minimum(design.leverage(), _MAX_LEVERAGE))
+    reach = np.sqrt(design.shares(slice(None))) * beyond * (np.abs(design.orthonormal) @ np.abs(c))
+    return float(np.hypot(np.linalg.norm(c), np.sqrt(-np.log1p(-confidence)) * reach.max()))
 
 
 def farthest(v: np.ndarray, covariance: np.ndarray, norm: str, z: float) -> np.ndarray:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from .._validation import Interval, validate_params
+from .._validation import NOTION_PARAMETERS, Interval, check_notion, validate_params
 from ..kernels import KERNEL_CONSTRAINTS
-from ._inference import INFERENCE_CONSTRAINTS, fit_inference
-from ._inputs import check_sample
+from ._inference import INFERENCE_CONSTRAINTS, check_measured
 from ._reference import check_relative
 from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
@@ -42,6 +41,8 @@ def gedi_upper_bound(
     n_new: int | None = None,
     pos_label: Any = None,
     sample_weight: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> float:
     """Upper confidence limit of GeDI: with this confidence, its true value is below.
 
@@ -61,12 +62,15 @@ sample_weight
     n_new : int, default=None
         Number of rows of a finite batch whose own GeDI is to be below; it varies, too. None for
         the true value.
+    subset, on
+        As in :func:`gedi`: the limit is that of these rows, or of residuals. A batch is one of
+        rows in the subset.
 
     Returns
     -------
     float
         NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, where the rows are no more
-        than the coefficients and the constant.
+        than the coefficients and the constant, or a subset has none.
 
     See Also
     --------
@@ -80,8 +84,10 @@ sample_weight
     covariance is HC3. ‖F̃α̃‖/√n is u·c for one unit vector u of orthonormal coordinates in the same
     way; its standard error is the deviation of (Qu)(y − ȳ − ½Qc) over √n, as the basis is that of
     the rows, and its skewness is corrected for: its square is a mean of squares. The largest value
-    over all u is found by a secular equation. Where few rows carry these squares, as those of high
-    powers of a raw attribute, the limit holds less often.
+    over all u is found by a secular equation. Squares of high powers of a raw attribute rest on few
+    rows, and a sample may lack those that matter most: S is to be below the limit even if rows as
+    far as the farthest ones, and beyond by their leverage, are among new rows as often as a sample
+    that has none allows.
 
     Where the predictions were fitted to the rows, or a batch of new rows has its own signs, s
     depends on chance. Then t is the quantile, simulated, of the largest error over all s in
@@ -105,12 +111,21 @@ sample_weight
     >>> gedi(y, sensitive_features=x) < gedi_upper_bound(y, sensitive_features=x) < 0.7
     True
     """
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    indicator, unit = fit_inference(sample, kernel, degree, relative, norm, conditional_on)
-    if not indicator.has_errors():
+    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    measured = check_measured(
+        *given,
+        kernel=kernel,
+        degree=degree,
+        relative=relative,
+        norm=norm,
+        conditional_on=conditional_on,
+        subset=subset,
+        on=on,
+    )
+    if measured is None or not measured.indicator.has_errors():
         return float("nan")
-    limit = indicator.upper_limit(sample.target, confidence, is_fitted=fitted, n_new=n_new)
-    return limit / unit
+    z, indicator, unit = measured
+    return indicator.upper_limit(z, confidence, is_fitted=fitted, n_new=n_new) / unit
 
 
 @validate_params(
@@ -119,6 +134,7 @@ sample_weight
         **_LIMIT_CONSTRAINTS,
         "kernel": KERNEL_CONSTRAINTS,
         "conditional_on": SCORER_CONSTRAINTS["sensitive_columns"],
+        **NOTION_PARAMETERS,
     },
     prefer_skip_nested_validation=True,
 )
@@ -135,12 +151,15 @@ def make_gedi_upper_bound_scorer(
     fitted: bool = False,
     n_new: int | None = None,
     pos_label: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
 ) -> DisparityScorer:
     """Scorer of :func:`gedi_upper_bound`, negated: the largest score is the fairest.
 
     Parameters
     ----------
-    sensitive_columns, response_method, kernel, degree, relative, conditional_on, pos_label
+    sensitive_columns, response_method, kernel, degree, relative, conditional_on, pos_label, \
+subset, on
         As in :func:`make_gedi_scorer`. Of more than two classes the largest limit counts.
     norm : {"l1", "sd"}, default="l1"
         What is measured of the coefficients; see :func:`gedi`.
@@ -173,6 +192,7 @@ def make_gedi_upper_bound_scorer(
     True
     """
     check_relative(relative, norm)
+    check_notion(subset, on, relative)
     options = {
         "kernel": kernel,
         "degree": degree,
@@ -182,6 +202,8 @@ def make_gedi_upper_bound_scorer(
         "fitted": fitted,
         "n_new": n_new,
         "pos_label": pos_label,
+        "subset": subset,
+        "on": on,
     }
     return DisparityScorer(
         gedi_upper_bound, options, sensitive_columns, response_method, conditional_on
