@@ -453,6 +453,16 @@ def test_xgboost_says_which_parameters_it_does_not_know():
         quick(ConstrainedBoostingRegressor, backend_params={"max_leafs": 3}).fit(X, y)
 
 
+@for_each_backend
+@pytest.mark.parametrize("learning_rate", [0.1, 0.3, 1.0])
+def test_real_predictions_stay_at_the_bound_whatever_the_learning_rate(backend, learning_rate):
+    X, y = make(ConstrainedBoostingRegressor)
+    own = {"n_estimators": 120, "constraint": "fine", "degree": 3}
+    model = quick(ConstrainedBoostingRegressor, backend, learning_rate=learning_rate, **own)
+    history = model.fit(X, y).history_["indicator"]
+    assert_allclose(history[60:], model.threshold_, rtol=0.06)
+
+
 def test_multipliers_that_have_not_settled_are_said_not_to_meet_the_constraint():
     X, y = make(ConstrainedBoostingRegressor)
     with pytest.warns(ConstraintNotMetWarning, match="raise `n_estimators`"):

@@ -10,6 +10,11 @@ is minimised by a fit on y − Qλ. The multipliers take a proximal step of leng
 
 with Π_C the nearest point of the set. λ and g are in the orthonormal basis of the kernel, where
 the length of a step means the same in every direction and in every unit of the attribute.
+
+Trees follow the multipliers slowly, and the multipliers what trees have come to: alone they swing
+around the end for hundreds of rounds. Real predictions are therefore pulled as well, by what is
+left of the constraint, e = g − Π_C(v / η): the trees are grown on y − Q(λ + κe), the gradient of
+the augmented Lagrangian, and at the end e is 0.
 """
 
 from __future__ import annotations
@@ -26,6 +31,9 @@ __all__ = ["Ascent", "indicator_of"]
 # Length of the first step and of the last: long ones soon find multipliers that trees hardly
 # follow, which see the attribute through other columns; short ones settle.
 _FIRST, _LAST = 0.3, 0.03
+# Share of e that is taken out a round, beside what the multipliers do: κ times the learning rate.
+# Labels are not pulled: they come in steps, and rows near the cut would flip to and fro.
+_PULL = 0.15
 
 
 class _Block(NamedTuple):
@@ -46,14 +54,18 @@ class Ascent:
         The constraint on the rows.
     n_steps : int
         How many steps will be taken.
+    learning_rate : float
+        Of the trees.
 
     Attributes
     ----------
     multipliers : ndarray of shape (Σk, C)
         λ.
+    shift : ndarray of shape (Σk, C)
+        What the targets are moved by, λ + κe.
     """
 
-    def __init__(self, constraint: FittedConstraint, n_steps: int) -> None:
+    def __init__(self, constraint: FittedConstraint, n_steps: int, learning_rate: float) -> None:
         if any(len(part.columns) > 1 for part in constraint.parts):
             raise ValueError(
                 "constraint='didi' bounds the sum over all classes, which boosting does for two "
@@ -65,6 +77,7 @@ class Ascent:
         n_rows = sum(parts[0].kernel.n_columns for parts in constraint.listed)
         n_columns = constraint.n_classes if constraint.n_classes > 2 else 1
         self.multipliers = np.zeros((n_rows, n_columns))
+        self._kappa = 0.0 if constraint.n_classes else _PULL / learning_rate
 
     def step(self, coordinates: np.ndarray) -> None:
         """Take a step at predictions of given coordinates, shape (Σk, C)."""
@@ -72,6 +85,7 @@ class Ascent:
         v = self.multipliers + length * coordinates
         for place, seen in self._blocks:
             v[place] -= length * seen.nearest(v[place] / length)[0]
+        self.shift = v + self._kappa * (v - self.multipliers) / length
         self.multipliers = v
 
     def excess(self, coordinates: np.ndarray) -> float:

@@ -193,7 +193,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         trained = train(
             members,
             rows,
-            Ascent(constraint, self.n_estimators),
+            Ascent(constraint, self.n_estimators, self.learning_rate),
             evaluations=[constraint.columns(targets).astype(np.float64) for _, targets in further],
             **self._round_params(rows),
         )

@@ -192,7 +192,7 @@ class Cluster:
             "kernel": constraint.kernel,
             "is_class": is_class,
             "dropped": list(dropped),
-            "ascent": Ascent(constraint, rounds["n_rounds"]),
+            "ascent": Ascent(constraint, rounds["n_rounds"], booster["learning_rate"]),
             "booster": booster,
             "rounds": rounds,
         }

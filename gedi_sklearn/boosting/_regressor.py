@@ -25,8 +25,8 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     backend : {"xgboost", "lightgbm"}, default="xgboost"
         The package that grows the trees.
     n_estimators : int, default=150
-        Rounds: trees, one for each class of more than two. The multipliers settle in about
-        10 / `learning_rate` rounds.
+        Rounds: trees. Predictions are at the bound after about 50 rounds, or 200 where trees see
+        the attribute through other columns only.
     learning_rate : float, default=0.1
         Share of a tree's step that is taken, at most 1.
     backend_params : dict, default=None
@@ -130,11 +130,14 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     Predictions f that minimise a squared loss under a constraint on their coordinates
     :math:`g = Q^T W f` are a plain fit on :math:`y - Q\lambda`, with Q the orthonormal columns of
     the kernel. Every round takes a proximal step of the multipliers, and then grows a tree on the
-    gradient :math:`f - (y - Q\lambda)`:
+    gradient :math:`f - (y - Q(\lambda + \kappa e))`:
 
-    .. math:: v = \lambda + \eta g, \qquad \lambda \leftarrow v - \eta\, \Pi_C(v / \eta),
+    .. math:: v = \lambda + \eta g, \qquad \lambda \leftarrow \lambda + \eta e, \qquad
+        e = g - \Pi_C(v / \eta),
 
-    where :math:`\Pi_C` is the nearest point of the allowed coordinates.
+    where :math:`\Pi_C` is the nearest point of the allowed coordinates. What is left of the
+    constraint, e, pulls beside the multipliers, which would swing around the end without it; κ is
+    0.15 / `learning_rate`, so that 0.15 of e is taken out a round.
 
     Examples
     --------

@@ -155,7 +155,7 @@ def train(
     kept = Trained(scores, ascent.multipliers, 0, [], 0.0, history, evaluated)
     for number in range(1, n_rounds + 1):
         ascent.step(coordinates)
-        targets = rows.y - rows.kernel @ ascent.multipliers
+        targets = rows.y - rows.kernel @ ascent.shift
         for own, f in zip(members, inside, strict=True):
             weight = rows.weight[own.rows]
             own.backend.boost((f - targets[own.rows]) * weight[:, None], weight)
