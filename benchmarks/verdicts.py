@@ -1,5 +1,7 @@
 """How often verdicts are right, by simulation: ``python -m benchmarks.verdicts``.
 
+``--docs`` writes the table of ``docs/constraints.md``.
+
 Premiums depend on age in shapes that a bound on the slope sees and in shapes that it does not. A
 gradient boosting model is fitted on n rows, its cross-fitted predictions are corrected, and the
 warnings of the fit are counted: alarms where nothing is wrong, and cases caught where it is.
@@ -8,6 +10,7 @@ warnings of the fit are counted: alarms where nothing is wrong, and cases caught
 import argparse
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from benchmarks._tables import markdown
+from benchmarks._tables import insert_between, markdown
 from gedi_sklearn import ProjectedRegressor, Projection
 from gedi_sklearn.exceptions import (
     ConstraintNotMetWarning,
@@ -24,6 +27,9 @@ from gedi_sklearn.exceptions import (
     UnseenDependenceWarning,
 )
 
+PAGE = Path(__file__).parents[1] / "docs" / "constraints.md"
+BEGIN = "<!-- verdicts: begin (written by benchmarks.verdicts) -->"
+END = "<!-- verdicts: end -->"
 KINDS = (ConstraintNotMetWarning, UnseenDependenceWarning, NoisyReferenceWarning)
 SLOPE = {"norm": "l1"}
 SPLINE = {"norm": "sd", "kernel": "spline"}
@@ -45,18 +51,29 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--docs", action="store_true", help="write the table of the page")
     given = parser.parse_args()
+    table = "\n\n".join(table_of(n, given.samples, given.jobs) for n in given.rows)
+    print(table)
+    if given.docs:
+        text = insert_between(
+            PAGE.read_text(encoding="utf-8"), BEGIN, END, table, page=f"docs/{PAGE.name}"
+        )
+        PAGE.write_text(text, encoding="utf-8")
+
+
+def table_of(n: int, n_samples: int, n_jobs: int) -> str:
+    """Format the share of samples of n rows in which each warning was given."""
     rows = []
-    for n in given.rows:
-        for name in CASES:
-            counts, right = simulate(name, n, given.samples, given.jobs)
-            shares = [f"{counts[kind] / given.samples:.3f}" for kind in KINDS]
-            rows.append([str(n), name, "none" if right is None else right.__name__, *shares])
-        share = exceeded(n, given.samples, given.jobs) / given.samples
-        what = "predictions at 1.5 times the bound"
-        rows.append([str(n), what, KINDS[0].__name__, f"{share:.3f}", "", ""])
-    head = ["n", "case", "right", *(kind.__name__ for kind in KINDS)]
-    print(markdown(head, rows))
+    for name in CASES:
+        counts, right = simulate(name, n, n_samples, n_jobs)
+        shares = [f"{counts[kind] / n_samples:.3f}" for kind in KINDS]
+        rows.append([name, "none" if right is None else f"`{right.__name__}`", *shares])
+    share = exceeded(n, n_samples, n_jobs) / n_samples
+    what = "predictions at 1.5 times the bound"
+    rows.append([what, f"`{KINDS[0].__name__}`", f"{share:.3f}", "", ""])
+    head = [f"{n} rows, {n_samples} samples", "right", "not met", "unseen", "noisy reference"]
+    return markdown(head, rows)
 
 
 def sample(shape: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
