@@ -269,11 +269,11 @@ def _are_moderate(array: np.ndarray, sets_scale: bool) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         if array.size == len(array):
             column = array.reshape(-1)
-            squares = np.asarray(column @ column)
+            squares = [float(column @ column)]
         else:
-            squares = np.asarray(np.einsum("ij,ij->j", array, array))
+            squares = np.einsum("ij,ij->j", array, array).tolist()
     smallest = len(array) / _LARGEST**2 if sets_scale else 0.0
-    return bool(((squares >= smallest) & (squares <= _LARGEST**2)).all())
+    return all(smallest <= square <= _LARGEST**2 for square in squares)
 
 
 def _refuse_extremes(array: np.ndarray, name: str, sets_scale: bool) -> None:

@@ -61,7 +61,6 @@ class PolynomialBasis(Basis):
         self.powers = kernel.powers_
         encoder = getattr(kernel, "encoder", None)
         self.is_indicator = False if encoder is None else encoder.is_indicator
-        self.factors = monomial_factors(self.powers)
         self.is_raw = kernel.standardize
         if self.is_raw:
             self.mean, self.scale = kernel.mean_, kernel.scale_
@@ -116,7 +115,7 @@ class PolynomialBasis(Basis):
         return other
 
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        columns = np.empty((len(self.factors), len(values)), values.dtype) if out is None else out
+        columns = np.empty((len(self.powers), len(values)), values.dtype) if out is None else out
         standardized = columns[: values.shape[1]]
         np.subtract(values.T, self.mean[:, None], out=standardized)
         if values.dtype == np.float64:
@@ -125,7 +124,7 @@ class PolynomialBasis(Basis):
             standardized /= self.scale[:, None]
         if values.shape[1] == 1:
             return fill_powers(columns)
-        return fill_monomials(columns, self.factors)
+        return fill_monomials(columns, monomial_factors(self.powers))
 
 
 class ColumnBasis(Basis):
@@ -185,7 +184,8 @@ class KernelColumns:
 
 def column_names(kernel: Any, n_columns: int, names: list[str] | None = None) -> list[str]:
     """Return the names of a kernel's columns, built from those of the attributes if it can."""
+    if is_named_type(kernel):
+        return list(map(str, kernel.column_names(names)))
     if hasattr(kernel, "get_feature_names_out"):
-        named = kernel.get_feature_names_out(*([names] if is_named_type(kernel) else []))
-        return [str(name) for name in named]
+        return list(map(str, kernel.get_feature_names_out()))
     return [f"f{j}" for j in range(1, n_columns + 1)]

@@ -120,6 +120,8 @@ def _runs(n_rows: int, n_parts: int) -> Iterator[tuple[slice, slice]]:
 
 def list_monomials(n_attributes: int, degree: int) -> np.ndarray:
     """Return the exponents of all monomials of degree 1…degree, lower degrees first."""
+    if n_attributes == 1:
+        return np.arange(1, degree + 1)[:, None]
     terms = [
         np.bincount(factors, minlength=n_attributes)
         for total in range(1, degree + 1)

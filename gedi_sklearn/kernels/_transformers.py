@@ -91,7 +91,11 @@ class _AttributeKernel(TransformerMixin, BaseEstimator):
         names : ndarray of str
         """
         check_is_fitted(self)
-        return np.asarray(self._column_names(_attribute_names(self, input_features)), dtype=object)
+        return np.asarray(self.column_names(input_features), dtype=object)
+
+    def column_names(self, input_features: Any = None) -> list[str]:
+        """Name the columns of a kernel that is known to be fitted."""
+        return self._column_names(_attribute_names(self, input_features))
 
     @abstractmethod
     def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
@@ -180,7 +184,7 @@ class PolynomialKernel(_AttributeKernel):
                 for name, power in zip(names, row, strict=True)
                 if power
             )
-            for row in self.powers_
+            for row in self.powers_.tolist()
         ]
 
 
