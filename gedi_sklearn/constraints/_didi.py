@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._validation import NOTION_PARAMETERS, Interval, check_group_codes, warn_many_groups
-from ..kernels import FittedKernel, KernelDesign, fit_groups
+from ..kernels import FittedKernel, IndicatorDesign, KernelDesign, fit_groups
 from ..metrics import is_negligible
 from ._base import Constraint
+from ._groups import deviations
 from ._sets import GroupBall
-from ._span import CoordinateSet
+from ._span import CoordinateSet, GroupCoordinates
 
 
 class DidiConstraint(Constraint):
@@ -85,8 +86,9 @@ class DidiConstraint(Constraint):
 
     def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
         """Return the DIDI of targets, in its classification form where they are classes."""
-        rows = group_rows(design)
-        values = [np.abs(rows @ design.standardized(column)).sum() for column in columns.T]
+        weights, scale = design.group_weights(), design.fitted.scale
+        gaps = [design.standardized(column) / scale for column in columns.T]
+        values = [np.abs(deviations(own, weights)).sum() for own in gaps]
         return _n_forms(columns.shape[1], is_class) * float(np.sum(values))
 
     def reference(
@@ -102,13 +104,17 @@ class DidiConstraint(Constraint):
     ) -> CoordinateSet:
         """Return the L1 ball in the deviations of the groups; see the base class."""
         radius = float(self.threshold) / _n_forms(n_columns, is_class)
+        weights = design.group_weights()
+        unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
+        ball = GroupBall(
+            n_columns * len(weights), unit, radius, weights, are_means=design.n_covariates == 0
+        )
+        if isinstance(design, IndicatorDesign):
+            return GroupCoordinates(ball, design.fitted)
         to_v = group_rows(design)
         # A coefficient is how far a group's mean is from that of the first group.
         per_unit = np.diag(to_v[1:] - to_v[0])[:, None]
         from_v = np.hstack([np.full_like(per_unit, -1.0), np.eye(len(per_unit))]) / per_unit
-        unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
-        size = n_columns * len(to_v)
-        ball = GroupBall(size, unit, radius, design.group_weights(), design.n_covariates == 0)
         return CoordinateSet(ball, to_v, from_v, design.fitted)
 
     def in_words(self) -> str:

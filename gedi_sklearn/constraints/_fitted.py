@@ -105,7 +105,9 @@ class ColumnConstraint:
         columns = self.of(columns)
         seen, unit = self.coordinate_set, self.allowed.unit
         standardized = [self.design.standardized(own) for own in columns.T]
-        violation = self.allowed.violation(np.concatenate([seen.to_v @ s for s in standardized]))
+        violation = self.allowed.violation(
+            np.concatenate([seen.v_of_standardized(s) for s in standardized])
+        )
         tolerance = VIOLATION_TOLERANCE * unit + 10 * seen.rounding * float(np.abs(columns).max())
         hidden = 0.0
         if not seen.is_exact:
@@ -113,14 +115,14 @@ class ColumnConstraint:
         if violation <= tolerance:
             violation = 0.0
         # What a unit of the targets makes, per deviation of a kernel column.
-        per_outcome = float(np.abs(seen.rows[:, 0]).max())
+        per_outcome = float(np.abs(seen.v(np.eye(1, seen.size)[0])).max())
         raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
         return Judgement(raw, violation, violation / per_outcome, hidden)
 
     def v(self, columns: np.ndarray) -> np.ndarray:
         """Return v of all columns, shape (r,)."""
-        rows, own = self.coordinate_set.rows, self.of(columns)
-        return np.concatenate([rows @ self.design.coordinates(column) for column in own.T])
+        v, own = self.coordinate_set.v, self.of(columns)
+        return np.concatenate([v(self.design.coordinates(column)) for column in own.T])
 
     def sizes(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is bounded of all columns, its lower 95 % confidence limits, the bounds."""
@@ -303,7 +305,7 @@ class FittedConstraint:
 
         def shrunk(part: ColumnConstraint) -> ColumnConstraint:
             allowed = part.allowed.scaled(next(shares))
-            own = replace(part.coordinate_set, allowed=allowed)
+            own = part.coordinate_set.with_set(allowed)
             return part.altered(allowed=allowed, coordinate_set=own)
 
         return self.replaced(shrunk)
@@ -391,16 +393,17 @@ class FittedConstraint:
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃; both (k,) per column."""
-        return self._by_kernel(multipliers, lambda k, mu: k.basis.from_raw.T @ (k.R_.T @ mu))
+        return self._by_design(multipliers, lambda own, mu: own.raw_multipliers(mu))
 
     def raw_correction(self, correction: np.ndarray) -> np.ndarray:
         """Return β with F̃β = Qc from c; both (k,) per column."""
-        return self._by_kernel(correction, lambda k, c: k.to_raw(k.R_inverse @ c))
+        return self._by_design(correction, lambda own, c: own.raw_correction(c))
 
-    def _by_kernel(self, stacked: np.ndarray, change: Callable[..., np.ndarray]) -> np.ndarray:
-        kernels = [part.kernel for part in self.parts for _ in part.columns]
-        own = zip(kernels, pieces(stacked, [k.n_columns for k in kernels]), strict=True)
-        return np.concatenate([np.empty(0), *(change(kernel, piece) for kernel, piece in own)])
+    def _by_design(self, stacked: np.ndarray, change: Callable[..., np.ndarray]) -> np.ndarray:
+        designs = [part.design for part in self.parts for _ in part.columns]
+        lengths = [design.fitted.n_columns for design in designs]
+        own = zip(designs, pieces(stacked, lengths), strict=True)
+        return np.concatenate([np.empty(0), *(change(design, piece) for design, piece in own)])
 
     def describe(self) -> dict[str, Any]:
         """Return what an error says about the problem."""

@@ -15,6 +15,7 @@ correlated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,9 +25,10 @@ from scipy.linalg import qr, solve_triangular
 
 from .._deadline import Deadline
 from ..exceptions import SolverError
-from ..kernels import FittedKernel, row_blocks
+from ..kernels import FittedKernel, IndicatorDesign, IndicatorKernel, row_blocks
+from ._groups import deviations, shrink_deviations
 from ._product import pieces
-from ._sets import AllowedSet
+from ._sets import AllowedSet, GroupBall
 
 # Dependent columns of the joint span, relative to the largest.
 _RANK_TOLERANCE = 1e-10
@@ -118,15 +120,24 @@ class CoordinateSet:
         v : ndarray of shape (r,) or None
             None where the point is allowed as it is.
         """
-        v = self.rows @ point
+        v = self.v(point)
         if self.allowed.violation(v) == 0.0:
             return point, None
         if root is None:
-            v = self.allowed.nearest(self.matrix, point, v)
+            return self._nearest(point, v)
         else:
             solved = np.linalg.solve(root, self.matrix), np.linalg.solve(root, point)
             v = self.allowed.nearest(*solved, None)
         return (self.matrix @ v if self.is_exact else self._on_face(point, v, root)), v
+
+    def v(self, point: np.ndarray) -> np.ndarray:
+        """Return v = A c."""
+        return self.rows @ point
+
+    def _nearest(self, point: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what :meth:`nearest` does, of a point that is not allowed."""
+        v = self.allowed.nearest(self.matrix, point, v)
+        return (self.matrix @ v if self.is_exact else self._on_face(point, v, None)), v
 
     def _on_face(self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None) -> np.ndarray:
         """Return the coordinates of a nearest v, from the face that holds it.
@@ -150,6 +161,21 @@ class CoordinateSet:
         rounding = np.finfo(float).eps * np.linalg.norm(self.magnitude @ np.abs(v))
         near = np.linalg.norm(on_face - u) <= _MANY * rounding + 1e-13 * np.linalg.norm(point)
         return on_face if near else u
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates k."""
+        return len(self.matrix)
+
+    def v_of_standardized(self, s: np.ndarray) -> np.ndarray:
+        """Return v = V s."""
+        return self.to_v @ s
+
+    def with_set(self, allowed: AllowedSet) -> CoordinateSet:
+        """Return the same with another set of v, with the same bounded coordinates."""
+        other = copy(self)
+        other.allowed = allowed
+        return other
 
     def extended(self, v: np.ndarray) -> np.ndarray:
         """Return c = M v with the digits that its cancelling terms need."""
@@ -207,6 +233,63 @@ class CoordinateSet:
         return min((on_face, known), key=loss)
 
 
+class GroupCoordinates(CoordinateSet):
+    """The deviations of groups, as seen from the coordinates of their indicators.
+
+    Products are sums over the groups; the matrices are made for those who ask for them.
+
+    Parameters
+    ----------
+    allowed : GroupBall
+        The set of deviations, of one column of targets or of several.
+    kernel : IndicatorKernel
+        The indicators.
+    """
+
+    kernel: IndicatorKernel
+
+    def __init__(self, allowed: GroupBall, kernel: IndicatorKernel) -> None:
+        self.allowed, self.kernel, self.in_raw_units, self.is_exact = allowed, kernel, True, True
+        self.rounding = float(np.finfo(float).eps * np.sqrt(1 / kernel.weights - 1).sum())
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """A, one row of Q for each group."""
+        return self.kernel.orthonormal_columns(np.arange(float(len(self.kernel.weights)))[:, None])
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """M."""
+        return (self.rows * self.kernel.weights[:, None]).T
+
+    @property
+    def magnitude(self) -> np.ndarray:
+        return np.abs(self.matrix)
+
+    @property
+    def size(self) -> int:
+        return self.kernel.n_columns
+
+    def v(self, point: np.ndarray) -> np.ndarray:
+        return self.kernel.of_groups(point)
+
+    def v_of_standardized(self, s: np.ndarray) -> np.ndarray:
+        return deviations(s / self.kernel.scale, self.kernel.weights)
+
+    def _nearest(self, point: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        v = shrink_deviations(v, self.kernel.weights, self.allowed.limits[0])
+        return self.kernel.coordinates(v), v
+
+    def outward(self, multipliers: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, float]:
+        if v is None:
+            return super().outward(multipliers, v)
+        move = self.kernel.of_groups(multipliers)
+        normal = -self.kernel.weights * move
+        size = self.kernel.size_of_groups(self.kernel.coordinates(v))
+        rounding = 4 * self.size * np.finfo(float).eps * float(np.abs(normal) @ size)
+        return self.kernel.coordinates(move), self.allowed.support(normal) + rounding
+
+
 class JointSpan:
     """The joint span of the kernels of some constraints on real targets or two classes.
 
@@ -219,28 +302,43 @@ class JointSpan:
 
     Attributes
     ----------
-    q : ndarray of shape (n, K)
-        Q, orthonormal under the weights.
     sets : list of CoordinateSet
         The allowed coordinates of every constraint.
-    stacked : ndarray of shape (Σk_b, K)
-        B, all B_b one below the other.
     """
 
     def __init__(self, constraints: Sequence[Any], weight: np.ndarray) -> None:
         self.weight = weight
         self.sets: list[CoordinateSet] = [own.coordinate_set for own in constraints]
         self._is_harmless = all(own.is_exact for own in self.sets)
-        self._bases = [own.design.orthonormal for own in constraints]
-        if len(self._bases) <= 1:
-            self.q = self._bases[0] if self._bases else np.empty((len(weight), 0))
-            self.stacked = np.eye(self.q.shape[1])
-        else:
-            root, columns = np.sqrt(self.normalized_weight)[:, None], np.hstack(self._bases)
-            basis, triangle = qr(columns * root, mode="economic", pivoting=True)[:2]
-            size = np.abs(np.diag(triangle))
-            self.q = np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
-            self.stacked = columns.T @ (self.q * self.normalized_weight[:, None])
+        self._designs = [own.design for own in constraints]
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """Q, orthonormal under the weights, shape (n, K)."""
+        bases = [own.orthonormal for own in self._designs]
+        if len(bases) <= 1:
+            return bases[0] if bases else np.empty((len(self.weight), 0))
+        root = np.sqrt(self.normalized_weight)[:, None]
+        basis, triangle = qr(np.hstack(bases) * root, mode="economic", pivoting=True)[:2]
+        size = np.abs(np.diag(triangle))
+        return np.asarray(basis)[:, size > _RANK_TOLERANCE * size[0]] / root
+
+    @cached_property
+    def stacked(self) -> np.ndarray:
+        """B, all B_b one below the other, shape (Σk_b, K)."""
+        if len(self._designs) <= 1:
+            return np.eye(self.size)
+        weighted = self.q * self.normalized_weight[:, None]
+        return np.vstack([own.orthonormal.T @ weighted for own in self._designs])
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates K."""
+        return self.sets[0].size if len(self.sets) == 1 else self.q.shape[1]
+
+    def joined(self, stacked: np.ndarray) -> np.ndarray:
+        """Return B'μ, shape (K,)."""
+        return stacked if len(self.sets) == 1 else self.stacked.T @ stacked
 
     @cached_property
     def normalized_weight(self) -> np.ndarray:
@@ -249,7 +347,7 @@ class JointSpan:
 
     def split(self, stacked: np.ndarray) -> list[np.ndarray]:
         """Return the vectors (or rows) of every constraint from those of all."""
-        return pieces(stacked, [len(own.matrix) for own in self.sets])
+        return pieces(stacked, [own.size for own in self.sets])
 
     def v(self, x: np.ndarray) -> np.ndarray:
         """Return the v of coordinates x, those of all sets one after another."""
@@ -259,6 +357,8 @@ class JointSpan:
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return x = Q'Wz of targets, shape (K,)."""
         if self._is_harmless:
+            if len(self.sets) == 1 and isinstance(self._designs[0], IndicatorDesign):
+                return self._designs[0].inner_products(z)
             # One number where the weights are equal, which saves passes over many rows.
             share = self.normalized_weight if self.weight.strides[0] else 1 / len(z)
             centred = z - (z.mean() if np.ndim(share) == 0 else share @ z)
@@ -302,30 +402,37 @@ class JointSpan:
         deadline : Deadline, default=None
             When to end.
         """
+        if len(self.sets) == 1 and metric is None:
+            nearest, v = self.sets[0].nearest(x)
+            return Multipliers(nearest - x, [v])
         moved = self.stacked if metric is None else self.stacked @ metric
         return joint_multipliers(self.sets, self.stacked @ x, moved @ self.stacked.T, deadline)
 
     def move(self, x: np.ndarray) -> np.ndarray:
         """Return the shortest move that leads from x into every set, shape (K,)."""
-        return self.stacked.T @ self.multipliers(x).mu
+        return self.joined(self.multipliers(x).mu)
 
     def moved(self, t: np.ndarray, multipliers: Multipliers) -> np.ndarray:
         """Return t + Q B'μ, its coordinates in the sets to the last digit, shape (n,)."""
-        move = self.stacked.T @ multipliers.mu
+        move = self.joined(multipliers.mu)
         active = [b for b, v in enumerate(multipliers.faces) if v is not None]
         if self._is_harmless or not active:
-            return t + self.q @ move
+            return t + self.explained(move)
         wanted = np.concatenate([self.sets[b].extended(multipliers.faces[b]) for b in active])
         back = np.linalg.pinv(np.vstack([self.split(self.stacked)[b] for b in active]))
         extended = move.astype(np.longdouble)
         for _ in range(_REFINEMENTS):
             z = self._extended_targets(t, extended)
-            seen = [self._extended_coordinates(self._bases[b], z) for b in active]
+            seen = [self._extended_coordinates(self._designs[b].orthonormal, z) for b in active]
             change = back @ (wanted - np.concatenate(seen))
             extended = extended + change
             if np.linalg.norm(change.astype(float)) <= _SETTLED * np.linalg.norm(move):
                 break
         return self._extended_targets(t, extended).astype(np.float64)
+
+    def explained(self, move: np.ndarray) -> np.ndarray:
+        """Return Qx on the rows, shape (n,)."""
+        return self._designs[0].explained(move) if len(self.sets) == 1 else self.q @ move
 
     def support(self, multipliers: np.ndarray) -> float:
         """Return Σ_b max over the allowed u of −μ_b'u."""

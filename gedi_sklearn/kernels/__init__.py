@@ -31,7 +31,7 @@ from ._fit import (
     list_columns,
     warn_attribute_scale,
 )
-from ._group_design import GroupDesign
+from ._group_design import GroupDesign, IndicatorDesign, IndicatorKernel
 from ._kernel_sums import KernelSums, SummedDesign
 from ._moments import row_blocks
 from ._named import (
@@ -55,6 +55,8 @@ __all__ = [
     "FittedKernel",
     "FourierKernel",
     "GroupDesign",
+    "IndicatorDesign",
+    "IndicatorKernel",
     "KernelDesign",
     "KernelSums",
     "PolynomialKernel",

@@ -133,12 +133,15 @@ class ColumnBasis(Basis):
     def __init__(
         self,
         columns_of: Callable[[np.ndarray], np.ndarray],
-        columns: np.ndarray,
-        weight: np.ndarray | None,
+        mean: np.ndarray,
+        scale: np.ndarray,
     ) -> None:
-        self.columns_of = columns_of
-        self.mean, self.scale = weighted_moments(columns, weight)
-        self.to_raw = np.diag(1 / self.scale)
+        self.columns_of, self.mean, self.scale = columns_of, mean, scale
+
+    @cached_property
+    def to_raw(self) -> np.ndarray:  # type: ignore[override]
+        """T, diagonal."""
+        return np.diag(1 / self.scale)
 
     @cached_property
     def from_raw(self) -> np.ndarray:

@@ -78,9 +78,13 @@ class FittedKernel:
         self.n_attributes = n_attributes
         self.n_columns = len(names)
         self.center_ = np.zeros(self.n_columns)
-        self.R_ = np.eye(self.n_columns)
         self.range_ = np.array([[-np.inf], [np.inf]])
         self.attribute_columns: list[str] | None = None
+
+    @cached_property
+    def R_(self) -> np.ndarray:
+        """The factor of orthonormal columns, until others are factorised."""
+        return np.eye(self.n_columns)
 
     def __repr__(self) -> str:
         return f"FittedKernel({self.kernel!r}, n_columns={self.n_columns})"
@@ -289,6 +293,18 @@ class KernelDesign:
         """Return Q c, the function of the attribute with coordinates c on the rows, shape (n,)."""
         return self.orthonormal @ coordinates
 
+    def inner_products(self, z: np.ndarray) -> np.ndarray:
+        """Return Q'Wz from the matrix Q, shape (k,)."""
+        return ((z - self.mean(z)) * self.shares(slice(None))) @ self.orthonormal
+
+    def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return multipliers of orthonormal coordinates as those of α̃, shape (k,)."""
+        return self.fitted.basis.from_raw.T @ (self.fitted.R_.T @ multipliers)
+
+    def raw_correction(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return β with F̃β = Qc from c, shape (k,)."""
+        return self.fitted.to_raw(self.fitted.R_inverse @ coordinates)
+
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """Return Q' diag(weight) Q, shape (k, k)."""
         return (self.orthonormal * weight[:, None]).T @ self.orthonormal
@@ -333,8 +349,7 @@ class KernelDesign:
         """
         R = self.fitted.R_
         if "orthonormal" in self.__dict__ and self.fitted.conversion_is_harmless:
-            shares = self.shares(slice(None))
-            coordinates = ((z - self.mean(z)) * shares) @ self.orthonormal
+            coordinates = self.inner_products(z)
             return coordinates, dtrsv(R, coordinates)
         known = self._known is not None and self._known[0] is z
         products = self._known[1] if known else self._products(z)  # type: ignore[index]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,11 @@ from sklearn.utils.validation import has_fit_parameter
 from .._validation import check_group_codes, check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
-from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel, level_indicators
+from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
 from ._design import FittedKernel, KernelDesign
 from ._factorization import factorize, sampled
-from ._group_design import GroupDesign
+from ._group_design import GroupDesign, IndicatorDesign
+from ._moments import weighted_moments
 from ._named import is_named_type, resolve_kernel
 from ._transformers import PolynomialKernel, SplineKernel
 
@@ -125,14 +125,15 @@ def _fit_rows(
             kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
         columns_of = KernelColumns(kernel)
         columns = columns_of(values)
-        basis, n_columns = ColumnBasis(columns_of, columns, weight), columns.shape[1]
+        basis = ColumnBasis(columns_of, *weighted_moments(columns, weight))
+        n_columns = columns.shape[1]
     fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
     design = KernelDesign(fitted, values, weight)
     factorize(design, target)
     return design
 
 
-def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> KernelDesign:
+def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> IndicatorDesign:
     """Fit the indicators of all groups but the first.
 
     Parameters
@@ -144,7 +145,7 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
 
     Returns
     -------
-    KernelDesign
+    IndicatorDesign
         Its values are the numbers of the groups, its encoder knows their labels.
 
     Raises
@@ -161,7 +162,7 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Kerne
     return design
 
 
-def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> GroupDesign:
+def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> IndicatorDesign:
     """Fit the indicators of the groups 1…g−1.
 
     Parameters
@@ -173,12 +174,9 @@ def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> GroupDe
 
     Returns
     -------
-    GroupDesign
+    IndicatorDesign
     """
-    groups = np.arange(codes.max() + 1.0)
-    weight = None if weight is None else weight / weight.sum()
-    kernel = partial(level_indicators, n_levels=len(groups))
-    return _fit_by_group(kernel, groups[:, None], codes, weight)
+    return IndicatorDesign(codes, None if weight is None else weight / weight.sum())
 
 
 def _categorical_kernel(

@@ -1,12 +1,24 @@
-"""Kernels of categorical attributes: one row of columns per group of rows."""
+r"""Kernels of categorical attributes: one row of columns per group of rows.
+
+The orthonormal columns of indicators have a closed form. Column j sets group j against those
+after it, with group 0 as the last one: with p the weights of the groups and
+:math:`S_j = p_0 + \sum_{l > j} p_l`,
+
+.. math:: Q_j = \frac{S_j}{p_j} a_j \text{ in group } j, \quad -a_j \text{ in those after it},
+   \quad a_j = \sqrt{p_j / (S_j (S_j + p_j))}.
+
+Products with Q are then cumulative sums, and thousands of groups need no matrix.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from ._design import KernelDesign
+from ._basis import ColumnBasis, KernelColumns, column_names
+from ._categories import level_indicators
+from ._design import FittedKernel, KernelDesign
 
 
 class GroupDesign(KernelDesign):
@@ -67,3 +79,98 @@ class GroupDesign(KernelDesign):
         if solution is not None:
             sums -= self.groups.shares(slice(None)) * (columns @ solution)
         return sums @ columns
+
+
+class IndicatorKernel(FittedKernel):
+    """The indicators of the groups 1…g−1, fitted from the weights of the groups alone.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (g,)
+        p, positive, summing to 1.
+    """
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.weights, own = weights, weights[1:]
+        self._after = np.cumsum(np.r_[weights[0], own[:0:-1]])[::-1]
+        self._against = np.sqrt(own / (self._after * (self._after + own)))
+        columns_of = KernelColumns(partial(level_indicators, n_levels=len(weights)))
+        basis = ColumnBasis(columns_of, own, np.sqrt(own * (1 - own)))
+        super().__init__(columns_of.kernel, basis, column_names(None, len(own)), 1)
+        self.range_ = np.array([[0.0], [len(own)]])
+
+    @cached_property
+    def R_(self) -> np.ndarray:
+        """The factor R of the standardised indicators; see the base class."""
+        factor = np.triu(-np.outer(self._against, self.weights[1:]), 1)
+        np.fill_diagonal(factor, self._after * self._against)
+        return factor / self.scale
+
+    @property
+    def scale(self) -> np.ndarray:
+        return self.basis.scale  # type: ignore[attr-defined]
+
+    def to_raw(self, standardized: np.ndarray) -> np.ndarray:
+        return standardized / self.scale
+
+    def of_groups(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return Q c in every group, shape (g,)."""
+        return self._joined(coordinates, -1.0)
+
+    def size_of_groups(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return what bounds the terms of :meth:`of_groups`, |Q| |c| in every group."""
+        return self._joined(np.abs(coordinates), 1.0)
+
+    def _joined(self, c: np.ndarray, sign: float) -> np.ndarray:
+        before = np.cumsum(np.r_[0.0, self._against * c])
+        own = self._after * self._against / self.weights[1:] * c
+        return np.r_[sign * before[-1], own + sign * before[:-1]]
+
+    def coordinates(self, values: np.ndarray) -> np.ndarray:
+        """Return c = Q'P v of a function that is v in every group, shape (k,)."""
+        weighted = self.weights * values
+        after = np.cumsum(np.r_[weighted[0], weighted[:1:-1]])[::-1]
+        return self._against * (self._after * values[1:] - after)
+
+
+class IndicatorDesign(GroupDesign):
+    """The indicators of the groups 1…g−1 on rows, with which no matrix is held.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The group of each row; each group 0…g−1 has one.
+    weight : ndarray of shape (n,) or None
+        Weights of the rows, summing to 1; None for equal ones.
+    """
+
+    fitted: IndicatorKernel
+
+    def __init__(self, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        total = np.bincount(codes, weights=weight)
+        fitted = IndicatorKernel(total / total.sum())
+        numbers = np.arange(float(len(total)))[:, None]
+        super().__init__(KernelDesign(fitted, numbers, fitted.weights), codes, weight)
+
+    def explained(self, coordinates: np.ndarray) -> np.ndarray:
+        return self.fitted.of_groups(coordinates)[self.codes]
+
+    def inner_products(self, z: np.ndarray) -> np.ndarray:
+        return self.fitted.coordinates(self._deviations(z))
+
+    def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        deviations = self._deviations(z)
+        gaps = deviations[1:] - deviations[0]
+        return self.fitted.coordinates(deviations), gaps * self.fitted.scale
+
+    def _deviations(self, z: np.ndarray) -> np.ndarray:
+        """Return by how much the mean of every group differs from that of all, shape (g,)."""
+        centred = (z - self.mean(z)) * self.shares(slice(None))
+        return np.bincount(self.codes, weights=centred) / self.fitted.weights
+
+    def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
+        return (self.fitted.weights * self.fitted.of_groups(multipliers))[1:]
+
+    def raw_correction(self, coordinates: np.ndarray) -> np.ndarray:
+        of_groups = self.fitted.of_groups(coordinates)
+        return of_groups[1:] - of_groups[0]

@@ -81,7 +81,7 @@ class SquaredLoss:
             multipliers=scale * mu,
             status="optimal",
             solver=solver,
-            n_variables=self.span.q.shape[1],
+            n_variables=self.span.size,
             n_groups=len(z),
             correction=mu,
         )
@@ -117,7 +117,7 @@ class SquaredLoss:
         found = self.session.solve_distance(span, x, deadline)
         multipliers = span.multipliers(x, deadline=deadline) if found is None else found
         mu, support = span.outward(multipliers)
-        move, step = span.stacked.T @ multipliers.mu, span.stacked.T @ mu
+        move, step = span.joined(multipliers.mu), span.joined(mu)
         excess = float(0.5 * move @ move + x @ step + 0.5 * step @ step) + support
         if excess <= _ROUNDING * float(x @ x):
             excess = 0.0
