@@ -448,10 +448,7 @@ def test_bounded_probabilities_of_the_rows_of_the_fit(data):
     assert np.isfinite(path.gedi).all()
 
 
-def test_bounded_probabilities_need_the_attribute(data):
+def test_what_is_constrained_has_a_name(data):
     X, _, y, _ = data
-    options = {"sensitive_columns": 0, "constrain": "probabilities"}
-    with pytest.raises(ValueError, match="constrain='probabilities' needs the attribute"):
-        ProjectedClassifier(sensitive_at_predict=False, **options).fit(X, y)
     with pytest.raises(ValueError, match="'constrain' parameter"):
         ProjectedClassifier(sensitive_columns=0, constrain="scores").fit(X, y)

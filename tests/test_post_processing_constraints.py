@@ -255,7 +255,6 @@ def test_bounded_predictions_of_new_rows(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sensitive_at_predict": False}, "Use MovingTargetsRegressor, which takes target_bounds"),
         ({"target_bounds": (2, 1)}, "target_bounds must increase"),
         ({}, "y lies outside of target_bounds"),
     ],

@@ -24,10 +24,11 @@ from .._validation import (
     check_attribute,
 )
 from ..constraints import CARRIED, joint_columns
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
+from ._corrections import attribute_blind_correction
 from ._cross_correction import CrossCorrection, Fold
 
 # Folds of the correction where it is judged by rows that it has not seen.
@@ -273,8 +274,37 @@ class Projected(AttributeBlind):
         """The range of corrected targets; None for any."""
         return None
 
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        """The same as numbers."""
+        low, high = self._target_bounds or (None, None)
+        return -np.inf if low is None else low, np.inf if high is None else high
+
+    def _find_correction(
+        self, projection: Projection, p: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """Return the correction of predictions; here that of real targets."""
+        if not self.sensitive_at_predict:
+            return attribute_blind_correction(projection, p, columns, self._bounds)
+        # With weight 0 the targets do not matter: the result is nearest to the predictions.
+        return projection.solve(p, 0.0).orthonormal_correction
+
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
-        """Warn where corrected scores miss the constraint; those of real targets do not."""
+        """Warn where corrected scores miss the constraint.
+
+        Those of real targets do not, but for attribute-blind ones that are cut.
+        """
+        if self.sensitive_at_predict or np.isinf(self._bounds).all():
+            return
+        violation = projection.violation(self._as_numbers(scores))
+        if violation > 0.0:
+            warn_caller(
+                f"the corrected predictions miss the constraint by {violation:.3g} on the rows of "
+                f"the fit: no correction without the attribute (sensitive_at_predict=False) was "
+                f"found that meets it between {self._target_bounds}. Raise `threshold`, give "
+                "another `attribute_estimator`, or pass the attribute at prediction time.",
+                ConstraintNotMetWarning,
+            )
 
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds: here the predictions."""

@@ -59,8 +59,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     constrain : {"labels", "probabilities"}, default="labels"
         What the constraint bounds. "probabilities" are corrected by the exact projection of
         cross-fitted ones, in the form of real targets and kept between 0 and 1; labels are then
-        where they exceed 1/2, and bounded by nothing. It needs two classes, and the attribute at
-        prediction.
+        where they exceed 1/2, and bounded by nothing. It needs two classes.
     confidence : float, default=None
         As in :class:`ProjectedRegressor`.
 
@@ -200,12 +199,6 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         return LogisticRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        if not (self._bounds_labels or self.sensitive_at_predict):
-            raise ValueError(
-                "constrain='probabilities' needs the attribute at prediction, and "
-                "sensitive_at_predict=False leaves it out. Use constrain='labels', or "
-                "MovingTargetsClassifier, which needs the attribute in `fit` only."
-            )
         self.classes_, codes = check_classes(y, sample_weight)
         if len(self.classes_) > 2 and not self._bounds_labels:
             raise ValueError(
@@ -251,7 +244,9 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     def _find_correction(
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
-        if not self._bounds_labels or projection.violation(_codes(p)) == 0.0:
+        if not self._bounds_labels:
+            return super()._find_correction(projection, p, columns)
+        if projection.violation(_codes(p)) == 0.0:
             return self._plain_correction(projection, p)
         constraint = projection.fitted_constraint_
         expected = None if self._is_exact else columns
@@ -287,7 +282,10 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         return best.c
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
-        violation = projection.violation(_codes(scores)) if self._bounds_labels else 0.0
+        if not self._bounds_labels:
+            super()._warn_missed(projection, scores)
+            return
+        violation = projection.violation(_codes(scores))
         if violation > 0.0:
             warn_caller(
                 f"the corrected labels miss the constraint by {violation:.3g} on the rows of "
@@ -298,8 +296,6 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             )
 
     def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
-        if not self._bounds_labels:
-            return projection.solve(p, 0.0).orthonormal_correction
         if projection.violation(_codes(p)) == 0.0:
             return np.zeros(projection.orthonormal.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
         return score_correction(projection, p, None, 1.0)
@@ -307,6 +303,8 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     def _fold_correction(
         self, projection: Projection, p: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
+        if not self._bounds_labels:
+            return self._find_correction(projection, p, columns)
         if self._is_exact or projection.violation(_codes(p)) == 0.0:
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.

@@ -17,6 +17,7 @@ from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError
 from ..kernels import KernelDesign
 from ..projection import Projection
+from ._clipped import ClippedRule
 
 # Beyond this condition X cannot tell the columns of the kernel apart.
 _MAX_CONDITION = 1e8
@@ -57,9 +58,14 @@ class _ExpectedDesign(KernelDesign):
 
 
 def attribute_blind_correction(
-    projection: Projection, p: np.ndarray, expected: np.ndarray
+    projection: Projection,
+    p: np.ndarray,
+    expected: np.ndarray,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> np.ndarray:
     """Return the β of least ‖mβ‖ with p + mβ allowed, for real targets.
+
+    Between bounds it is p + mβ cut there that is allowed, if any such β is found.
 
     Parameters
     ----------
@@ -69,6 +75,8 @@ def attribute_blind_correction(
         Predictions.
     expected : ndarray of shape (n, Σk)
         m(X) of the kernels of all constraints, for rows that its learner has not seen.
+    bounds : tuple of (float, float), default=(-inf, inf)
+        Lowest and highest target.
 
     Returns
     -------
@@ -81,7 +89,7 @@ def attribute_blind_correction(
     """
     p, expected = projection.counted(p), projection.counted(expected)
     constraint = projection.fitted_constraint_
-    if constraint.judge(p).violation == 0.0:
+    if constraint.judge(np.clip(p, *bounds)).violation == 0.0:
         return np.zeros(expected.shape[1])
     _require_explained(constraint, expected)
     span = constraint.span
@@ -96,10 +104,17 @@ def attribute_blind_correction(
     # In coordinates y of mβ, those of the targets are x + Ly.
     root = np.linalg.solve(factor.T, moved.T).T
     x = constraint.coordinates(p)
-    step = root.T @ span.stacked.T @ span.multipliers(x, root @ root.T).mu
+    mu = span.multipliers(x, root @ root.T).mu
+    is_cut = np.isfinite(bounds).any()
+    if is_cut:
+        columns = expected @ np.linalg.solve(factor, root.T)
+        mu = ClippedRule(constraint, p, columns, bounds).multipliers(mu)
+    step = root.T @ span.joined(mu)
     if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.move(x)):
         raise _too_blind(constraint)
     beta = np.linalg.solve(factor, step)
+    if is_cut:
+        return constraint.of_all(to_columns @ beta)
     # What rounding has left, taken out once more: raw coefficients multiply it.
     left = x + root @ step - constraint.coordinates(p + expected @ beta)
     beta = beta + np.linalg.solve(moved, left)

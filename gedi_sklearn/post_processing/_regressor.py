@@ -13,7 +13,6 @@ from .._predictions import checked_predict
 from .._validation import check_column, check_numbers
 from ..projection import PROJECTION_PARAMETERS, Projection
 from ._base import Projected
-from ._corrections import attribute_blind_correction
 
 
 class ProjectedRegressor(RegressorMixin, Projected):
@@ -53,7 +52,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest prediction, None for no end: (0, None) keeps counts and rates valid.
         Corrected predictions are cut there, and the correction is that of the projection between
-        these bounds. `y` must lie between them. It needs the attribute at prediction.
+        these bounds. `y` must lie between them.
     confidence : float, default=None
         Probability with which new rows are to keep the bound, 0.95 for example: predictions are
         corrected to a stricter threshold, and `certificate_` says what is promised. It needs
@@ -168,12 +167,6 @@ class ProjectedRegressor(RegressorMixin, Projected):
         return LinearRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        if self.target_bounds is not None and not self.sensitive_at_predict:
-            raise ValueError(
-                f"target_bounds={self.target_bounds!r} needs the attribute at prediction, and "
-                "sensitive_at_predict=False leaves it out. Use MovingTargetsRegressor, which takes "
-                "target_bounds and needs the attribute in `fit` only."
-            )
         return check_numbers(check_column(y, "y"), "y", n_columns=1)
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
@@ -184,21 +177,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
-        if self.target_bounds is None:
-            return scores
-        low, high = self.target_bounds
-        return np.clip(scores, -np.inf if low is None else low, np.inf if high is None else high)
-
-    def _find_correction(
-        self, projection: Projection, p: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
-        if not self.sensitive_at_predict:
-            return attribute_blind_correction(projection, p, columns)
-        return self._plain_correction(projection, p)
-
-    def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
-        # With weight 0 the targets do not matter: the result is nearest to the predictions.
-        return projection.solve(p, 0.0).orthonormal_correction
+        return np.clip(scores, *self._bounds)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
