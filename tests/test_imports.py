@@ -49,6 +49,7 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.constraints._groups": "the soft threshold, against its conditions",
     "gedi_sklearn.constraints._sets": "the geometry of every set, against its definition",
     "gedi_sklearn.constraints._span": "the nearest point of several sets, against its conditions",
+    "gedi_sklearn.lagrangian_dual._network": "derivatives and Adam's steps, against torch's own",
     "gedi_sklearn.projection._classes": "where cores are made small and rounding is left out",
     "gedi_sklearn.projection._cores": "where integer models are forbidden",
     "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",

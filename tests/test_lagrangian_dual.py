@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, LagrangianDualRegressor
+from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
 from gedi_sklearn.exceptions import ConstraintNotMetWarning
 from gedi_sklearn.metrics import gedi, hgr, make_gedi_scorer
 from tests.estimator_checks import instance, make_data, public_estimators
@@ -292,6 +293,100 @@ def test_callbacks_of_skorch(tmp_path):
     assert model.n_iter_ < 20
     assert {"params.pt", "criterion.pt"} <= {file.name for file in tmp_path.iterdir()}
     assert vars(given[1]) == before
+
+
+@pytest.mark.torch
+def test_callbacks_hear_of_every_batch():
+    from skorch.callbacks import Callback
+
+    heard = []
+
+    class Shared(Callback):
+        def __deepcopy__(self, memo):
+            return self
+
+    class Early(Shared):
+        def on_batch_begin(self, net, batch, training, **kwargs):
+            heard.append(("begin", len(batch[0]), training))
+
+        def on_grad_computed(self, net, named_parameters, **kwargs):
+            heard.append(("grad", all(p.grad is not None for _, p in named_parameters)))
+
+    class Late(Shared):
+        def on_batch_end(self, net, loss, y_pred, **kwargs):
+            heard.append(("end", float(loss) == net.history[-1, "batches", -1, "train_loss"]))
+
+    X, y = make_data(LagrangianDualRegressor())
+    given = {"callbacks": [Early(), ("late", Late())], "batch_size": len(y) // 2}
+    small(LagrangianDualRegressor, max_epochs=2, **given).fit(X, y)
+    assert heard == 4 * [("begin", len(y) // 2, True), ("grad", True), ("end", True)]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+@pytest.mark.parametrize("constraint", ["coarse", "sd", "fine"])
+def test_the_lagrangian_says_its_own_derivative(loss, constraint):
+    import torch
+
+    from gedi_sklearn.lagrangian_dual._network import Batch, Lagrangian
+
+    rng = np.random.default_rng(0)
+    terms, weight = rng.normal(size=(30, 3)), rng.uniform(0.1, 1.0, size=30)
+    allowed = {
+        "coarse": L1Ball(3, 1.0, 0.01),
+        "sd": Ball(3, 1.0, 0.01),
+        "fine": Box(3, 1.0, np.array([0.01, 100.0, 0.0]), np.zeros(3, dtype=bool)),
+    }[constraint]
+    lagrangian = Lagrangian(loss, allowed)
+    lagrangian.multipliers += torch.arange(1.0, len(allowed.limits) + 1)
+    batch = Batch(
+        slice(None),
+        torch.tensor(rng.integers(0, 2, size=30).astype(float)),
+        torch.tensor(weight[:, None] * np.column_stack([np.ones(30), terms])),
+    )
+    outputs = torch.tensor(rng.normal(size=30) + terms @ [3.0, -2.0, 1.0])
+    value, slope = lagrangian(outputs, batch)
+    # The value is its definition, in torch's own terms, and the slope is that of the value.
+    outputs.requires_grad_()
+    share = torch.tensor(weight / weight.sum())
+    if loss == "log_loss":
+        predictions = torch.sigmoid(outputs)
+        mean = torch.nn.functional.binary_cross_entropy_with_logits(
+            outputs, batch.targets, weight=share, reduction="sum"
+        )
+    else:
+        predictions, mean = outputs, share @ (outputs - batch.targets) ** 2
+    v = (share * (predictions - share @ predictions)) @ torch.tensor(terms)
+    sizes = {"coarse": v.abs().sum()[None], "sd": v.norm()[None], "fine": v.abs()}[constraint]
+    violations = (sizes - torch.tensor(allowed.limits)).clamp(min=0)
+    expected = mean + lagrangian.multipliers @ violations
+    expected.backward()
+    assert_allclose(lagrangian.violations, violations.detach(), rtol=1e-12, atol=1e-15)
+    assert_allclose(value, expected.detach(), rtol=1e-12)
+    assert_allclose(slope, outputs.grad, rtol=1e-10, atol=1e-14)
+    assert (lagrangian.violations > 0).any()
+
+
+@pytest.mark.torch
+def test_multipliers_take_the_steps_of_adam():
+    from types import SimpleNamespace
+
+    import torch
+
+    from gedi_sklearn.lagrangian_dual._network import Ascent
+
+    violations = np.maximum(np.random.default_rng(0).normal(size=(50, 3)), 0.0)
+    own, others = torch.zeros((2, 3), dtype=torch.float64)
+    adam = torch.optim.Adam([others], lr=0.01, maximize=True)
+    net = SimpleNamespace(criterion_=SimpleNamespace(multipliers=own))
+    ascent = Ascent(0.01)
+    ascent.on_train_begin(net)
+    for gradient in violations:
+        net.criterion_.violations, others.grad = gradient, torch.tensor(gradient)
+        ascent.on_batch_end(net, training=True)
+        ascent.on_batch_end(net, training=False)
+        adam.step()
+        assert_allclose(own, others, rtol=1e-10)
 
 
 @pytest.mark.torch

@@ -94,10 +94,14 @@ class AllowedSet(ABC):
 
     @abstractmethod
     def sizes(self, v: Any) -> Any:
-        """Return what the set bounds of v, in the shape of the limits; v may be a torch tensor.
+        """Return what the set bounds of v, in the shape of the limits.
 
         Of a matrix (r, m) of many v, the same for each of them: (c, m).
         """
+
+    @abstractmethod
+    def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the derivative of the weighted sum of :meth:`sizes` at v, shape (r,)."""
 
     def violation(self, v: np.ndarray) -> float:
         """Return by how much v leaves the set, 0 inside."""
@@ -218,7 +222,10 @@ class Box(AllowedSet):
         return self.half_widths
 
     def sizes(self, v: Any) -> Any:
-        return abs(v)
+        return np.abs(v)
+
+    def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return weights * np.sign(v)
 
     def support(self, direction: np.ndarray) -> float:
         return float(np.abs(direction)[self.bounded] @ self.half_widths[self.bounded])
@@ -293,7 +300,10 @@ class L1Ball(_NormBall):
     norm: ClassVar[str] = "l1"
 
     def sizes(self, v: Any) -> Any:
-        return abs(v).sum(0)[None]
+        return np.abs(v).sum(axis=0)[None]
+
+    def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return weights * np.sign(v)
 
     def support(self, direction: np.ndarray) -> float:
         largest = float(np.abs(direction).max(initial=0.0))
@@ -415,10 +425,11 @@ class Ball(_NormBall):
     inner: LinearRows | None = None
 
     def sizes(self, v: Any) -> Any:
-        squares = (v * v).sum(0)
-        # At 0 a torch tensor has no derivative but that of a constant.
-        is_zero = squares == 0
-        return ((squares + is_zero) ** 0.5 * ~is_zero)[None]
+        return np.linalg.norm(v, axis=0)[None]
+
+    def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        size = float(np.linalg.norm(v))
+        return weights * v / size if size else np.zeros(self.size)
 
     def support(self, direction: np.ndarray) -> float:
         size = float(np.linalg.norm(direction))
