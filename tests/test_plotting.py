@@ -69,6 +69,32 @@ def test_bars_are_the_coefficients_of_targets_and_predictions(data):
     assert display.figure_ is display.ax_.figure
 
 
+@pytest.mark.parametrize("kernel", ["spline", KERNEL, "polynomial"], ids=str)
+def test_bars_of_the_deviation_explained_are_what_every_term_adds(data, kernel):
+    X, y = data
+    predictions = y / 2
+    measured = {"sensitive_features": X["age"], "kernel": kernel, "norm": "sd"}
+    display = GediCoefficientsDisplay.from_predictions(y, predictions, **measured)
+    for z, row, bars in zip((y, predictions), display.coefficients, display.bars_, strict=True):
+        size = gedi(z, **measured)
+        assert np.sqrt(np.sum(row**2)) == pytest.approx(size)
+        assert_array_equal([bar.get_height() for bar in bars], row)
+        assert f"(explains {size:.3g})" in bars.get_label()
+    assert display.ax_.get_ylabel() == "deviation explained"
+    if kernel is KERNEL:
+        # The first term alone, with its sign: what a kernel of lower degree explains.
+        rising = GediCoefficientsDisplay.from_predictions(-y, **measured).coefficients[0]
+        assert_allclose(rising, -display.coefficients[0])
+        for degree in (1, 2, 3):
+            lower = {**measured, "kernel": "polynomial", "degree": degree}
+            explained = np.linalg.norm(display.coefficients[0, :degree])
+            assert explained == pytest.approx(gedi(y, **lower))
+        slope = gedi_coefficients(y, sensitive_features=X["age"])[0]
+        assert display.coefficients[0, 0] == pytest.approx(slope * X["age"].std(ddof=0))
+    with pytest.raises(ValueError, match="'norm' parameter"):
+        GediCoefficientsDisplay.from_predictions(y, **{**measured, "norm": "l2"})
+
+
 def test_targets_alone_are_one_series(data):
     X, y = data
     display = GediCoefficientsDisplay.from_predictions(y, sensitive_features=X["age"])

@@ -1,4 +1,4 @@
-"""Bars of the coefficients, whose absolute sum is the indicator."""
+"""Bars of the coefficients, which together are the indicator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import validate_params
+from .._validation import StrOptions, validate_params
 from ..kernels import FittedKernel
 from ..metrics import check_sample, fit_gedi
 from ._support import (
@@ -22,22 +22,32 @@ from ._support import (
 
 # Labels with more letters than this in total are rotated.
 _HORIZONTAL_LETTERS = 40
+# What the bars are, by norm: the indicator in the legend, and the two axes.
+_WORDS = {
+    "l1": ("GeDI =", "term of the kernel", "coefficient α̃"),
+    "sd": ("explains", "term of the kernel, beyond those before it", "deviation explained"),
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GediCoefficientsDisplay(PredictionDisplay):
     """Coefficients α̃ of targets and predictions, one bar per term of the kernel.
 
-    The heights of one colour add up, without their signs, to its GeDI.
+    The heights of one colour add up, without their signs, to its GeDI. With ``norm="sd"`` they are
+    the orthonormal coordinates c in their place, in units of y: each is the deviation that a term
+    explains beyond those before it, with the sign of its coefficient there, and the root of the
+    sum of their squares is the deviation that all of them explain.
 
     Parameters
     ----------
     coefficients : ndarray of shape (n_series, k)
-        One row per series: the targets, in grey, before the predictions.
+        One row per series: the targets, in grey, before the predictions. α̃, or c.
     terms : list of str
         The k functions of the attribute.
     names : list of str
         One name per series, for the legend.
+    norm : {"l1", "sd"}, default="l1"
+        Which of them the coefficients are.
 
     Attributes
     ----------
@@ -66,6 +76,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
     coefficients: np.ndarray
     terms: list[str]
     names: list[str]
+    norm: str = "l1"
 
     def plot(self, ax: Any = None, **bar_kwargs: Any) -> GediCoefficientsDisplay:
         """Draw the bars.
@@ -86,6 +97,8 @@ class GediCoefficientsDisplay(PredictionDisplay):
         n_series, n_terms = coefficients.shape
         positions, width = np.arange(n_terms), 0.8 / n_series
         # The last series is measured, the others are shown for comparison.
+        word, term, height = _WORDS[self.norm]
+        sizes = np.linalg.norm(coefficients, 1 if self.norm == "l1" else 2, axis=1)
         colors = [REFERENCE_COLOR] * (n_series - 1) + [MEASURED_COLOR]
         self.bars_ = [
             ax.bar(
@@ -94,7 +107,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
                 **{
                     "width": width,
                     "color": colors[i],
-                    "label": f"{plain_text(name)} (GeDI = {np.abs(row).sum():.3g})",
+                    "label": f"{plain_text(name)} ({word} {sizes[i]:.3g})",
                     **bar_kwargs,
                 },
             )
@@ -104,13 +117,16 @@ class GediCoefficientsDisplay(PredictionDisplay):
         rotate = sum(map(len, self.terms)) > _HORIZONTAL_LETTERS
         style = {"rotation": 45, "ha": "right"} if rotate else {}
         ax.set_xticks(positions, [plain_text(term) for term in self.terms], **style)
-        ax.set(xlabel="term of the kernel", ylabel="coefficient α̃")
+        ax.set(xlabel=term, ylabel=height)
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     @classmethod
-    @validate_params(PREDICTION_CONSTRAINTS, prefer_skip_nested_validation=True)
+    @validate_params(
+        {**PREDICTION_CONSTRAINTS, "norm": [StrOptions({"l1", "sd"})]},
+        prefer_skip_nested_validation=True,
+    )
     def from_predictions(
         cls,
         y_true: Any,
@@ -119,6 +135,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
         sensitive_features: Any,
         kernel: Any = "polynomial",
         degree: int = 1,
+        norm: str = "l1",
         pos_label: Any = None,
         sample_weight: Any = None,
         name: str | None = None,
@@ -139,6 +156,9 @@ class GediCoefficientsDisplay(PredictionDisplay):
             The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
         degree : int, default=1
             Degree (order) of a kernel given by name.
+        norm : {"l1", "sd"}, default="l1"
+            Whether the bars are coefficients, which sum to GeDI, or the deviation that each term
+            explains; see :func:`gedi_sklearn.metrics.gedi`.
         pos_label : object, default=None
             The label that counts as 1; needed for text and categories.
         sample_weight : array-like of shape (n,), default=None
@@ -161,8 +181,13 @@ class GediCoefficientsDisplay(PredictionDisplay):
         if y_pred is not None:
             names.append(name or "predictions")
             series.append(sample.target)
-        coefficients = np.array([design.checked_coefficients(z) for z in series])
-        display = cls(coefficients=coefficients, terms=_terms(design.fitted), names=names)
+        of_series = design.checked_coefficients if norm == "l1" else design.coordinates
+        display = cls(
+            coefficients=np.array([of_series(z) for z in series]),
+            terms=_terms(design.fitted),
+            names=names,
+            norm=norm,
+        )
         return display.plot(ax, **bar_kwargs)
 
 
