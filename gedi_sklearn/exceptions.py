@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 __all__ = [
     "AttributeRangeWarning",
@@ -26,6 +29,17 @@ __all__ = [
 
 # Frames of these packages lie between the warning and the line that the user can change.
 _SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib"}
+_IS_SILENT = ContextVar("is_silent", default=False)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep :func:`warn_caller` silent, in this thread: of parts of what warns as a whole."""
+    token = _IS_SILENT.set(True)
+    try:
+        yield
+    finally:
+        _IS_SILENT.reset(token)
 
 
 def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
@@ -34,6 +48,8 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
     A fixed stack level would point at scikit-learn's decorators, and since Python shows equal
     warnings of a line only once, a second fit elsewhere would stay silent.
     """
+    if _IS_SILENT.get():
+        return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _package(frame.f_globals) in _SKIPPED_PACKAGES:
         frame, level = frame.f_back, level + 1

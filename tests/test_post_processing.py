@@ -1,6 +1,7 @@
 """Projected estimators: one fit, and the projection as a function of x."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -452,3 +453,14 @@ def test_what_is_constrained_has_a_name(data):
     X, _, y, _ = data
     with pytest.raises(ValueError, match="'constrain' parameter"):
         ProjectedClassifier(sensitive_columns=0, constrain="scores").fit(X, y)
+
+
+def test_folds_of_the_correction_do_not_repeat_what_the_fit_warns_of(data):
+    X, t, _, _ = data
+    for options in ({"threshold": 20}, {"degree": 2, "confidence": 0.9}):
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            ProjectedRegressor(sensitive_columns=0, **options).fit(X + 100 * np.eye(4)[0], t)
+        categories = [one.category for one in record]
+        assert categories
+        assert len(set(categories)) == len(categories)

@@ -24,7 +24,7 @@ from .._validation import (
     check_attribute,
 )
 from ..constraints import CARRIED, joint_columns
-from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
+from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, silent, warn_caller
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
@@ -343,7 +343,8 @@ class Projected(AttributeBlind):
                 own = beside[train] if beside is not None else None
                 rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
                 try:
-                    projection = self._make_projection(*rows)
+                    with silent():
+                        projection = self._make_projection(*rows)
                 except RankDeficientKernelError:
                     folds = []
                     break

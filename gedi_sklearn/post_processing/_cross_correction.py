@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..constraints import FittedConstraint
-from ..exceptions import InfeasibleProjectionError
+from ..exceptions import InfeasibleProjectionError, silent
 from ..projection import Projection
 
 
@@ -73,7 +73,8 @@ class CrossCorrection:
             own = np.array([part.reference for part in constraint.parts])
             stricter = projection.scaled(share * self._references / own)
             try:
-                correction = self._correct(stricter, train)
+                with silent():
+                    correction = self._correct(stricter, train)
             except InfeasibleProjectionError:
                 return None
             corrected[test] += columns @ constraint.by_column(correction).T
