@@ -27,7 +27,7 @@ from gedi_sklearn import (
     project_targets,
 )
 from gedi_sklearn.exceptions import InfeasibleProjectionError
-from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, gedi_coefficients, make_gedi_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
 
 pd = pytest.importorskip("pandas")
@@ -464,3 +464,21 @@ def test_folds_of_the_correction_do_not_repeat_what_the_fit_warns_of(data):
         categories = [one.category for one in record]
         assert categories
         assert len(set(categories)) == len(categories)
+
+
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
+@pytest.mark.parametrize("degree", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_keep_to_a_fine_constraint_within_their_steps_and_use_its_bound(seed, degree):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=3000)
+    X = np.column_stack([x, x + rng.normal(size=3000), rng.normal(size=(3000, 2))])
+    y = X[:, 0] + 0.5 * x**2 + X[:, 2] + rng.logistic(size=3000) > 0.3
+    model = ProjectedClassifier(
+        constraint="fine", degree=degree, threshold=0.3, cv="train", sensitive_columns=0
+    ).fit(X, y)
+    coefficients = gedi_coefficients(model.predict(X), sensitive_features=x, degree=degree)
+    first, *others = np.abs(coefficients) / model.threshold_
+    assert 0.85 < first < 1.1
+    assert max(others) < 0.1

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score
 
 from .._predictions import checked_predict_proba
 from .._validation import Outcomes, StrOptions, check_classes, check_numbers
+from ..constraints import FittedConstraint
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
@@ -20,9 +21,12 @@ from ._corrections import Recalibration, score_correction
 # A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
 # of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
 _BISECTIONS = 7
+# Shares of a threshold beside which coefficients may be nothing but a slack.
+_SHARES = (1.0, 0.97, 0.94)
 # Rows that the relaxation splits are tied, so that nudges of c decide them one way or another:
-# how many are tried, and their size, which moves few other rows.
-_NUDGES, _NUDGE = 50, 1e-6
+# how many are tried, and the least and the largest size, times the number of rows: they move few
+# other rows.
+_NUDGES, _NUDGE = 300, (0.003, 1.0)
 # Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
 _TIE = 1e-12
 
@@ -34,8 +38,22 @@ class _Tried(NamedTuple):
     error: float
     c: np.ndarray
 
-    def order(self) -> tuple[float, float]:
-        return self.violation, self.error
+    def order(self, nearly: float = 0.0) -> tuple[float, float]:
+        """Return what is least of the best one; violations above 0, up to `nearly`, are alike."""
+        return max(self.violation, nearly) if self.violation else 0.0, self.error
+
+
+def _has_slack(constraint: FittedConstraint) -> bool:
+    """Tell whether a coefficient may be nothing but a slack, which labels hardly hit."""
+    return any(part.allowed.slack_units().any() for part in constraint.parts)
+
+
+def _step(constraint: FittedConstraint) -> float:
+    """Return what rows that the relaxation splits make by chance, one for each coefficient."""
+    sets = [part.coordinate_set for part in constraint.parts]
+    largest = max(own.size**0.5 * float(np.linalg.norm(own.rows, axis=1).max()) for own in sets)
+    share = constraint.weight / constraint.weight.sum()
+    return largest * float(share @ share)
 
 
 class ProjectedClassifier(ClassifierMixin, Projected):
@@ -268,7 +286,16 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             tried = ascend(constraint.scaled(fraction), decided, start)
             return min(map(judged, tried), key=_Tried.order)
 
+        def nudged(found: _Tried) -> list[_Tried]:
+            sizes = np.geomspace(*_NUDGE, _NUDGES)[:, None] / len(seen)
+            nudges = sizes * np.random.default_rng(0).normal(size=(_NUDGES, len(found.c)))
+            return [found, *map(judged, found.c + nudges)]
+
         best = attempt(1.0)
+        if best.violation > 0.0 and _has_slack(constraint):
+            # Of so narrow a bound a small share is no nearer to the labels' steps than all of it.
+            tried = [own for fraction in _SHARES for own in nudged(attempt(fraction))]
+            return min(tried, key=lambda own: own.order(_step(constraint))).c
         low, high = 0.0, 1.0
         for _ in range(_BISECTIONS if best.violation > 0.0 else 0):
             fraction = (low + high) / 2
@@ -276,10 +303,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             low, high = (fraction, high) if found.violation == 0.0 else (low, fraction)
             if found.violation <= best.violation:
                 best = found
-        if best.violation > 0.0:
-            nudges = np.random.default_rng(0).normal(scale=_NUDGE, size=(_NUDGES, len(best.c)))
-            best = min([best, *map(judged, best.c + nudges)], key=_Tried.order)
-        return best.c
+        return best.c if best.violation == 0.0 else min(nudged(best), key=_Tried.order).c
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
         if not self._bounds_labels:
