@@ -54,8 +54,6 @@ def test_any_chunks_give_the_value_of_all_rows(cuts, degree, standardize, weight
     kernel = PolynomialKernel(degree, standardize=standardize)
     chunks = np.split(np.arange(N), sorted(cuts))
     weight = WEIGHT if weighted else None
-    if weighted:  # a chunk of weight 0 has no rows to add
-        chunks = [rows for rows in chunks if WEIGHT[rows].any()]
     accumulator = accumulate(chunks, weight=weight, kernel=kernel, reference=X[:50])
     options = {"sensitive_features": X, "kernel": kernel, "sample_weight": weight}
     alpha = gedi_coefficients(PREDICTED, **options)
@@ -67,6 +65,19 @@ def test_any_chunks_give_the_value_of_all_rows(cuts, degree, standardize, weight
     for norm in ("l1", "sd"):
         found, expected = accumulator.null(norm=norm), gedi_null(PREDICTED, norm=norm, **options)
         assert found.mean == pytest.approx(expected.mean, rel=1e-8)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_chunk_of_zero_weights_adds_nothing(position):
+    chunks = np.split(np.arange(N), 3)
+    left = [rows for i, rows in enumerate(chunks) if i != position]
+    weight = np.where(np.isin(np.arange(N), chunks[position]), 0.0, WEIGHT)
+    found, expected = accumulate(chunks, weight=weight), accumulate(left, weight=weight)
+    assert found.to_dict() == expected.to_dict()
+    empty = GediAccumulator().update(Y, sensitive_features=X, sample_weight=np.zeros(N))
+    assert empty.n_rows_ == 0
+    with pytest.raises(ValueError, match="Negative values"):
+        empty.update(Y, sensitive_features=X, sample_weight=-np.ones(N))
 
 
 @pytest.mark.parametrize(

@@ -396,3 +396,12 @@ def test_a_constant_attribute_frees_no_other(data, kind):
     with pytest.warns(UserWarning, match="constant, so there is nothing to constrain"):
         alone.fit(X, targets_of(kind, data))
     assert len(alone.predict(X)) == 400
+
+
+def test_an_attribute_that_is_constant_in_a_subset_is_said_to_be_so_there(data):
+    X, y = data[0], data[2]
+    x = np.where(y == "yes", 1.0, X[:, 0])
+    constraint = CoarseConstraint(subset="yes", threshold=0.1, relative=False)
+    model = ProjectedClassifier(constraint=constraint, cv=3)
+    with pytest.warns(UserWarning, match="is constant among the rows of subset='yes', so there"):
+        model.fit(X, y, sensitive_features=x)

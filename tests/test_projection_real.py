@@ -625,6 +625,14 @@ def test_the_unit_of_the_targets_changes_nothing(unit, constraint, solver):
     assert_allclose(result.targets / unit, project_targets(y, **options).targets, atol=1e-8)
 
 
+def test_an_objective_beyond_floats_is_refused():
+    x = np.random.default_rng(10).normal(size=40)
+    with pytest.raises(ValueError, match=r"too large for floats.* divide all weights"):
+        project_targets(
+            x, 1e149 * x, sensitive_features=x, relative=False, sample_weight=np.full(40, 1e152)
+        )
+
+
 @pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
 @every_solver
 def test_the_origin_of_the_targets_changes_nothing(offset, solver):

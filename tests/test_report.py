@@ -48,6 +48,15 @@ def data():
     return x, y, 0.5 * y + 0.1 * rng.normal(size=300)
 
 
+def test_nobody_is_warned_of_a_grid_that_no_one_asked_for(data):
+    x = np.random.default_rng(0).normal(size=300)
+    with pytest.warns(UserWarning, match="outside the grid"):
+        value = hgr(data[1], sensitive_features=x)
+    options = {"degrees": [1], "bins": [3], "n_resamples": 20}
+    table = fairness_report(data[1], sensitive_features=x, **options).table
+    assert (table["parameter"][-1], table["value"][-1]) == ("kde", value)
+
+
 def test_values_are_those_of_the_indicators(data):
     x, y, p = data
     table = fairness_report(y, p, sensitive_features=x, n_resamples=20).to_frame()

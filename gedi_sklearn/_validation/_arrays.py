@@ -324,13 +324,16 @@ def check_same_length(n_samples: int, **arrays: Any) -> None:
             )
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None:
+def check_sample_weight(
+    sample_weight: Any, n_samples: int, *, allow_zeros: bool = False
+) -> np.ndarray | None:
     """Return non-negative weights of shape (n,), or None if there are none.
 
     Raises
     ------
     ValueError
-        If a weight is negative or missing, if the length differs, or if all weights are 0.
+        If a weight is negative or missing, if the length differs, or, but for `allow_zeros`, if
+        all weights are 0.
     """
     if sample_weight is None:
         return None
@@ -346,7 +349,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
             f"Negative values in data passed to `sample_weight`: {int((weight < 0).sum())} of "
             f"{n_samples}; weights must be at least 0."
         )
-    if not (weight > 0).any():
+    if not (allow_zeros or (weight > 0).any()):
         raise ValueError("sample_weight is zero in every row; at least one row must count.")
     return weight
 

@@ -103,7 +103,9 @@ def fit_constraint(
     except RankDeficientKernelError as error:
         if error.rank > 0 or not allow_constant:
             raise
-        beside = "" if covariates is None else ", given conditional_on"
+        subset = built[len(listed)].subset
+        beside = "" if subset is None else f" among the rows of subset={subset!r}"
+        beside += "" if covariates is None else ", given conditional_on"
         if len(built) > 1:
             raise ValueError(
                 f"column {len(listed)} of sensitive_features is constant{beside}, so its "

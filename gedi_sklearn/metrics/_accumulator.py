@@ -133,7 +133,7 @@ class GediAccumulator(BaseEstimator):
         sensitive_features : array-like of shape (n,) or (n, m)
             The protected attribute.
         sample_weight : array-like of shape (n,), default=None
-            Weights; rows of weight 0 are left out.
+            Weights; rows of weight 0 are left out, and so is a chunk of no others.
 
         Returns
         -------
@@ -149,7 +149,9 @@ class GediAccumulator(BaseEstimator):
         given = (y_true, y_pred, sensitive_features, sample_weight, self.pos_label)
         # Sums of powers tell whether a value is extreme: no pass is needed to look for it.
         are_telling = hasattr(self, "sums_") and self.sums_.are_powers
-        sample = check_sample(*given, ensure_all_finite=not are_telling)
+        sample = check_sample(*given, ensure_all_finite=not are_telling, may_be_empty=True)
+        if not len(sample.y_true):
+            return self
         targets = [sample.y_true] if y_pred is None else [sample.y_true, sample.target]
         if not hasattr(self, "sums_"):
             self._fix_basis(sample, sensitive_features, targets)

@@ -127,6 +127,7 @@ def check_sample(
     attribute: str = "mixed",
     on: str = "predictions",
     ensure_all_finite: bool = True,
+    may_be_empty: bool = False,
 ) -> Sample:
     """Check the arguments that all indicators share.
 
@@ -142,6 +143,8 @@ def check_sample(
         What is measured of numeric targets: predictions, or predictions minus targets.
     ensure_all_finite : bool, default=True
         False leaves it to the caller to find numbers that are missing, infinite or too large.
+    may_be_empty : bool, default=False
+        Whether all weights may be 0, which leaves no rows.
 
     Returns
     -------
@@ -162,7 +165,7 @@ def check_sample(
     values = check_attribute(
         sensitive_features, n_samples, kind=attribute, ensure_all_finite=ensure_all_finite
     )
-    weight = check_sample_weight(sample_weight, n_samples)
+    weight = check_sample_weight(sample_weight, n_samples, allow_zeros=may_be_empty)
     total = None if weight is None else float(weight.sum())
     kept = None
     if weight is not None and not (weight > 0).all():
@@ -170,7 +173,7 @@ def check_sample(
         same = target is reference
         reference, values, weight = reference[kept], values[kept], weight[kept]
         target = reference if same else target[kept]
-    if weight is not None and (weight == weight[0]).all():
+    if weight is not None and (weight == weight[:1]).all():
         weight = None
     names = attribute_names(sensitive_features)
     if on == "residuals":

@@ -89,11 +89,18 @@ class SquaredLoss:
     def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
         """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""
         loss = 0.0
-        for rows in row_blocks(len(z)):
-            distance = (z[rows] - self.y[rows]) ** 2
-            if p is not None:
-                distance = (z[rows] - p[rows]) ** 2 + target_weight * distance
-            loss += float(self.weight[rows] @ distance)
+        with np.errstate(over="ignore"):
+            for rows in row_blocks(len(z)):
+                distance = (z[rows] - self.y[rows]) ** 2
+                if p is not None:
+                    distance = (z[rows] - p[rows]) ** 2 + target_weight * distance
+                loss += float(self.weight[rows] @ distance)
+        if not np.isfinite(loss):
+            raise ValueError(
+                "the objective, a sum of squares of y and y_pred times sample_weight and "
+                f"target_weight (of up to {self.weight.max():.3g} and {target_weight:.3g}), is too "
+                "large for floats. Use other units, or divide all weights by a number."
+            )
         return loss
 
     def _nearest(
