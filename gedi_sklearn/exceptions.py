@@ -24,6 +24,7 @@ __all__ = [
     "SolverError",
     "SolverLicenceError",
     "SolverLimitError",
+    "TooManyGroupsError",
     "UnseenDependenceWarning",
 ]
 
@@ -102,6 +103,22 @@ class RankDeficientKernelError(ValueError):
         )
         error.rank = rank
         return error
+
+
+class TooManyGroupsError(ValueError):
+    """What was asked needs a matrix of rows and groups that is too large to hold or to use."""
+
+    @classmethod
+    def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
+        """Build the error for the indicators of ``n_groups`` groups on ``n_rows`` rows."""
+        return cls(
+            f"constraint='didi' with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
+            "numbers here. Pool rare groups, or bin the attribute as `binned_didi` does. So many "
+            "groups are for real targets at squared error, in `project_targets`, "
+            "`ProjectedRegressor` and Moving Targets: without `target_bounds`, `confidence`, "
+            "`method='dual'`, `conditional_on`, other constraints beside, and with "
+            "`sensitive_at_predict`."
+        )
 
 
 class InfeasibleProjectionError(ValueError):

@@ -11,17 +11,20 @@ from sklearn.linear_model import LinearRegression
 from gedi_sklearn import (
     DidiConstraint,
     MovingTargetsRegressor,
+    ProjectedClassifier,
     ProjectedRegressor,
     project_targets,
 )
 from gedi_sklearn.constraints._span import JointSpan
-from gedi_sklearn.kernels import GroupDesign, fit_codes, fit_kernel
+from gedi_sklearn.exceptions import TooManyGroupsError
+from gedi_sklearn.kernels import GroupColumns, GroupDesign, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
     binned_didi,
     didi,
     gedi,
     gedi_coefficients,
     gedi_null,
+    lower_limits,
     make_didi_scorer,
 )
 from gedi_sklearn.report import fairness_report
@@ -139,6 +142,121 @@ def test_groups_in_closed_form_are_the_factorised_indicators(weighted, threshold
     np.testing.assert_allclose(found.orthonormal_correction, multipliers.mu, rtol=0, atol=1e-12)
     assert found.satisfied
     assert found.gap <= 1e-12
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_products_with_the_indicators_of_rows_need_no_matrix(weighted):
+    rng = np.random.default_rng(5)
+    codes = np.r_[np.arange(9), rng.integers(0, 9, size=60)]
+    weight = rng.uniform(0.1, 2.0, size=len(codes)) if weighted else None
+    design = fit_codes(codes, weight=weight)
+    dense, c = design.orthonormal, rng.normal(size=(8, 3))
+    share = np.full(len(codes), 1 / len(codes)) if weight is None else weight / weight.sum()
+    np.testing.assert_allclose(dense.T @ (share[:, None] * dense), np.eye(8), atol=1e-13)
+    columns = GroupColumns(design.fitted, codes)
+    np.testing.assert_allclose(columns, dense, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(columns @ c, dense @ c, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(columns[5:9] @ c[:, 0], dense[5:9] @ c[:, 0], atol=1e-12)
+    absent = GroupColumns(design.fitted, np.r_[-1, codes])
+    np.testing.assert_array_equal(np.asarray(absent)[0], 0.0)
+    assert (absent @ c[:, 0])[0] == 0.0
+    leverage = share * (1 + np.square(dense).sum(axis=1))
+    np.testing.assert_allclose(design.leverage(), leverage, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_limits_of_deviations_are_those_of_their_covariance(n_columns):
+    rng = np.random.default_rng(6)
+    codes = np.r_[np.arange(7), rng.integers(0, 7, size=400)]
+    design = fit_codes(codes)
+    columns = np.sin(codes)[:, None] + rng.normal(size=(len(codes), n_columns))
+    rows = design.fitted.orthonormal(np.arange(7))  # A: the deviations are A c
+
+    def size(v):
+        return np.abs(v).sum(axis=0)[None]
+
+    by_group = lower_limits(design, columns, None, size)
+    by_matrix = lower_limits(design, columns, rows, size)
+    value = size(np.concatenate([rows @ design.coordinates(own) for own in columns.T]))
+    np.testing.assert_allclose(value - by_group, value - by_matrix, rtol=0.05)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_corrections_of_groups_are_products_with_the_matrix(weighted):
+    rng = np.random.default_rng(7)
+    levels = np.array([f"level {code:02d}" for code in np.arange(300) % 15])
+    features = rng.normal(size=(300, 2))
+    y = features[:, 0] + np.sin(np.arange(300) % 15)
+    weight = (np.arange(300) % 4).astype(float) if weighted else None
+    model = ProjectedRegressor(constraint="didi", threshold=0.05)
+    model.fit(features, y, sensitive_features=levels, sample_weight=weight)
+    new = np.arange(40)
+    columns = model.kernel_.orthonormal(levels[new])
+    plain = model.estimator_.predict(features[new])
+    found = model.predict(features[new], sensitive_features=levels[new])
+    expected = plain + columns @ model.orthonormal_correction_
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    # In raw units: the correction of a level beside that of the first one.
+    gaps = found - plain - (found - plain)[0]
+    np.testing.assert_allclose(gaps[1:15], model.correction_, rtol=0, atol=1e-12)
+    assert didi(model.targets_, sensitive_features=levels, sample_weight=weight) == pytest.approx(
+        model.threshold_
+    )
+
+
+def many_levels():
+    rng = np.random.default_rng(0)
+    level = np.arange(100_000) % 10_000
+    features = rng.normal(size=(len(level), 2)) + np.sin(level)[:, None]
+    return features, features[:, 0] + rng.normal(size=len(level)), level
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ProjectedRegressor(constraint="didi"),
+        lambda: MovingTargetsRegressor(constraint="didi", max_iter=2),
+        lambda: MovingTargetsRegressor(constraint="didi", max_iter=1, cv=3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
+def test_estimators_take_ten_thousand_levels(make):
+    features, y, level = many_levels()
+    tracemalloc.start()
+    model = make().fit(features, y, sensitive_features=level)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3e8  # 8 GB are the indicators of all rows
+    assert (model.verdict_.training or model.verdict_.new_rows).value > 0
+    if isinstance(model, ProjectedRegressor):
+        assert didi(model.targets_, sensitive_features=level) == pytest.approx(model.threshold_)
+        assert len(model.predict(features[:9], sensitive_features=level[:9])) == 9
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, y, level: project_targets(
+            y, sensitive_features=level, constraint="didi", target_bounds=(y.min(), y.max())
+        ),
+        lambda X, y, level: project_targets(y > 0, sensitive_features=level, constraint="didi"),
+        lambda X, y, level: ProjectedClassifier(constraint="didi").fit(
+            X, y > 0, sensitive_features=level
+        ),
+        lambda X, y, level: ProjectedRegressor(constraint="didi", confidence=0.9).fit(
+            X, y, sensitive_features=level
+        ),
+        lambda X, y, level: ProjectedRegressor(constraint="didi", sensitive_at_predict=False).fit(
+            X, y, sensitive_features=level
+        ),
+        lambda X, y, level: MovingTargetsRegressor(constraint="didi", method="dual").fit(
+            X, y, sensitive_features=level
+        ),
+    ],
+)
+def test_what_so_many_levels_cannot_have_is_said(call):
+    with pytest.raises(TooManyGroupsError, match=r"10000 groups needs a matrix of .* Pool rare"):
+        call(*many_levels())
 
 
 def test_ten_thousand_levels_need_no_square_matrix():

@@ -13,7 +13,13 @@ from sklearn.base import clone
 
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
-from ..kernels import ConditionalDesign, KernelDesign, SubsetDesign
+from ..kernels import (
+    ConditionalDesign,
+    GroupColumns,
+    IndicatorDesign,
+    KernelDesign,
+    SubsetDesign,
+)
 from ..metrics import lower_limits, upper_limits
 from ._base import Constraint
 from ._product import pieces
@@ -126,11 +132,11 @@ class ColumnConstraint:
 
     def sizes(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is bounded of all columns, its lower 95 % confidence limits, the bounds."""
-        rows, bounded = self.coordinate_set.rows, self.allowed.sizes
+        bounded = self.allowed.sizes
         low = lower_limits(
             self.design,
             self.of(columns),
-            rows,
+            None if isinstance(self.design, IndicatorDesign) else self.coordinate_set.rows,
             bounded,
             is_basis_drawn=self.allowed.is_of_coordinates,
         )
@@ -275,6 +281,14 @@ class FittedConstraint:
         """Q of the kernel of every constraint, side by side, shape (n, Σk)."""
         bases = [parts[0].design.orthonormal for parts in self.listed]
         return np.hstack([np.empty((len(self.weight), 0)), *bases])
+
+    @property
+    def group_columns(self) -> GroupColumns | None:
+        """The same as its products, where the only constraint is that on groups."""
+        designs = [parts[0].design for parts in self.listed]
+        if len(designs) == 1 and isinstance(designs[0], IndicatorDesign):
+            return designs[0].row_columns
+        return None
 
     def by_column(self, stacked: np.ndarray) -> np.ndarray:
         """Return numbers of all parts, (k,) per column, as those that belong to `orthonormal`.

@@ -336,6 +336,12 @@ class JointSpan:
         """Number of coordinates K."""
         return self.sets[0].size if len(self.sets) == 1 else self.q.shape[1]
 
+    def check_square(self) -> None:
+        """Refuse as many groups as no square matrix should have."""
+        for own in self._designs:
+            if isinstance(own, IndicatorDesign):
+                own.fitted.check_size(own.fitted.n_columns)
+
     def joined(self, stacked: np.ndarray) -> np.ndarray:
         """Return B'μ, shape (K,)."""
         return stacked if len(self.sets) == 1 else self.stacked.T @ stacked
@@ -351,8 +357,9 @@ class JointSpan:
 
     def v(self, x: np.ndarray) -> np.ndarray:
         """Return the v of coordinates x, those of all sets one after another."""
-        own = zip(self.sets, self.split(self.stacked @ x), strict=True)
-        return np.concatenate([np.empty(0), *(one.rows @ c for one, c in own)])
+        seen = x if len(self.sets) == 1 else self.stacked @ x
+        own = zip(self.sets, self.split(seen), strict=True)
+        return np.concatenate([np.empty(0), *(one.v(c) for one, c in own)])
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return x = Q'Wz of targets, shape (K,)."""
@@ -402,7 +409,9 @@ class JointSpan:
         deadline : Deadline, default=None
             When to end.
         """
-        if len(self.sets) == 1 and metric is None:
+        if len(self.sets) == 1:
+            if metric is not None:
+                return joint_multipliers(self.sets, x, metric, deadline)
             nearest, v = self.sets[0].nearest(x)
             return Multipliers(nearest - x, [v])
         moved = self.stacked if metric is None else self.stacked @ metric

@@ -31,7 +31,7 @@ from ._fit import (
     list_columns,
     warn_attribute_scale,
 )
-from ._group_design import GroupDesign, IndicatorDesign, IndicatorKernel
+from ._group_design import GroupColumns, GroupDesign, IndicatorDesign, IndicatorKernel
 from ._kernel_sums import KernelSums, SummedDesign
 from ._moments import row_blocks
 from ._named import (
@@ -54,6 +54,7 @@ __all__ = [
     "ConditionalKernel",
     "FittedKernel",
     "FourierKernel",
+    "GroupColumns",
     "GroupDesign",
     "IndicatorDesign",
     "IndicatorKernel",

@@ -13,12 +13,17 @@ Products with Q are then cumulative sums, and thousands of groups need no matrix
 from __future__ import annotations
 
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
+from ..exceptions import TooManyGroupsError
 from ._basis import ColumnBasis, KernelColumns, column_names
 from ._categories import level_indicators
 from ._design import FittedKernel, KernelDesign
+
+# Numbers of the largest matrix that is made of indicators, and the most groups of a square one.
+_MOST_NUMBERS, _MOST_GROUPS = 2e8, 8000
 
 
 class GroupDesign(KernelDesign):
@@ -94,6 +99,7 @@ class IndicatorKernel(FittedKernel):
         self.weights, own = weights, weights[1:]
         self._after = np.cumsum(np.r_[weights[0], own[:0:-1]])[::-1]
         self._against = np.sqrt(own / (self._after * (self._after + own)))
+        self._own = self._after * self._against / own
         columns_of = KernelColumns(partial(level_indicators, n_levels=len(weights)))
         basis = ColumnBasis(columns_of, own, np.sqrt(own * (1 - own)))
         super().__init__(columns_of.kernel, basis, column_names(None, len(own)), 1)
@@ -102,6 +108,7 @@ class IndicatorKernel(FittedKernel):
     @cached_property
     def R_(self) -> np.ndarray:
         """The factor R of the standardised indicators; see the base class."""
+        self.check_size(self.n_columns)
         factor = np.triu(-np.outer(self._against, self.weights[1:]), 1)
         np.fill_diagonal(factor, self._after * self._against)
         return factor / self.scale
@@ -113,6 +120,22 @@ class IndicatorKernel(FittedKernel):
     def to_raw(self, standardized: np.ndarray) -> np.ndarray:
         return standardized / self.scale
 
+    def orthonormal_columns(self, values: np.ndarray) -> np.ndarray:
+        self.check_size(len(values))
+        # Group 0 is the last one that a column is set against.
+        place = np.where(values == 0, self.n_columns + 1, values) - 1
+        column = np.arange(self.n_columns)
+        return np.where(column < place, -self._against, (column == place) * self._own)
+
+    def check_size(self, n_rows: int) -> None:
+        """Refuse a matrix with so many rows, where it would be too large or take hours."""
+        if self.n_columns > _MOST_GROUPS or n_rows * self.n_columns > _MOST_NUMBERS:
+            raise TooManyGroupsError.from_numbers(n_rows, self.n_columns + 1)
+
+    def columns_of(self, values: Any) -> GroupColumns:
+        """Return Q for new rows, as its products."""
+        return GroupColumns(self, self._encoded(values)[:, 0].astype(int))
+
     def of_groups(self, coordinates: np.ndarray) -> np.ndarray:
         """Return Q c in every group, shape (g,)."""
         return self._joined(coordinates, -1.0)
@@ -123,7 +146,7 @@ class IndicatorKernel(FittedKernel):
 
     def _joined(self, c: np.ndarray, sign: float) -> np.ndarray:
         before = np.cumsum(np.r_[0.0, self._against * c])
-        own = self._after * self._against / self.weights[1:] * c
+        own = self._own * c
         return np.r_[sign * before[-1], own + sign * before[:-1]]
 
     def coordinates(self, values: np.ndarray) -> np.ndarray:
@@ -131,6 +154,42 @@ class IndicatorKernel(FittedKernel):
         weighted = self.weights * values
         after = np.cumsum(np.r_[weighted[0], weighted[:1:-1]])[::-1]
         return self._against * (self._after * values[1:] - after)
+
+
+class GroupColumns:
+    """The orthonormal indicators of rows, without the matrix that they are.
+
+    Parameters
+    ----------
+    kernel : IndicatorKernel
+        The indicators.
+    codes : ndarray of int, shape (n,)
+        The group of each row; −1 where all columns are 0.
+    """
+
+    def __init__(self, kernel: IndicatorKernel, codes: np.ndarray) -> None:
+        self.kernel, self.codes = kernel, codes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return len(self.codes), self.kernel.n_columns
+
+    def __getitem__(self, rows: Any) -> GroupColumns:
+        return GroupColumns(self.kernel, self.codes[rows])
+
+    def __matmul__(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return Q c on the rows, (n,) of (k,) and (n, m) of (k, m)."""
+        if coordinates.ndim > 1:
+            return np.column_stack([self @ own for own in coordinates.T])
+        return np.append(self.kernel.of_groups(coordinates), 0.0)[self.codes]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self.kernel.check_size(len(self.codes))
+        known = self.codes >= 0
+        columns = np.zeros(self.shape, dtype)
+        columns[known] = self.kernel.orthonormal_columns(self.codes[known, None].astype(float))
+        return columns
 
 
 class IndicatorDesign(GroupDesign):
@@ -154,6 +213,19 @@ class IndicatorDesign(GroupDesign):
 
     def explained(self, coordinates: np.ndarray) -> np.ndarray:
         return self.fitted.of_groups(coordinates)[self.codes]
+
+    @cached_property
+    def orthonormal(self) -> np.ndarray:
+        self.fitted.check_size(self.n_rows)
+        return super().orthonormal
+
+    @property
+    def row_columns(self) -> GroupColumns:
+        """Q of the rows, as its products."""
+        return GroupColumns(self.fitted, self.codes)
+
+    def leverage(self) -> np.ndarray:
+        return self.shares(slice(None)) / self.fitted.weights[self.codes]
 
     def inner_products(self, z: np.ndarray) -> np.ndarray:
         return self.fitted.coordinates(self._deviations(z))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
@@ -10,9 +10,11 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from ..kernels import KernelDesign
+from ..kernels import IndicatorDesign, KernelDesign
 
 _N_DRAWS = 1000
+# Numbers that are drawn at a time.
+_MOST_NUMBERS = 1_000_000
 # Up to this many terms the 2^r sign patterns of an L1 norm are enumerated.
 _MAX_PATTERNS = 12
 # Standard errors below this share of the largest one are rounding errors.
@@ -71,10 +73,10 @@ def normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomStat
 def lower_limits(
     design: KernelDesign,
     columns: np.ndarray,
-    rows: np.ndarray,
+    rows: np.ndarray | None,
     norms: Callable[[np.ndarray], np.ndarray],
     *,
-    is_basis_drawn: bool,
+    is_basis_drawn: bool = False,
     confidence_level: float = 0.95,
 ) -> np.ndarray:
     r"""Return lower confidence limits of norms of v = A c, which hold together.
@@ -89,8 +91,9 @@ def lower_limits(
         The kernel on the rows.
     columns : ndarray of shape (n, m)
         Targets, or several.
-    rows : ndarray of shape (r, k)
-        A, the same for each column.
+    rows : ndarray of shape (r, k) or None
+        A, the same for each column. None for the deviations of groups, without that matrix: of
+        an :class:`IndicatorDesign`.
     norms : callable
         Returns the norms (c,) of a vector (m·r,), and (c, d) of d vectors (m·r, d).
     is_basis_drawn : bool
@@ -103,16 +106,50 @@ def lower_limits(
     ndarray of shape (c,)
         NaN where the rows leave no degree of freedom.
     """
-    v = np.concatenate([rows @ design.coordinates(column) for column in columns.T])
+    coordinates, rng = [design.coordinates(own) for own in columns.T], np.random.RandomState(0)
+    if rows is None:
+        assert isinstance(design, IndicatorDesign)
+        v = np.concatenate([design.fitted.of_groups(c) for c in coordinates])
+        blocks = _deviation_draws(design, columns, rng)
+    else:
+        v = np.concatenate([rows @ c for c in coordinates])
+        blocks = _draws(design, columns, rows, is_basis_drawn, rng)
     values = norms(v)
-    if design.n_rows <= design.n_covariates + rows.shape[1] + 1:
+    if design.n_rows <= design.n_covariates + design.fitted.n_columns + 1:
         return np.full(len(values), np.nan)
+    level = 1 - (1 - confidence_level) / len(values)
+    noise = np.hstack([norms(block.T) for block in blocks])
+    return values - np.quantile(noise, level, axis=1)
+
+
+def _draws(
+    design: KernelDesign,
+    columns: np.ndarray,
+    rows: np.ndarray,
+    is_basis_drawn: bool,
+    rng: np.random.RandomState,
+) -> Iterator[np.ndarray]:
+    """Yield draws of the sampling error of v = A c, shape (draws, m·r)."""
     of_all = np.kron(np.eye(columns.shape[1]), rows)
     covariance = robust_covariance(design, columns, is_basis_drawn=is_basis_drawn)
-    covariance = of_all @ covariance @ of_all.T
-    noise = normal_draws(covariance, _N_DRAWS, np.random.RandomState(0))
-    level = 1 - (1 - confidence_level) / len(values)
-    return values - np.quantile(norms(noise.T), level, axis=1)
+    yield normal_draws(of_all @ covariance @ of_all.T, _N_DRAWS, rng)
+
+
+def _deviation_draws(
+    design: IndicatorDesign, columns: np.ndarray, rng: np.random.RandomState
+) -> Iterator[np.ndarray]:
+    """Yield the same of the deviations of groups, whose sums of errors are independent."""
+    weights, m = design.fitted.weights, columns.shape[1]
+    errors = [_errors(design, own, design.coordinates(own), 0.0) for own in columns.T]
+    sums = [np.bincount(design.codes, weights=one * other) for one in errors for other in errors]
+    values, vectors = np.linalg.eigh(np.stack(sums, axis=-1).reshape(-1, m, m))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+    n_draws = max(1, min(_N_DRAWS, _MOST_NUMBERS // (m * len(weights))))
+    for start in range(0, _N_DRAWS, n_draws):
+        normal = rng.standard_normal((min(n_draws, _N_DRAWS - start), len(weights), m, 1))
+        moved = (root @ normal)[..., 0]
+        moved = moved / weights[:, None] - moved.sum(axis=1, keepdims=True)
+        yield np.moveaxis(moved, 1, 2).reshape(len(moved), -1)
 
 
 def upper_limits(

@@ -168,6 +168,7 @@ class RealSearch:
     def __init__(self, master: Master, tol: float, first: np.ndarray) -> None:
         self.master = master
         self.span = master.span
+        self.span.check_square()  # the learner's response is one
         self.deviation = master.deviation
         self.noise = tol * self.deviation
         self.lowest = float(np.clip(_CREDIBLE * tol, *_LOWEST))
@@ -251,7 +252,7 @@ def optimal_multipliers(
 
     With g(λ) = u − Sλ the allowed point is the one nearest to u in the metric of S⁻¹.
     """
-    return -span.stacked.T @ span.multipliers(g + response @ multipliers, metric=response).mu
+    return -span.joined(span.multipliers(g + response @ multipliers, metric=response).mu)
 
 
 class ClassSearch:
@@ -270,7 +271,7 @@ class ClassSearch:
         # them: as compensated for so far, and as last observed.
         self._scores: np.ndarray | None = None
         self._labels: np.ndarray = np.empty(0)
-        self._offset = self._added = np.zeros(self.span.q.shape[1])
+        self._offset = self._added = np.zeros(self.span.size)
         self._next: np.ndarray | None = None
 
     def judge(self, fit: LearnerFit) -> Residual:

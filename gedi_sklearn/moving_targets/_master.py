@@ -135,7 +135,7 @@ class Master:
         """Return y moved by coordinates x, for real targets."""
         targets = self.y.astype(np.float64)
         counted = slice(None) if self.weight is None else self.weight > 0
-        targets[counted] = np.clip(targets[counted] + self.span.q @ move, *self.bounds)
+        targets[counted] = np.clip(targets[counted] + self.span.explained(move), *self.bounds)
         self._note_dual(targets, "exact")
         return targets
 
@@ -157,7 +157,7 @@ class Master:
             "violation": self.violation(targets),
             "status": "dual",
             "solver": solver,
-            "n_variables": self.span.q.shape[1],
+            "n_variables": self.span.size,
         }
 
     def take_facts(self) -> dict[str, Any]:

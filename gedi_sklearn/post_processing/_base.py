@@ -25,7 +25,7 @@ from .._validation import (
 )
 from ..constraints import CARRIED, joint_columns
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, silent, warn_caller
-from ..kernels import AttributeEncoder, FittedKernel
+from ..kernels import AttributeEncoder, FittedKernel, IndicatorKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
 from ._corrections import attribute_blind_correction
@@ -44,7 +44,7 @@ class Learned(NamedTuple):
         The constraint on the rows; None for a constant attribute.
     scores : ndarray of shape (n,)
         Predictions for the rows.
-    columns : ndarray of shape (n, k)
+    columns : ndarray or GroupColumns of shape (n, k)
         Q(x) of the kernels of all constraints, or its prediction from X.
     labels : ndarray of shape (n,)
         The original targets, as they would be in `targets_`.
@@ -54,7 +54,7 @@ class Learned(NamedTuple):
 
     projection: Projection
     scores: np.ndarray
-    columns: np.ndarray
+    columns: Any
     labels: np.ndarray
     weight: np.ndarray | None
 
@@ -171,11 +171,11 @@ class Projected(AttributeBlind):
         with projection:
             self.kernel_: Any = projection.kernel_
             self._subsets = self._class_subsets(projection)
-            columns = projection.orthonormal
+            columns = projection.row_columns
             if columns.shape[1] and self.sensitive_at_predict and self._has_subset:
                 columns = self._weighed(self._new_columns(attribute, X, warns=False), p)
             elif columns.shape[1] and not self.sensitive_at_predict:
-                expected = self._expect_kernel(X, y, columns, keywords, source)
+                expected = self._expect_kernel(X, y, np.asarray(columns), keywords, source)
                 self._recalibration = self._recalibrate(projection, p, expected)
                 columns = self._recalibration(p, expected)
             learned = Learned(projection, p, columns, self._own_targets(y), weight)
@@ -238,11 +238,11 @@ class Projected(AttributeBlind):
         """Whether the columns of the correction are those of the kernel, not what is expected."""
         return self.sensitive_at_predict and not self._has_subset
 
-    def _weighed(self, columns: np.ndarray, p: np.ndarray) -> np.ndarray:
+    def _weighed(self, columns: Any, p: np.ndarray) -> np.ndarray:
         """Return what is expected of the kernels: Q times the probability of being in a subset."""
         probabilities = np.column_stack([1 - p, p]) if p.ndim == 1 else p
         ends = np.cumsum([kernel.n_columns for kernel in self._kernels])
-        pieces = np.split(columns, ends[:-1], axis=1)
+        pieces = np.split(np.asarray(columns), ends[:-1], axis=1)
         return np.hstack(
             [
                 own if classes is None else own * probabilities[:, classes].sum(axis=1)[:, None]
@@ -280,9 +280,7 @@ class Projected(AttributeBlind):
         low, high = self._target_bounds or (None, None)
         return -np.inf if low is None else low, np.inf if high is None else high
 
-    def _find_correction(
-        self, projection: Projection, p: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
+    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
         """Return the correction of predictions; here that of real targets."""
         if not self.sensitive_at_predict:
             return attribute_blind_correction(projection, p, columns, self._bounds)
@@ -348,7 +346,7 @@ class Projected(AttributeBlind):
                 except RankDeficientKernelError:
                     folds = []
                     break
-                columns = learned.columns[test]
+                columns: Any = learned.columns[test]
                 if self._is_exact:
                     other = () if beside is None else (beside[test],)
                     columns = projection.columns_of(attribute[test], *other)
@@ -366,9 +364,7 @@ class Projected(AttributeBlind):
         )
         return list(folds.split(y, y))
 
-    def _fold_correction(
-        self, projection: Projection, p: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
+    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
         """Return the correction of some rows, which others will be judged by."""
         return self._find_correction(projection, p, columns)
 
@@ -445,8 +441,10 @@ class Projected(AttributeBlind):
             if not k:
                 return 0.0
             expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            columns = self._recalibration(p, np.reshape(expected, (-1, k)))
-            return columns @ self.orthonormal_correction_.T
+            return (
+                self._recalibration(p, np.reshape(expected, (-1, k)))
+                @ self.orthonormal_correction_.T
+            )
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows as "
@@ -475,7 +473,7 @@ class Projected(AttributeBlind):
             return self.kernel_
         return [] if self.kernel_ is None else [self.kernel_]
 
-    def _new_columns(self, values: np.ndarray, X: Any, *, warns: bool = True) -> np.ndarray:
+    def _new_columns(self, values: np.ndarray, X: Any, *, warns: bool = True) -> Any:
         """Return Q of the kernels of all constraints for new rows, shape (n, Σk)."""
         if isinstance(self.kernel_, list) and values.shape[1] != len(self.kernel_):
             raise ValueError(
@@ -488,6 +486,8 @@ class Projected(AttributeBlind):
                 covariates, len(values), kind="mixed", name="conditional_on"
             )
             beside = [self._covariate_encoder.transform(covariates)]
+        if isinstance(self.kernel_, IndicatorKernel):
+            return self.kernel_.columns_of(values)
         return joint_columns(
             self.kernel_,
             values,

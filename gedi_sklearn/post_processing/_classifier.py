@@ -259,9 +259,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     ) -> Recalibration:
         return Recalibration.fit(projection, p, expected)
 
-    def _find_correction(
-        self, projection: Projection, p: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
+    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
         if not self._bounds_labels:
             return super()._find_correction(projection, p, columns)
         if projection.violation(_codes(p)) == 0.0:
@@ -321,12 +319,10 @@ class ProjectedClassifier(ClassifierMixin, Projected):
 
     def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
         if projection.violation(_codes(p)) == 0.0:
-            return np.zeros(projection.orthonormal.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
+            return np.zeros(projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
         return score_correction(projection, p, None, 1.0)
 
-    def _fold_correction(
-        self, projection: Projection, p: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
+    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
         if not self._bounds_labels:
             return self._find_correction(projection, p, columns)
         if self._is_exact or projection.violation(_codes(p)) == 0.0:

@@ -41,7 +41,7 @@ from ..constraints import (
     split_attributes,
 )
 from ..exceptions import IllConditionedKernelWarning, SolverLimitError, warn_caller
-from ..kernels import AttributeEncoder, FittedKernel
+from ..kernels import AttributeEncoder, FittedKernel, GroupColumns
 from ._absolute import AbsoluteLoss
 from ._classes import ClassTargets
 from ._linear_model import Solution
@@ -490,6 +490,16 @@ class Projection:
         columns = np.zeros((len(self._targets.y), own.shape[1]))
         columns[self._rows] = own
         return columns
+
+    @property
+    def row_columns(self) -> np.ndarray | GroupColumns:
+        """The same, of groups as its products."""
+        own = self.fitted_constraint_.group_columns
+        if own is None:
+            return self.orthonormal
+        codes = np.full(len(self._targets.y), -1)
+        codes[self._rows] = own.codes
+        return GroupColumns(own.kernel, codes)
 
     def columns_of(self, values: np.ndarray, *covariates: np.ndarray) -> np.ndarray:
         """Return the same for other rows, from their attributes (and covariates) as numbers."""
