@@ -12,6 +12,7 @@ STYLES = {
     "plain": ("o", "tab:gray"),
     "moving targets": ("s", "tab:blue"),
     "projected": ("D", "tab:green"),
+    "boosting": ("^", "tab:purple"),
     "rival": ("X", "tab:red"),
     "paper": ("*", "tab:orange"),
 }
@@ -21,6 +22,7 @@ LABELS = {
     "plain": "unconstrained",
     "moving targets": "Moving Targets",
     "projected": "Projected",
+    "boosting": "constrained boosting",
     "rival": "rivals",
     "paper": "the paper, mean of single folds",
 }
@@ -90,8 +92,8 @@ def _panel(
     shown = [line for line in pooled if line["constraint"] in ("", constraint)]
     curves: dict[tuple[str, str], list[Mapping[str, str]]] = {}
     for line in [*shown, *papers]:
-        own = line["group"] in ("rival", "paper") or _learner(line) == BEST_LEARNER[task.dataset]
-        if own:
+        is_best = _learner(line) in ("Boosting", BEST_LEARNER[task.dataset])
+        if line["group"] in ("rival", "paper") or is_best:
             curves.setdefault((line["group"], _method(line)), []).append(line)
     others = [line for line in shown if not any(line in curve for curve in curves.values())]
     axes.scatter(*_points(others), s=14, color="0.75", label="other learners", zorder=2)
@@ -151,4 +153,4 @@ def _method(line: Mapping[str, str]) -> str:
     words = line["model"].split(" ")
     if line["group"] in ("projected", "moving targets"):
         words = words[1:]
-    return " ".join(words[:-1] if re.fullmatch(r"[0-9.]+", words[-1]) else words)
+    return " ".join(word for word in words if not re.fullmatch(r"[0-9.]+", word))

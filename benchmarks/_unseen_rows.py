@@ -17,6 +17,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
+from benchmarks._boosting_models import searched_model
 from benchmarks._tables import read_reference
 from benchmarks._units import models_of
 from benchmarks.tasks import Task
@@ -58,6 +59,9 @@ RIDGE_BOUNDS = (0.02, 0.1)
 N_BINS = 5
 # A grid; .4 was added after the validation folds had been seen.
 BLIND_THRESHOLDS = (0.2, 0.3, 0.4)
+BOOSTING_THRESHOLDS = {"aware": (0.1, 0.2), "blind": (0.2, 0.3)}
+# Of pctBlack; added after the validation folds had been seen.
+BOOSTING_FINE, BOOSTING_BLIND = 0.18, 0.275
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Row:
     """
 
     name: str
-    group: str  # plain, moving targets, projected or rival
+    group: str  # plain, moving targets, projected, boosting or rival
     constraint: str  # coarse, fine or ""
     build: Callable[[Task, int], Any]
     by_value: bool = False
@@ -86,6 +90,7 @@ def rows_of(task: Task) -> Iterator[Row]:
     for constraint in ("coarse",) if task.protected_kind == "binary" else ("coarse", "fine"):
         yield from _projected(task, constraint)
         yield from _moving_targets(task, constraint)
+        yield from _boosting(task, constraint)
     yield from _rivals(task)
     # "attribute dropped" is that of the other learner.
     for name in ("RF", "linear") if task.is_regression else ("HistGB", "RF", "linear"):
@@ -200,6 +205,42 @@ def _moving_targets(task: Task, constraint: str) -> Iterator[Row]:
             if not _is_long(task):
                 yield row("RF", "oob", blind=blind, cv="oob")
                 yield row("RF", "as in the paper", blind=blind, response_method="predict")
+
+
+def _boosting(task: Task, constraint: str) -> Iterator[Row]:
+    """Grow trees under the constraint, in one run or in five at once."""
+
+    def row(view: str, threshold: float, cv: int | None = None, **options: Any) -> Row:
+        def build(task: Task, column: int) -> Any:
+            return searched_model(
+                task,
+                column,
+                constraint=constraint,
+                cv=cv,
+                threshold=threshold,
+                drop_sensitive=view == "blind",
+                **options,
+            )
+
+        name = f"Boosting {view} {threshold:g}" + ("" if cv is None else f" cv={cv}")
+        name += " certified" if options else ""
+        return Row(name, "boosting", constraint, build, blind=view == "blind")
+
+    # Many rows and one coefficient need no folds.
+    has_folds = task.is_regression or task.protected_kind == "continuous"
+    for view in ("aware", "blind") if constraint == "coarse" else ("aware",):
+        thresholds = BOOSTING_THRESHOLDS[view]
+        for threshold in thresholds:
+            yield row(view, threshold)
+            if (view == "blind" or threshold == max(thresholds)) and has_folds:
+                yield row(view, threshold, 5)
+    if constraint == "coarse":
+        yield row("aware", 0.2, confidence=0.95)
+        yield row("blind", 0.4, confidence=0.95)
+        if _is_long(task):
+            yield row("blind", BOOSTING_BLIND, 5)
+    elif _is_long(task):
+        yield row("aware", BOOSTING_FINE)
 
 
 def _rivals(task: Task) -> Iterator[Row]:

@@ -1,10 +1,8 @@
-"""Constrained boosting on the paper's tasks and folds: ``python -m benchmarks.boosting``.
+"""Seconds of constrained boosting: ``python -m benchmarks.boosting``.
 
-Its rows are those of ``benchmarks.unseen_data``: predictions of the five validation folds together,
-by models that have not seen them. The size and number of trees are chosen inside the training
-folds, by the score on a fifth of them. Every fit is also timed beside the same package's
-unconstrained run with as many rounds, one after the other in one process and on one thread.
-``--docs`` writes both into ``docs/boosting.md``, with the picture.
+Every fit is timed beside the same package's unconstrained run with as many rounds, one after the
+other in one process and on one thread. ``--docs`` writes the seconds into ``docs/boosting.md``,
+with the picture and the rows of boosting of ``benchmarks.unseen_data``.
 """
 
 from __future__ import annotations
@@ -13,22 +11,19 @@ import argparse
 import csv
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
+from benchmarks._boosting_models import model_of, trees_of
 from benchmarks._storage import append_row, create, read_rows
 from benchmarks._tables import insert_between, markdown
-from benchmarks._unseen_rows import Row
-from benchmarks.tasks import N_FOLDS, TASKS, Task, load_task, split
-from benchmarks.unseen_data import MEASURES, POOLED, RESULTS, run_row
-from gedi_sklearn import ConstrainedBoostingClassifier, ConstrainedBoostingRegressor
+from benchmarks.tasks import TASKS, Task, load_task, split
+from benchmarks.unseen_data import POOLED, RESULTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "boosting.md"
-ROW_COLUMNS = ("dataset", "protected", "model", "constraint", "fold", *MEASURES)
 COLUMNS = ("task", "backend", "view", "cv", "rounds", "plain", "constrained")
 ORDER = ("dataset", "protected", "constraint", "model")
 REPETITIONS = 2
@@ -39,116 +34,22 @@ FAMILIES = {
     "Projected": ("D", "tab:green"),
     "MT": ("s", "tab:blue"),
 }
-THRESHOLDS = {"aware": (0.1, 0.2), "blind": (0.2, 0.3)}
-# Of pctBlack with "fine"; added after the validation folds had been seen.
-FINE_THRESHOLD = 0.18
-# Rounds, learning rate and leaves. The rows of Communities are few, and its trees small.
-SETTINGS = {
-    "adult": ((150, 0.1, 31), (300, 0.1, 16)),
-    "crimes": ((200, 0.05, 8), (400, 0.03, 8)),
-}
-# What trees see of the columns, many of which say the same. The timed runs see them all.
-DRAWN = {
-    "adult": {"colsample_bynode": 0.3},
-    "crimes": {"colsample_bynode": 0.2, "max_bin": 128},
-}
-# The rounds of few rows without folds, whose boosters are several anyway.
-PARALLEL = {"adult": {}, "crimes": {"num_parallel_tree": 4, "subsample": 0.8}}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.boosting", description="Score and time constrained boosting."
+        prog="python -m benchmarks.boosting", description="Time constrained boosting."
     )
     names = tuple(map(str, TASKS))
     parser.add_argument("--task", nargs="+", choices=names, default=names)
-    parser.add_argument("--part", choices=("rows", "seconds"), default="rows")
-    parser.add_argument("--folds", type=int, choices=range(1, N_FOLDS + 1), default=N_FOLDS)
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--docs", action="store_true", help="write the page from what is there")
     options = parser.parse_args(argv)
-    tasks = [task for task in TASKS if str(task) in options.task]
     if options.docs:
         write_page(options.output)
-    elif options.part == "rows":
-        run_rows(tasks, options.output / "boosting.csv", options.folds)
     else:
+        tasks = [task for task in TASKS if str(task) in options.task]
         run_seconds(tasks, options.output / "boosting_seconds.csv")
-
-
-class Search(GridSearchCV):
-    """A grid search that knows how many runs of boosting it took."""
-
-    @property
-    def n_fits_(self) -> int:
-        return (len(self.cv_results_["params"]) + 1) * (self.estimator.cv or 1)
-
-
-def settings(task: Task, backend: str = "xgboost") -> list[dict[str, Any]]:
-    """Return the parameters of the trees that are compared inside the training folds."""
-    leaves = "max_leaves" if backend == "xgboost" else "num_leaves"
-    return [
-        {"n_estimators": rounds, "learning_rate": rate, "backend_params": {leaves: most}}
-        for rounds, rate, most in SETTINGS[task.dataset]
-    ]
-
-
-def model_of(task: Task, column: int, backend: str = "xgboost", **options: Any) -> Any:
-    """Return the estimator of a task."""
-    kind = ConstrainedBoostingRegressor if task.is_regression else ConstrainedBoostingClassifier
-    return kind(backend, degree=task.degree, sensitive_columns=column, **options)
-
-
-def rows_of(task: Task) -> Iterator[Row]:
-    """Yield the rows of a task; with a binary attribute fine and coarse coincide."""
-
-    def row(constraint: str, threshold: float, view: str, cv: int | None = None) -> Row:
-        def build(task: Task, column: int) -> Any:
-            model = model_of(
-                task,
-                column,
-                constraint=constraint,
-                threshold=threshold,
-                drop_sensitive=view == "blind",
-                cv=cv,
-            )
-            drawn = DRAWN[task.dataset] | ({} if cv else PARALLEL[task.dataset])
-            grid = [
-                {name: [value] for name, value in own.items()}
-                | {"backend_params": [own["backend_params"] | drawn]}
-                for own in settings(task)
-            ]
-            fifth = ShuffleSplit(1, test_size=0.2, random_state=0)
-            return Search(model, grid, cv=fifth)
-
-        folds = "" if cv is None else f" cv={cv}"
-        return Row(f"Boosting {view} {threshold:g}{folds}", "boosting", constraint, build)
-
-    # Many rows and one coefficient need no folds.
-    has_folds = task.is_regression or task.protected_kind == "continuous"
-    for constraint in ("coarse",) if task.protected_kind == "binary" else ("coarse", "fine"):
-        for view in ("aware", "blind") if constraint == "coarse" else ("aware",):
-            for threshold in THRESHOLDS[view]:
-                yield row(constraint, threshold, view)
-                if (view == "blind" or threshold == max(THRESHOLDS[view])) and has_folds:
-                    yield row(constraint, threshold, view, cv=5)
-    if task.is_regression and task.protected_kind == "continuous":
-        yield row("fine", FINE_THRESHOLD, "aware")
-
-
-def run_rows(tasks: Sequence[Task], path: Path, n_folds: int) -> None:
-    """Run what the CSV lacks."""
-    create(path, ROW_COLUMNS)
-    done = {tuple(line[name] for name in ROW_COLUMNS[:4]) for line in read_rows(path, ROW_COLUMNS)}
-    for task in tasks:
-        for row in rows_of(task):
-            if (task.dataset, task.protected, row.name, row.constraint) in done:
-                continue
-            lines = run_row(task, row, n_folds)
-            for line in lines:
-                append_row(path, ROW_COLUMNS, {name: line[name] for name in ROW_COLUMNS})
-            score, indicator = lines[-1]["score_val"], lines[-1]["gedi_val"]
-            print(f"{task} {row.name} {row.constraint}: {score:.4f} / {indicator:.3f}", flush=True)
 
 
 def run_seconds(tasks: Sequence[Task], path: Path) -> None:
@@ -170,7 +71,7 @@ def seconds_of(task: Task, backend: str, view: str, cv: int) -> dict[str, Any]:
     train, _ = next(split(task, data))
     column = data.feature_names.index(task.protected)
     X, y = data.X[train], data.y[train]
-    trees = settings(task, backend)[0]
+    trees = trees_of(task, backend)[0]
     model = model_of(task, column, backend, drop_sensitive=view == "blind", cv=cv or None, **trees)
     seen = np.delete(X, column, axis=1) if view == "blind" else X
     plain, constrained = [], []
@@ -212,9 +113,8 @@ def plain_booster(task: Task, backend: str, trees: Mapping[str, Any]) -> Any:
 def write_page(results: Path) -> None:
     """Draw the picture and write both tables of the page."""
     with (results / "unseen_data.csv").open(encoding="utf-8", newline="") as file:
-        others = list(csv.DictReader(file))
-    rows = read_rows(results / "boosting.csv", ROW_COLUMNS)
-    lines = [own for own in others + rows if own["fold"] == POOLED and own["constraint"]]
+        rows = list(csv.DictReader(file))
+    lines = [own for own in rows if own["fold"] == POOLED and own["constraint"]]
     draw(lines, results / "boosting.png")
     page = PAGE.read_text(encoding="utf-8")
     seconds = seconds_table(read_rows(results / "boosting_seconds.csv", COLUMNS))
@@ -243,7 +143,7 @@ def seconds_table(seconds: Sequence[Mapping[str, str]]) -> str:
 
 
 def rows_table(lines: Sequence[Mapping[str, str]]) -> str:
-    """Format the rows of boosting."""
+    """Format the rows of boosting, of pooled lines."""
     body = [
         [
             f"{line['dataset']}/{line['protected']}",

@@ -11,7 +11,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from benchmarks import _tables, _units, boosting, classes, dual, paper_tables
+from benchmarks import (
+    _boosting_models,
+    _tables,
+    _units,
+    _unseen_rows,
+    boosting,
+    classes,
+    dual,
+    paper_tables,
+    unseen_data,
+)
 from benchmarks._storage import append_row, read_rows
 from benchmarks._units import COLUMNS, MODELS, Settings, Unit, make_model, models_of, units
 from benchmarks.tasks import TASKS, load_task, split
@@ -561,7 +571,7 @@ def test_a_line_of_the_dual_can_be_measured_again():
 
 def test_page_of_boosting_is_that_of_its_results():
     page = boosting.PAGE.read_text(encoding="utf-8")
-    rows = read_rows(boosting.RESULTS / "boosting.csv", boosting.ROW_COLUMNS)
+    rows = read_rows(boosting.RESULTS / "unseen_data.csv", unseen_data.COLUMNS)
     pooled = [row for row in rows if row["fold"] == "pooled"]
     seconds = read_rows(boosting.RESULTS / "boosting_seconds.csv", boosting.COLUMNS)
     for table in (boosting.rows_table(pooled), boosting.seconds_table(seconds)):
@@ -571,7 +581,7 @@ def test_page_of_boosting_is_that_of_its_results():
 
 @pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
 def test_constrained_and_plain_boosting_are_timed_together(backend, monkeypatch):
-    monkeypatch.setitem(boosting.SETTINGS, "crimes", ((5, 0.1, 4),))
+    monkeypatch.setitem(_boosting_models.SETTINGS, "crimes", ((5, 0.1, 4),))
     line = boosting.seconds_of(RACE, backend, "blind", 2)
     assert tuple(line) == boosting.COLUMNS
     assert line["rounds"] == 5
@@ -579,9 +589,9 @@ def test_constrained_and_plain_boosting_are_timed_together(backend, monkeypatch)
 
 
 def test_a_row_of_boosting_chooses_its_trees_inside_the_training_rows(monkeypatch):
-    monkeypatch.setitem(boosting.SETTINGS, "crimes", ((3, 0.3, 4), (40, 0.3, 4)))
-    row = next(own for own in boosting.rows_of(RACE) if own.name == "Boosting blind 0.2")
-    lines = boosting.run_row(RACE, row, 1)
+    monkeypatch.setitem(_boosting_models.SETTINGS, "crimes", ((3, 0.3, 4), (40, 0.3, 4)))
+    row = next(own for own in _unseen_rows.rows_of(RACE) if own.name == "Boosting blind 0.2")
+    lines = unseen_data.run_row(RACE, row, 1)
     assert [line["fold"] for line in lines] == [0, "pooled"]
     assert lines[0]["n_fits"] == 3
     assert lines[0]["gedi_train"] == pytest.approx(0.2, abs=0.05)

@@ -463,6 +463,31 @@ def test_real_predictions_stay_at_the_bound_whatever_the_learning_rate(backend, 
     assert_allclose(history[60:], model.threshold_, rtol=0.06)
 
 
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+@pytest.mark.parametrize(
+    ("constraint", "is_held_out", "is_pulled"),
+    [("coarse", True, True), ("fine", False, True), ("fine", True, False)],
+)
+def test_rows_held_out_are_not_pulled_to_a_slack(constraint, is_held_out, is_pulled):
+    X, y = make(ConstrainedBoostingRegressor, n=120)
+    halves = np.arange(240).reshape(2, 120)  # each holds every row once
+    model = quick(
+        ConstrainedBoostingRegressor,
+        constraint=constraint,
+        degree=3,
+        cv=[(halves[0], halves[1]), (halves[1], halves[0])] if is_held_out else None,
+        n_estimators=2,
+        learning_rate=1.0,
+        backend_params={"max_leaves": 0, "min_child_weight": 1},
+    ).fit(np.tile(X, (2, 1)), np.tile(y, 2))
+    # Two rounds with a leaf for each row: predictions are the targets, moved by Q times the shift.
+    moved = np.std(y - model.predict(X))
+    assert (moved > 1.1 * np.linalg.norm(model.multipliers_)) == is_pulled
+    if not is_pulled:
+        assert moved == pytest.approx(np.linalg.norm(model.multipliers_), rel=1e-4)
+
+
 def test_multipliers_that_have_not_settled_are_said_not_to_meet_the_constraint():
     X, y = make(ConstrainedBoostingRegressor)
     with pytest.warns(ConstraintNotMetWarning, match="raise `n_estimators`"):

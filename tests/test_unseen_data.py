@@ -27,12 +27,13 @@ def row_named(task, name, constraint="coarse"):
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_rows_are_models_with_names_of_their_own(task):
-    pytest.importorskip("fairlearn")
-    pytest.importorskip("sklego")
+    for package in ("fairlearn", "sklego", "xgboost"):
+        pytest.importorskip(package)
     rows = list(rows_of(task))
     keys = {unseen_data.key_of(unseen_data.identity(task, row)) for row in rows}
     assert len(keys) == len(rows)
-    assert {row.group for row in rows} == {"plain", "projected", "moving targets", "rival"}
+    groups = {"plain", "projected", "moving targets", "boosting", "rival"}
+    assert {row.group for row in rows} == groups
     for row in rows:
         clone(row.build(task, 0))
 

@@ -14,7 +14,8 @@ the length of a step means the same in every direction and in every unit of the 
 Trees follow the multipliers slowly, and the multipliers what trees have come to: alone they swing
 around the end for hundreds of rounds. Real predictions are therefore pulled as well, by what is
 left of the constraint, e = g − Π_C(v / η): the trees are grown on y − Q(λ + κe), the gradient of
-the augmented Lagrangian, and at the end e is 0.
+the augmented Lagrangian, and at the end e is 0. It never is of rows held out where a coefficient
+may be nothing but a slack: what is left there is chance, which no tree should follow.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Ascent:
         How many steps will be taken.
     learning_rate : float
         Of the trees.
+    is_held_out : bool, default=False
+        Whether the steps are taken at predictions of rows held out.
 
     Attributes
     ----------
@@ -65,7 +68,14 @@ class Ascent:
         What the targets are moved by, λ + κe.
     """
 
-    def __init__(self, constraint: FittedConstraint, n_steps: int, learning_rate: float) -> None:
+    def __init__(
+        self,
+        constraint: FittedConstraint,
+        n_steps: int,
+        learning_rate: float,
+        *,
+        is_held_out: bool = False,
+    ) -> None:
         if any(len(part.columns) > 1 for part in constraint.parts):
             raise ValueError(
                 "constraint='didi' bounds the sum over all classes, which boosting does for two "
@@ -77,7 +87,11 @@ class Ascent:
         n_rows = sum(parts[0].kernel.n_columns for parts in constraint.listed)
         n_columns = constraint.n_classes if constraint.n_classes > 2 else 1
         self.multipliers = np.zeros((n_rows, n_columns))
-        self._kappa = 0.0 if constraint.n_classes else _PULL / learning_rate
+        self._kappa = np.zeros_like(self.multipliers)
+        for place, seen in self._blocks:
+            is_chance = is_held_out and seen.allowed.slack_units().any()
+            if not (constraint.n_classes or is_chance):
+                self._kappa[place] = _PULL / learning_rate
 
     def step(self, coordinates: np.ndarray) -> None:
         """Take a step at predictions of given coordinates, shape (Σk, C)."""

@@ -190,10 +190,11 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         features, y, weight = data
         rows = self._rows(constraint, y, weight)
         members = self._members(backend, features, folds, rows.y.shape[1], further)
+        is_held_out = members[0].held is not None
         trained = train(
             members,
             rows,
-            Ascent(constraint, self.n_estimators, self.learning_rate),
+            Ascent(constraint, self.n_estimators, self.learning_rate, is_held_out=is_held_out),
             evaluations=[constraint.columns(targets).astype(np.float64) for _, targets in further],
             **self._round_params(rows),
         )
