@@ -314,6 +314,31 @@ def test_the_upper_bound_is_near_that_of_the_rows(norm):
     assert share == pytest.approx((value + found) / unit)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_upper_bound_allows_for_rows_that_a_sample_lacks(weighted):
+    """Where these decide, it is that of the rows to many digits, whatever came first."""
+    rng = np.random.default_rng(1)
+    x, noise = np.exp(rng.normal(size=5000)), rng.normal(size=5000)
+    y, weight = x + noise, rng.integers(1, 4, size=5000) if weighted else None
+
+    def accumulated(chunks):
+        accumulator = GediAccumulator(degree=3, reference=x)
+        for rows in chunks:
+            own = None if weight is None else weight[rows]
+            accumulator.update(y[rows], sensitive_features=x[rows], sample_weight=own)
+        return accumulator
+
+    chunks = np.array_split(rng.permutation(5000), 12)
+    given = {"sensitive_features": x, "degree": 3, "norm": "sd", "sample_weight": weight}
+    expected = gedi_upper_bound(y, **given)
+    assert expected > 1.5 * gedi(y, **given)
+    whole = accumulated(chunks)
+    merged = accumulated(chunks[5:]).merge(accumulated(chunks[:5]))
+    restored = GediAccumulator.from_dict(json.loads(json.dumps(merged.to_dict())))
+    for accumulator in (whole, merged, restored):
+        assert accumulator.upper_bound(norm="sd") == pytest.approx(expected, rel=1e-9)
+
+
 def test_few_rows_have_no_upper_bound():
     few = GediAccumulator(degree=2, reference=X).update(Y[:3], sensitive_features=X[:3])
     with pytest.warns(UndefinedMetricWarning, match="too few"):

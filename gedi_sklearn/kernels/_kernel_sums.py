@@ -40,6 +40,8 @@ class KernelSums:
         The sum of w² (1, Q)(1, Q)'.
     unweighted : ndarray of shape (1 + t, 1 + t)
         The sum of (1, targets − origin)(1, targets − origin)'.
+    ends : tuple of ndarray of shape (2m, m) and ndarray of shape (2m,)
+        The rows with the smallest and the largest value of every attribute, and their weights.
     are_powers : bool
         Whether the columns are powers of one attribute, and sums of powers are taken.
     """
@@ -60,6 +62,7 @@ class KernelSums:
         self.products = np.zeros((n_parts, 1 + k + t, 1 + k + t))
         self.squares = np.zeros((1 + k, 1 + k))
         self.unweighted = np.zeros((1 + t, 1 + t))
+        self.ends = np.empty((0, 0)), np.empty(0)
 
     def add_rows(
         self, values: np.ndarray, targets: list[np.ndarray], weight: np.ndarray | None
@@ -102,7 +105,21 @@ class KernelSums:
         self.squares += total[1, : k + 1, : k + 1]
         self.unweighted += total[2][np.ix_(measured, measured)]
         self.n_rows += len(values)
+        rows = np.r_[values.argmin(axis=0), values.argmax(axis=0)]
+        self._add_ends(values[rows], np.ones(len(rows)) if weight is None else weight[rows])
         return True
+
+    def _add_ends(self, values: np.ndarray, weight: np.ndarray) -> None:
+        """Keep the rows with the extremes of each attribute, the heavier one of equals."""
+        known, known_weight = self.ends
+        if len(known) and len(values):
+            m = values.shape[1]
+            at, sign = np.r_[: 2 * m], np.repeat([1.0, -1.0], m)
+            new, old = sign * values[at, at % m], sign * known[at, at % m]
+            kept = (old < new) | ((old == new) & (known_weight >= weight))
+            values = np.where(kept[:, None], known, values)
+            weight = np.where(kept, known_weight, weight)
+        self.ends = (values, weight) if len(values) else (known, known_weight)
 
     def _write_orthonormal(self, values: np.ndarray, out: np.ndarray) -> None:
         out[:] = self.fitted.orthonormal_columns(values).T
@@ -127,6 +144,7 @@ class KernelSums:
         self.products += shift @ other.products @ shift.T
         self.squares += other.squares
         self.unweighted += of_targets @ other.unweighted @ of_targets.T
+        self._add_ends(*other.ends)
         return True
 
     def design(

@@ -349,7 +349,9 @@ class GediAccumulator(BaseEstimator):
 
         Rows are dealt to 32 parts as they come, and the standard errors are those of the jackknife
         that leaves one of them out: robust ones would need a second pass. Rows that depend on
-        each other should lie next to each other.
+        each other should lie next to each other. The farthest rows, which the deviation explained
+        (`norm="sd"`) is allowed to lack more of, are taken from those with the extremes of each
+        attribute; its skewness is not corrected for.
 
         Parameters
         ----------
@@ -400,6 +402,7 @@ class GediAccumulator(BaseEstimator):
             "products": sums.products.tolist(),
             "squares": sums.squares.tolist(),
             "unweighted": sums.unweighted.tolist(),
+            "ends": [own.tolist() for own in sums.ends],
         }
 
     @classmethod
@@ -430,6 +433,8 @@ class GediAccumulator(BaseEstimator):
         sums.n_rows = state["n_rows"]
         for name in ("products", "squares", "unweighted"):
             setattr(sums, name, np.asarray(state[name], dtype=np.float64))
+        values, weight = (np.asarray(own, dtype=np.float64) for own in state["ends"])
+        sums.ends = values, weight
         return accumulator
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import KernelDesign, KernelSums
-from ._sampling import error_quantile, farthest
+from ._sampling import error_quantile, farthest, limit_of_lacking_rows
 
 
 def jackknife_limit(
@@ -45,7 +45,13 @@ def jackknife_limit(
     errors = jackknife - jackknife.mean(axis=0)
     covariance = (len(parts) - 1) / len(parts) * errors.T @ errors
     t = error_quantile(covariance, norm, confidence, len(parts) - 1, simultaneous=simultaneous)
-    return float(farthest(v, covariance, norm, t)[0])
+    limit = float(farthest(v, covariance, norm, t)[0])
+    if norm == "l1":
+        return limit
+    ends, weight = sums.ends
+    q, share = whole.fitted.orthonormal_columns(ends), weight / whole.total
+    leverage = share * (1 + np.square(q).sum(axis=1))
+    return max(limit, limit_of_lacking_rows(v, q, share, leverage, confidence))
 
 
 def _turned(design: KernelDesign, whole: KernelDesign, z: np.ndarray) -> np.ndarray:

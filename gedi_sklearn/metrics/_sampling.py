@@ -202,7 +202,14 @@ def upper_limits(
     if norm != "sd":
         return limits
     limits = limits + _skewness_term(design, columns[:, 0], z)
-    return np.maximum(limits, _limit_of_lacking_rows(design, columns[:, 0], confidence))
+    lacking = limit_of_lacking_rows(
+        design.coordinates(columns[:, 0]),
+        design.orthonormal,
+        design.shares(slice(None)),
+        design.leverage(),
+        confidence,
+    )
+    return np.maximum(limits, lacking)
 
 
 def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
@@ -222,17 +229,29 @@ def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
     return max(third, 0.0) / variance * (1 + 2 * z**2) / 6 if variance else 0.0
 
 
-def _limit_of_lacking_rows(design: KernelDesign, column: np.ndarray, confidence: float) -> float:
+def limit_of_lacking_rows(
+    c: np.ndarray, q: np.ndarray, share: np.ndarray | float, leverage: np.ndarray, confidence: float
+) -> float:
     """Return what S = ‖c‖ may be with the rows that a sample lacks by chance.
 
     Rows so rare that a sample lacks them with the probability 1 − γ are −log(1 − γ) of n, three at
     95 %. What each adds to S² is taken from the farthest row. The terms Q_j c_j may have other
     signs elsewhere, so their sizes add up. With the leverage h a row is 1/(1 − h) times as far for
     the other rows as for all, and so may be the next one for all.
+
+    Parameters
+    ----------
+    c : ndarray of shape (k,)
+        Coordinates of the target.
+    q : ndarray of shape (r, k)
+        Q of the rows, or of those that are the farthest.
+    share, leverage : ndarray of shape (r,)
+        Their weights, those of all rows summing to 1, and their leverage.
+    confidence : float
+        γ.
     """
-    c = design.coordinates(column)
-    beyond = 1 / (1 - np.minimum(design.leverage(), _MAX_LEVERAGE))
-    reach = np.sqrt(design.shares(slice(None))) * beyond * (np.abs(design.orthonormal) @ np.abs(c))
+    beyond = 1 / (1 - np.minimum(leverage, _MAX_LEVERAGE))
+    reach = np.sqrt(share) * beyond * (np.abs(q) @ np.abs(c))
     return float(np.hypot(np.linalg.norm(c), np.sqrt(-np.log1p(-confidence)) * reach.max()))
 
 
