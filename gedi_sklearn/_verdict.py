@@ -17,10 +17,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
-from scipy.stats import f as f_distribution
-from sklearn.base import clone
+from scipy.special import fdtrc
 
 from .constraints import ColumnConstraint, FittedConstraint
 from .exceptions import (
@@ -33,10 +33,10 @@ from .exceptions import (
 from .kernels import (
     ConditionalDesign,
     KernelDesign,
-    SplineKernel,
-    fit_kernel,
+    fit_resolved,
     kernel_of_degree,
     resolve_kernel,
+    spline_columns,
 )
 from .metrics import lower_limits
 
@@ -48,7 +48,7 @@ _LEAST_ROWS, _LEAST_FOR_ADVICE = 50, 500
 # Rows that answer the last two questions; of more, so many are drawn. The share that is left is
 # known to a hundredth then, a tenth of the margin below.
 _MOST_ROWS = 20_000
-_DIAGNOSTIC = SplineKernel(5)
+_N_KNOTS = 5
 # Level of the F tests, and by how much the share that is left may exceed the one that was asked.
 _CHANCE, _MARGIN = 0.01, 0.10
 
@@ -214,8 +214,8 @@ def make_verdict(
     parts = [part for part, _ in bounding]
     if not parts or len(y) < _LEAST_ROWS:
         return None
-    rows = np.arange(len(y))
-    if len(rows) > _MOST_ROWS:
+    rows: np.ndarray | slice = slice(None)
+    if len(y) > _MOST_ROWS:
         drawn = np.random.default_rng(0).choice(len(y), _MOST_ROWS, replace=False, shuffle=False)
         rows = np.sort(drawn)
     targets, columns = constraint.columns(y), constraint.columns(predictions)
@@ -253,24 +253,21 @@ def _ratio(parts: list[ColumnConstraint], columns: np.ndarray) -> Ratio | None:
 
 
 def _design_of(
-    kernel: object, x: np.ndarray, part: ColumnConstraint, rows: np.ndarray
+    kernel: Any, x: np.ndarray, part: ColumnConstraint, rows: np.ndarray | slice
 ) -> KernelDesign:
-    """Return a kernel on some rows, beside the covariates of a constraint."""
-    weight = None if part.design.weight is None else part.design.weight[rows]
-    design = fit_kernel(kernel, x[rows], weight=weight)
+    """Return a kernel of the attribute on some rows, beside the covariates of a constraint."""
+    design = fit_resolved(kernel, x, _weight(part, rows))
     covariates = getattr(part.design, "covariates", None)
     return design if covariates is None else ConditionalDesign(design, covariates[rows])
 
 
-def _diagnostic_design(x: np.ndarray, part: ColumnConstraint, rows: np.ndarray) -> KernelDesign:
-    """Return the diagnostic spline on some rows, as columns that are evaluated once."""
-    weight = part.design.weight
-    spline = clone(_DIAGNOSTIC).fit(x[rows], sample_weight=None if weight is None else weight[rows])
-    return _design_of(spline.transform(x[rows]), x, part, rows)
+def _weight(part: ColumnConstraint, rows: np.ndarray | slice) -> np.ndarray | None:
+    """Return the weights of some rows."""
+    return None if part.design.weight is None else part.design.weight[rows]
 
 
 def _reference_design(
-    part: ColumnConstraint, rows: np.ndarray
+    part: ColumnConstraint, rows: np.ndarray | slice
 ) -> tuple[KernelDesign, np.ndarray | slice]:
     """Return the kernel whose indicator of y a relative threshold is a share of, and its rows."""
     given = part.given
@@ -279,7 +276,7 @@ def _reference_design(
     kernel = resolve_kernel(given.kernel, given.degree)
     if getattr(given, "norm", "l1") == "l1":
         kernel = kernel_of_degree(kernel, int(given.relative))
-    return _design_of(kernel, part.design.values, part, rows), rows
+    return _design_of(kernel, part.design.values[rows], part, rows), rows
 
 
 def _p_value(design: KernelDesign, z: np.ndarray) -> float:
@@ -290,12 +287,12 @@ def _p_value(design: KernelDesign, z: np.ndarray) -> float:
     free = n - k - 1 - design.n_covariates
     if free <= 0 or rest <= 0:
         return 0.0 if explained > 0 else 1.0
-    return float(f_distribution.sf(explained / k / (rest / free), k, free))
+    return float(fdtrc(k, free, explained / k / (rest / free)))
 
 
 def _remainders(
     part: ColumnConstraint,
-    rows: np.ndarray,
+    rows: np.ndarray | slice,
     y: np.ndarray,
     z: np.ndarray,
     targets: np.ndarray,
@@ -305,17 +302,20 @@ def _remainders(
     asked = _asked_share(part, targets)
     if not asked < 1 or part.kernel.encoder is not None:
         return
-    for j, x in enumerate(part.design.values.T):
+    weight = _weight(part, rows)
+    for j, x in enumerate(part.design.values[rows].T):
+        columns = spline_columns(x, weight, _N_KNOTS)
         try:
-            design = _diagnostic_design(x[:, None], part, rows)
+            design = _design_of(columns, columns, part, rows)
         except RankDeficientKernelError:
             continue
+        # The matrix Q is made here, which what follows uses too.
+        size = float(np.linalg.norm(design.inner_products(y)))
         if _p_value(design, y) > _CHANCE:
             continue
         unit = np.eye(design.fitted.n_columns)
-        size = float(np.linalg.norm(design.coordinates(y)))
         low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
-        own = float(np.linalg.norm(design.coordinates(z)))
+        own = float(np.linalg.norm(design.inner_products(z)))
         yield Remainder(_name(part, j, position), own / size, float(low) / size, asked)
 
 

@@ -44,7 +44,13 @@ from ._named import (
     takes_degree,
 )
 from ._subset import SubsetDesign
-from ._transformers import NAMED_KERNELS, FourierKernel, PolynomialKernel, SplineKernel
+from ._transformers import (
+    NAMED_KERNELS,
+    FourierKernel,
+    PolynomialKernel,
+    SplineKernel,
+    spline_columns,
+)
 
 __all__ = [
     "KERNEL_CONSTRAINTS",
@@ -76,6 +82,7 @@ __all__ = [
     "list_columns",
     "resolve_kernel",
     "row_blocks",
+    "spline_columns",
     "takes_degree",
     "warn_attribute_scale",
     "warn_many_levels",

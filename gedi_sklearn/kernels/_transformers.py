@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.interpolate import BSpline
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -323,22 +324,12 @@ class SplineKernel(_AttributeKernel):
             size = getattr(self, name)
             _check_size(name, size, size * X.shape[1], X)
         kept = slice(None) if weight is None else weight > 0
-        weight = np.ones(len(X)) if weight is None else weight
-        self.splines_ = [self._fit_splines(x[kept], weight[kept]) for x in X.T]
+        weight = None if weight is None else weight[kept]
+        self.splines_ = [self._fit_splines(x[kept], weight) for x in X.T]
 
-    def _fit_splines(self, x: np.ndarray, weight: np.ndarray) -> SplineTransformer:
+    def _fit_splines(self, x: np.ndarray, weight: np.ndarray | None) -> SplineTransformer:
         """Return the B-splines of one attribute, on rows of positive weight."""
-        values, row_value = np.unique(x, return_inverse=True)
-        reached = np.cumsum(np.bincount(row_value, weights=weight))
-        # The tolerance is for rounding of the sums: integer weights reach a quantile exactly.
-        shares = np.linspace(0, 1, self.n_knots)[1:-1] - _QUANTILE_TOLERANCE
-        inner = values[np.searchsorted(reached, shares * reached[-1])]
-        knots, degree = np.unique(np.r_[values[0], inner, values[-1]]), self.degree
-        # Knots are values, so that all B-splines are independent on as many values as they are.
-        if len(values) < len(knots) + degree:
-            knots, degree = values, 1
-        if len(values) == 1:
-            knots = np.r_[values, values + 1 + np.abs(values)]
+        knots, degree = _quantile_knots(x, weight, self.n_knots, self.degree)
         splines = SplineTransformer(knots=knots[:, None], degree=degree, extrapolation="constant")
         return splines.set_output(transform="default").fit(knots[:, None])
 
@@ -355,6 +346,46 @@ class SplineKernel(_AttributeKernel):
             else:
                 columns += [f"{name}={value:g}" for value in later]
         return columns
+
+
+def spline_columns(x: np.ndarray, weight: np.ndarray | None, n_knots: int) -> np.ndarray:
+    """Return columns that span a cubic :class:`SplineKernel`'s, without the cost of a transformer.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        An attribute, on rows of positive weight.
+    weight : ndarray of shape (n,) or None
+        Weights of the rows.
+    n_knots : int
+        Number of knots.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+    """
+    knots, degree = _quantile_knots(x, weight, n_knots, 3)
+    n_splines = len(knots) + degree - 1
+    repeated = np.r_[[knots[0]] * degree, knots, [knots[-1]] * degree]
+    return np.asarray(BSpline(repeated, np.eye(n_splines)[:, 1:], degree)(x))
+
+
+def _quantile_knots(
+    x: np.ndarray, weight: np.ndarray | None, n_knots: int, degree: int
+) -> tuple[np.ndarray, int]:
+    """Return the knots of one attribute, and the degree that its values allow."""
+    values, row_value = np.unique(x, return_inverse=True)
+    reached = np.cumsum(np.bincount(row_value, weights=weight))
+    # The tolerance is for rounding of the sums: integer weights reach a quantile exactly.
+    shares = np.linspace(0, 1, n_knots)[1:-1] - _QUANTILE_TOLERANCE
+    inner = values[np.searchsorted(reached, shares * reached[-1])]
+    knots = np.unique(np.r_[values[0], inner, values[-1]])
+    # Knots are values, so that all B-splines are independent on as many values as they are.
+    if len(values) < len(knots) + degree:
+        knots, degree = values, 1
+    if len(values) == 1:
+        knots = np.r_[values, values + 1 + np.abs(values)]
+    return knots, degree
 
 
 def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> None:
