@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -11,49 +11,12 @@ from sklearn.metrics import accuracy_score
 
 from .._predictions import checked_predict_proba
 from .._validation import Outcomes, StrOptions, check_classes, check_numbers
-from ..constraints import FittedConstraint
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
 from ._base import Projected
 from ._corrections import Recalibration, score_correction
-
-# A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
-# of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
-_BISECTIONS = 7
-# Shares of a threshold beside which coefficients may be nothing but a slack.
-_SHARES = (1.0, 0.97, 0.94)
-# Rows that the relaxation splits are tied, so that nudges of c decide them one way or another:
-# how many are tried, and the least and the largest size, times the number of rows: they move few
-# other rows.
-_NUDGES, _NUDGE = 300, (0.003, 1.0)
-# Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
-_TIE = 1e-12
-
-
-class _Tried(NamedTuple):
-    """By how much the labels of a correction miss the constraint, and how many are likely wrong."""
-
-    violation: float
-    error: float
-    c: np.ndarray
-
-    def order(self, nearly: float = 0.0) -> tuple[float, float]:
-        """Return what is least of the best one; violations above 0, up to `nearly`, are alike."""
-        return max(self.violation, nearly) if self.violation else 0.0, self.error
-
-
-def _has_slack(constraint: FittedConstraint) -> bool:
-    """Tell whether a coefficient may be nothing but a slack, which labels hardly hit."""
-    return any(part.allowed.slack_units().any() for part in constraint.parts)
-
-
-def _step(constraint: FittedConstraint) -> float:
-    """Return what rows that the relaxation splits make by chance, one for each coefficient."""
-    sets = [part.coordinate_set for part in constraint.parts]
-    largest = max(own.size**0.5 * float(np.linalg.norm(own.rows, axis=1).max()) for own in sets)
-    share = constraint.weight / constraint.weight.sum()
-    return largest * float(share @ share)
+from ._label_search import TIE, LabelRule, Tried, codes_of
 
 
 class ProjectedClassifier(ClassifierMixin, Projected):
@@ -242,7 +205,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         return proba[:, 1] if len(self.classes_) == 2 else proba
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
-        return self.classes_[_codes(scores)]
+        return self.classes_[codes_of(scores)]
 
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         return self._decide(scores) if self._bounds_labels else np.clip(scores, 0.0, 1.0)
@@ -262,52 +225,23 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
         if not self._bounds_labels:
             return super()._find_correction(projection, p, columns)
-        if projection.violation(_codes(p)) == 0.0:
+        if projection.violation(codes_of(p)) == 0.0:
             return self._plain_correction(projection, p)
-        constraint = projection.fitted_constraint_
-        expected = None if self._is_exact else columns
-        seen, columns = projection.counted(p), projection.counted(columns)
-        share = constraint.weight / constraint.weight.sum()
+        constraint, rule = projection.fitted_constraint_, _rule(projection, p, columns)
 
-        def decided(c: np.ndarray) -> np.ndarray:
-            return _codes(seen + columns @ constraint.by_column(c).T)
+        def attempt(fraction: float) -> Tried:
+            if self._is_exact:
+                return rule.judged(score_correction(projection, p, None, fraction))
+            start = score_correction(projection, p, columns, fraction)
+            return rule.nearest(ascend(constraint.scaled(fraction), rule.decided, start))
 
-        def judged(c: np.ndarray) -> _Tried:
-            codes = decided(c)
-            error = float(share @ _expected_errors(seen, codes))
-            return _Tried(constraint.judge(codes).violation, error, c)
-
-        def attempt(fraction: float) -> _Tried:
-            start = score_correction(projection, p, expected, fraction)
-            if expected is None:
-                return judged(start)
-            tried = ascend(constraint.scaled(fraction), decided, start)
-            return min(map(judged, tried), key=_Tried.order)
-
-        def nudged(found: _Tried) -> list[_Tried]:
-            sizes = np.geomspace(*_NUDGE, _NUDGES)[:, None] / len(seen)
-            nudges = sizes * np.random.default_rng(0).normal(size=(_NUDGES, len(found.c)))
-            return [found, *map(judged, found.c + nudges)]
-
-        best = attempt(1.0)
-        if best.violation > 0.0 and _has_slack(constraint):
-            # Of so narrow a bound a small share is no nearer to the labels' steps than all of it.
-            tried = [own for fraction in _SHARES for own in nudged(attempt(fraction))]
-            return min(tried, key=lambda own: own.order(_step(constraint))).c
-        low, high = 0.0, 1.0
-        for _ in range(_BISECTIONS if best.violation > 0.0 else 0):
-            fraction = (low + high) / 2
-            found = attempt(fraction)
-            low, high = (fraction, high) if found.violation == 0.0 else (low, fraction)
-            if found.violation <= best.violation:
-                best = found
-        return best.c if best.violation == 0.0 else min(nudged(best), key=_Tried.order).c
+        return rule.search(attempt)
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
         if not self._bounds_labels:
             super()._warn_missed(projection, scores)
             return
-        violation = projection.violation(_codes(scores))
+        violation = projection.violation(codes_of(scores))
         if violation > 0.0:
             warn_caller(
                 f"the corrected labels miss the constraint by {violation:.3g} on the rows of "
@@ -318,22 +252,17 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             )
 
     def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
-        if projection.violation(_codes(p)) == 0.0:
+        if projection.violation(codes_of(p)) == 0.0:
             return np.zeros(projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
         return score_correction(projection, p, None, 1.0)
 
     def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
         if not self._bounds_labels:
             return self._find_correction(projection, p, columns)
-        if self._is_exact or projection.violation(_codes(p)) == 0.0:
+        if self._is_exact or projection.violation(codes_of(p)) == 0.0:
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.
-        constraint = projection.fitted_constraint_
-        seen, counted = projection.counted(p), projection.counted(columns)
-
-        def decided(c: np.ndarray) -> np.ndarray:
-            return _codes(seen + counted @ constraint.by_column(c).T)
-
+        constraint, decided = projection.fitted_constraint_, _rule(projection, p, columns).decided
         return next(ascend(constraint, decided, score_correction(projection, p, columns, 1.0)))
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -361,7 +290,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             return _raised(p, shift)
         score = _bent(p, 0.5 - shift) if self._bounds_labels else np.clip(p + shift, 0.0, 1.0)
         # Rounding is to change no decision.
-        second = _codes(p + shift) == 1
+        second = codes_of(p + shift) == 1
         score = np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
         return np.column_stack([1 - score, score])
 
@@ -392,8 +321,8 @@ class ProjectedClassifier(ClassifierMixin, Projected):
 def _bent(p: np.ndarray, tau: np.ndarray | float) -> np.ndarray:
     """Return probabilities as scores that are 1/2 at a threshold, linear on either side of it."""
     # Beyond [0, 1] a threshold has one side only.
-    below = p / (2 * np.maximum(tau, _TIE))
-    above = 1 - (1 - p) / (2 * np.maximum(1 - tau, _TIE))
+    below = p / (2 * np.maximum(tau, TIE))
+    above = 1 - (1 - p) / (2 * np.maximum(1 - tau, TIE))
     return np.where(p <= tau, below, above)
 
 
@@ -403,20 +332,11 @@ def _raised(p: np.ndarray, shift: np.ndarray | float) -> np.ndarray:
     added = added - added.min(axis=1, keepdims=True)
     proba = (p + added) / (1 + added.sum(axis=1, keepdims=True))
     # Rounding is to change no decision.
-    decided = np.take_along_axis(proba, _codes(p + shift)[:, None], axis=1)
+    decided = np.take_along_axis(proba, codes_of(p + shift)[:, None], axis=1)
     return np.minimum(proba, decided)
 
 
-def _codes(scores: np.ndarray) -> np.ndarray:
-    """Return the class, 0…K − 1, of scores: of the second of two classes, or of every class."""
-    if scores.ndim == 1:
-        return (scores > 0.5 + _TIE).astype(int)
-    # The first one of those that rounding alone tells apart.
-    return (scores >= scores.max(axis=1, keepdims=True) - _TIE).argmax(axis=1)
-
-
-def _expected_errors(p: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the probabilities that classes are wrong, shape (n,)."""
-    if p.ndim == 1:
-        return np.where(codes == 1, 1 - p, p)
-    return 1 - np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
+def _rule(projection: Projection, p: np.ndarray, columns: Any) -> LabelRule:
+    """Return the rule on the rows of positive weight."""
+    counted = projection.counted
+    return LabelRule(projection.fitted_constraint_, counted(p), counted(columns))

@@ -1,0 +1,132 @@
+"""Labels of corrected scores: the correction whose labels meet a constraint at the least error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..constraints import FittedConstraint
+
+__all__ = ["TIE", "LabelRule", "Tried", "codes_of"]
+
+# A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
+# of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
+_BISECTIONS = 7
+# Fractions of a bound beside which coefficients may be nothing but a slack.
+_FRACTIONS = (1.0, 0.97, 0.94)
+# Rows that the relaxation splits are tied, so that nudges of c decide them one way or another:
+# how many are tried, and the least and the largest size, times the number of rows: they move few
+# other rows.
+_NUDGES, _NUDGE = 300, (0.003, 1.0)
+# Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
+TIE = 1e-12
+
+
+class Tried(NamedTuple):
+    """By how much the labels of a correction miss the constraint, and how many are likely wrong."""
+
+    violation: float
+    error: float
+    c: np.ndarray
+
+    def order(self, nearly: float = 0.0) -> tuple[float, float]:
+        """Return what is least of the best one; violations above 0, up to `nearly`, are alike."""
+        return max(self.violation, nearly) if self.violation else 0.0, self.error
+
+
+@dataclass
+class LabelRule:
+    """The largest of corrected scores, on rows whose attribute is known.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        On the rows.
+    scores : ndarray of shape (n,) or (n, K)
+        Probabilities of the second of two classes, which wins above 1/2, or of every class.
+    columns : array-like of shape (n, Σk)
+        What the correction is a function of: Q(x), or m(X) where it does not see the attribute.
+    """
+
+    constraint: FittedConstraint
+    scores: np.ndarray
+    columns: Any
+
+    def decided(self, c: np.ndarray) -> np.ndarray:
+        """Return the classes (n,) that a correction decides on."""
+        return codes_of(self.scores + self.columns @ self.constraint.by_column(c).T)
+
+    def judged(self, c: np.ndarray) -> Tried:
+        """Return what the labels of a correction are worth."""
+        codes = self.decided(c)
+        error = float(self._share @ _expected_errors(self.scores, codes))
+        return Tried(self.constraint.judge(codes).violation, error, c)
+
+    def nearest(self, corrections: Iterable[np.ndarray]) -> Tried:
+        """Return the correction that misses the constraint least."""
+        return min(map(self.judged, corrections), key=Tried.order)
+
+    def search(self, attempt: Callable[[float], Tried]) -> np.ndarray:
+        """Return the correction of the largest fraction of the bound that meets the constraint.
+
+        Where none does, it is one that comes near to it.
+
+        Parameters
+        ----------
+        attempt : callable
+            From a fraction of the bound to a correction for it.
+        """
+        best = attempt(1.0)
+        if best.violation > 0.0 and self._has_slack:
+            # Of so narrow a bound a small share is no nearer to the labels' steps than all of it.
+            tried = [own for part in _FRACTIONS for own in self._nudged(attempt(part))]
+            nearly = self._step
+            return min(tried, key=lambda own: own.order(nearly)).c
+        low, high = 0.0, 1.0
+        for _ in range(_BISECTIONS if best.violation > 0.0 else 0):
+            fraction = (low + high) / 2
+            found = attempt(fraction)
+            low, high = (fraction, high) if found.violation == 0.0 else (low, fraction)
+            if found.violation <= best.violation:
+                best = found
+        return best.c if best.violation == 0.0 else min(self._nudged(best), key=Tried.order).c
+
+    @property
+    def _share(self) -> np.ndarray:
+        return self.constraint.weight / self.constraint.weight.sum()
+
+    @property
+    def _has_slack(self) -> bool:
+        """Whether a coefficient may be nothing but a slack, which labels hardly hit."""
+        return any(part.allowed.slack_units().any() for part in self.constraint.parts)
+
+    @property
+    def _step(self) -> float:
+        """What rows that the relaxation splits make by chance, one for each coefficient."""
+        sets = [part.coordinate_set for part in self.constraint.parts]
+        largest = max(own.size**0.5 * np.linalg.norm(own.rows, axis=1).max() for own in sets)
+        return float(largest * (self._share @ self._share))
+
+    def _nudged(self, found: Tried) -> list[Tried]:
+        """Return a correction with others close to it."""
+        sizes = np.geomspace(*_NUDGE, _NUDGES)[:, None] / len(self.scores)
+        nudges = sizes * np.random.default_rng(0).normal(size=(_NUDGES, len(found.c)))
+        return [found, *map(self.judged, found.c + nudges)]
+
+
+def codes_of(scores: np.ndarray) -> np.ndarray:
+    """Return the class, 0…K − 1, of scores: of the second of two classes, or of every class."""
+    if scores.ndim == 1:
+        return (scores > 0.5 + TIE).astype(int)
+    # The first one of those that rounding alone tells apart.
+    return (scores >= scores.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
+
+
+def _expected_errors(p: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the probabilities that classes are wrong, shape (n,)."""
+    if p.ndim == 1:
+        return np.where(codes == 1, 1 - p, p)
+    return 1 - np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
