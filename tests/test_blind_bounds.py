@@ -158,6 +158,21 @@ def test_bounds_that_leave_no_correction_are_warned_of():
     assert_allclose(model.targets_[told], 1 - group[told], atol=1e-6)
 
 
+def test_what_only_the_cut_takes_off_the_constraint_is_put_back(data):
+    """Residuals of a linear model do not depend on the attribute, those of cut predictions do."""
+    X, y = data[0], data[1]["count"]
+    constraint = CoarseConstraint(on="residuals", threshold=0.02, relative=False)
+    # The learner has the attribute; the correction has not.
+    options = {**BLIND, "drop_sensitive": False}
+    free = ProjectedRegressor(constraint=constraint, **options).fit(X, y)
+    bounded = ProjectedRegressor(constraint=constraint, target_bounds=(0, None), **options)
+    bounded.fit(X, y)
+    cut = np.maximum(free.targets_, 0.0)
+    assert gedi(y, cut, sensitive_features=X[:, 0], on="residuals") > 0.03
+    left = gedi(y, bounded.targets_, sensitive_features=X[:, 0], on="residuals")
+    assert left == pytest.approx(0.02)
+
+
 def test_a_certificate_rests_on_what_is_cut(data):
     X, y = data[0], data[1]["rate"]
     model = ProjectedRegressor(target_bounds=(0, 1), threshold=0.5, confidence=0.9, **BLIND)

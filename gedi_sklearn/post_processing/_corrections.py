@@ -104,13 +104,14 @@ def attribute_blind_correction(
     # In coordinates y of mβ, those of the targets are x + Ly.
     root = np.linalg.solve(factor.T, moved.T).T
     x = constraint.coordinates(p)
-    mu = span.multipliers(x, root @ root.T).mu
+    mu, aware = span.multipliers(x, root @ root.T).mu, span.multipliers(x).mu
     is_cut = np.isfinite(bounds).any()
     if is_cut:
         columns = expected @ np.linalg.solve(factor, root.T)
         mu = ClippedRule(constraint, p, columns, bounds).multipliers(mu)
+        aware = ClippedRule(constraint, p, span.q, bounds).multipliers(aware)
     step = root.T @ span.joined(mu)
-    if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.move(x)):
+    if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.joined(aware)):
         raise _too_blind(constraint)
     beta = np.linalg.solve(factor, step)
     if is_cut:
