@@ -42,8 +42,8 @@ from .metrics import lower_limits
 
 __all__ = ["InWords", "Verdict", "make_verdict"]
 
-# With fewer rows there is no verdict, and with fewer than the second number no advice from it: half
-# of all small samples look as if they had a shape of their own, or none.
+# With fewer rows there is no verdict, and with fewer than the second number no advice from it: in a
+# small sample a reference that is more than chance mostly does not look it.
 _LEAST_ROWS, _LEAST_FOR_ADVICE = 50, 500
 # Rows that answer the last two questions; of more, so many are drawn. The share that is left is
 # known to a hundredth then, a tenth of the margin below.
@@ -167,16 +167,18 @@ class Verdict(InWords):
             warn_caller(
                 ConstraintNotMetWarning.from_new_rows(self.new_rows.value, self.new_rows.low)
             )
-        if self.n_rows < _LEAST_FOR_ADVICE:
-            return
+        if self.n_rows >= _LEAST_FOR_ADVICE:
+            for one in self.advice():
+                warn_caller(one)
+
+    def advice(self) -> Iterator[Warning]:
+        """Yield warnings of what the kernel does not see, and of chance, of however few rows."""
         left = self.remainder
         if left is not None and left.low > left.asked + _MARGIN:
-            warn_caller(
-                UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
-            )
+            yield UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
         p = self.reference_p_value
         if p is not None and p > _CHANCE:
-            warn_caller(NoisyReferenceWarning.from_p_value(p))
+            yield NoisyReferenceWarning.from_p_value(p)
 
 
 def make_verdict(

@@ -87,6 +87,8 @@ def test_nothing_is_said_of_few_rows_and_of_nothing_bounded():
     assert project_targets(pay, sensitive_features=X[:, 0], threshold=np.inf).verdict is None
     early = project_targets(pay, sensitive_features=X[:, 0]).verdict  # no advice below 500
     assert early.remainder.low > early.remainder.asked + 0.1
+    advised = [type(one) for one in early.advice()]
+    assert advised == [UnseenDependenceWarning, NoisyReferenceWarning]
 
 
 # --- estimators
