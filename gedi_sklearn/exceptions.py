@@ -321,6 +321,16 @@ class IllConditionedKernelWarning(UserWarning):
         )
 
     @classmethod
+    def from_dependence(cls, relative_error: float) -> IllConditionedKernelWarning:
+        """Build the warning for columns that the rows hardly tell apart."""
+        return cls(
+            "the coefficients carry an estimated relative rounding error of "
+            f"{relative_error:.1g}: the kernel's columns are nearly dependent on these rows, as "
+            "an outlier or distant clusters in sensitive_features make them. Lower `degree`, or "
+            "transform the attribute."
+        )
+
+    @classmethod
     def from_reference(cls, condition: float) -> IllConditionedKernelWarning:
         """Build the warning for rows unlike those that fixed the scale of a kernel."""
         return cls(

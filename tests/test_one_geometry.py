@@ -6,7 +6,7 @@ are measured in so many digits that rounding of the measurement plays no part.
 """
 
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -27,6 +27,7 @@ from gedi_sklearn import (
     project_targets,
 )
 from gedi_sklearn.exceptions import AttributeScaleWarning, IllConditionedKernelWarning
+from gedi_sklearn.metrics import gedi
 from tests.oracles import (
     ExactPolynomial,
     effects_of,
@@ -87,6 +88,23 @@ def check_coarse(polynomial, targets, threshold, *, is_flagged, allowed=ROUNDING
         allowed = max(allowed, UNITS * polynomial.ulp(targets, threshold))
     assert excess <= allowed
     assert excess <= ROUNDING or is_flagged
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n", [800, pytest.param(8193, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("degree", [2, 3, 5])
+def test_coefficients_that_rounding_reaches_are_named(degree, n, seed):
+    # Between distant clusters powers are nearly parallel; between years they are not.
+    rng = np.random.default_rng(seed)
+    distant = 1000 + rng.normal(size=n)
+    distant[::8] = 0
+    for x, is_distant in ((distant, True), (rng.integers(1930, 2006, n).astype(float), False)):
+        y = (x - x.mean()) / x.std() + rng.normal(size=n)
+        value, seen = observed(partial(gedi, y, sensitive_features=x, degree=degree))
+        exact_value = sum(abs(a) for a in ExactPolynomial(x, degree).coefficients(y))
+        is_flagged = IllConditionedKernelWarning in seen
+        assert abs(value - exact_value) <= ROUNDING * exact_value or is_flagged
+        assert is_flagged == (is_distant and degree == 5)
 
 
 # --- raw years: every way of constraining meets the constraint

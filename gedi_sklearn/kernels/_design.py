@@ -387,17 +387,24 @@ class KernelDesign:
     def checked_coefficients(self, z: np.ndarray) -> np.ndarray:
         """Return :meth:`coefficients`, with a warning if their rounding error may be visible.
 
-        The error is estimated as eps·sd(z)·Σ_j‖(T R⁻¹)_j‖ and compared with ‖α̃‖₁. Coefficients
+        What the conversion to raw units does is estimated as eps·sd(z)·Σ_j‖(T R⁻¹)_j‖ and compared
+        with ‖α̃‖₁, what nearly dependent columns do as eps·‖R⁻¹‖ of columns of norm 1. Coefficients
         that are negligible on the scale of sd(z) give no warning.
         """
         standardized = self.standardized(z)
         alpha = self.fitted.to_raw(standardized)
-        rows = self.fitted.basis.to_raw @ self.fitted.R_inverse
-        deviation = self.deviation(z)
-        error = np.finfo(float).eps * deviation * np.hypot.reduce(rows, axis=1).sum()
+        R, inverse = self.fitted.R_, self.fitted.R_inverse
+        epsilon, deviation = np.finfo(float).eps, self.deviation(z)
+        conversion = deviation * np.hypot.reduce(self.fitted.basis.to_raw @ inverse, axis=1).sum()
         size = float(np.abs(alpha).sum())
         negligible = 1e-12 * deviation / self.fitted.scale[0]
-        if error > max(_CONVERSION_TOLERANCE * size, negligible):
-            relative = error / size if size else np.inf
+        if epsilon * conversion > max(_CONVERSION_TOLERANCE * size, negligible):
+            relative = epsilon * conversion / size if size else np.inf
             warn_caller(IllConditionedKernelWarning.from_error(relative))
+        elif size > negligible:
+            dependence = epsilon * float(
+                np.linalg.norm(inverse * np.linalg.norm(R, axis=0)[:, None])
+            )
+            if dependence > _CONVERSION_TOLERANCE:
+                warn_caller(IllConditionedKernelWarning.from_dependence(dependence))
         return alpha
