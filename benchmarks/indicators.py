@@ -166,8 +166,11 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
-    write(run(options.sizes, options.seed, options.repeats), options.seed)
+    rows = run(options.sizes, options.seed, options.repeats)
+    if not options.no_write:
+        write(rows, options.seed)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsv
@@ -289,6 +289,11 @@ class KernelDesign:
             q[rows] = self.orthonormal_of(rows)
         return q
 
+    def with_matrix(self) -> Self:
+        """Return this object with Q in memory, so that all that is asked later is a product."""
+        _ = self.orthonormal
+        return self
+
     def explained(self, coordinates: np.ndarray) -> np.ndarray:
         """Return Q c, the function of the attribute with coordinates c on the rows, shape (n,)."""
         return self.orthonormal @ coordinates
@@ -362,11 +367,15 @@ class KernelDesign:
 
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
         """Return the covariance of c over random permutations of the targets, shape (k, k)."""
-        z, n = self.residual(z), self.n_rows
+        return float(np.var(self.residual(z))) * self._null_gram
+
+    @cached_property
+    def _null_gram(self) -> np.ndarray:
+        """The same of targets of variance 1."""
         weighted = self.orthonormal * np.reshape(self.shares(slice(None)), (-1, 1))
         # Permuted values are slightly negatively correlated: hence n − 1, and the centring.
         weighted -= weighted.mean(axis=0)
-        return float(np.var(z)) * n / (n - 1) * weighted.T @ weighted
+        return self.n_rows / (self.n_rows - 1) * weighted.T @ weighted
 
     def group_weights(self) -> np.ndarray:
         """Return the weights of the groups of a kernel that tells groups apart, summing to 1."""

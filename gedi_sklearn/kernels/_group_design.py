@@ -13,7 +13,7 @@ Products with Q are then cumulative sums, and thousands of groups need no matrix
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -59,6 +59,9 @@ class GroupDesign(KernelDesign):
     def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows of Q, shape (rows, k)."""
         return self.groups.orthonormal[self.codes[rows]]
+
+    def with_matrix(self) -> Self:
+        return self  # products are sums over the groups
 
     def group_weights(self) -> np.ndarray:
         """Return the weights of the groups, summing to 1, shape (g,)."""

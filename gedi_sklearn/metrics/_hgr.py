@@ -267,11 +267,12 @@ def _density_of_resamples(sample: Sample) -> _Resampled:
     n_cells = int(np.ceil(2 * reach * _CELLS / width))
     edges = np.linspace(-reach, reach, n_cells + 1)
     first, second = (np.clip(np.searchsorted(edges, v) - 1, 0, n_cells - 1) for v in (x, y))
+    rows, cells = first * n_cells, first * n_cells + second
     bumps = _bumps((edges[1:] + edges[:-1]) / 2, grid, total)
 
     def value(order: np.ndarray | None, weight: np.ndarray) -> float:
-        cells = first * n_cells + (second if order is None else second[order])
-        counts = np.bincount(cells, weights=weight, minlength=n_cells**2)
+        own = cells if order is None else rows + second[order]
+        counts = np.bincount(own, weights=weight, minlength=n_cells**2)
         return float(_spectrum(bumps.T @ (counts.reshape(n_cells, -1) @ bumps), total)[1])
 
     return value

@@ -127,7 +127,7 @@ def find(
     Findings
     """
     fitted = fit_gedi(samples[0], kernel, degree, norm)
-    indicator, design = fitted.indicator, fitted.indicator.design
+    indicator, design = fitted.indicator, fitted.indicator.design.with_matrix()
     sample = max(samples, key=lambda own: indicator.measure(own.target))
     z, y = sample.target, sample.y_true
     reference = fitted._replace(sample=sample).reference(True)

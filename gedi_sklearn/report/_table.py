@@ -106,6 +106,7 @@ def _linear_indicators(
             # Levels have no powers.
             continue
         n_columns = design.fitted.n_columns
+        design = design.with_matrix()
         for name, norm in (("gedi", "l1"), ("gedi_sd", "sd")):
             yield name, degree, KernelIndicator(design, norm)
     if bins is None:
