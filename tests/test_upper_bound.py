@@ -71,6 +71,16 @@ def test_limits_widen_with_what_is_asked():
         assert many == pytest.approx(limits[3])
 
 
+def test_a_limit_that_need_not_hold_is_a_number():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    y = x + x**2 + rng.normal(size=100)
+    options = {"sensitive_features": x, "degree": 2, "norm": "sd"}
+    limits = [gedi_upper_bound(y, confidence=c, **options) for c in (1e-9, 0.3, 0.5, 0.9)]
+    assert gedi(y, **options) <= limits[0]
+    assert (np.diff(limits) >= 0).all()
+
+
 def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
     x, y = sample(2)
     angle = np.linspace(0, 2 * np.pi, 100_001)

@@ -344,7 +344,9 @@ def error_quantile(
         A simulated quantile for patterns of signs and axes, otherwise exact for normal errors.
     """
     if not simultaneous:
-        return float(t_distribution.ppf(confidence, n_free))
+        z = float(t_distribution.ppf(confidence, n_free))
+        # The nearest point of an ellipsoid has no such formula: below 1/2 it is the centre.
+        return max(z, 0.0) if norm == "sd" else z
     if norm == "sd" or (norm == "l1" and len(covariance) > _MAX_PATTERNS):
         rank = np.linalg.matrix_rank(covariance, hermitian=True)
         return float(np.sqrt(rank * f_distribution.ppf(confidence, max(rank, 1), n_free)))
