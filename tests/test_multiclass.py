@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
+from benchmarks import classes as benchmark
 from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, project_targets
 from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import InfeasibleProjectionError
@@ -412,3 +413,22 @@ def test_smaller_sets_leave_room_to_round(constraint):
     assert groups.image.allowed.violation(groups.v(counts)) <= 1e-9
     assert relaxed.bound <= groups.objective(counts)
     assert groups.objective(counts) - relaxed.bound <= 0.03 * groups.range_of_costs()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_classes", "degree", "seed"), [(3, 5, 0), (3, 5, 1), (10, 3, 0)])
+def test_narrow_boxes_of_many_rows_are_reached(n_classes, degree, seed):
+    # Every class has forbidden directions, which leave less room than the effect of a row.
+    x, y, p = benchmark.problem(24_000, n_classes, seed)
+    result = project_targets(
+        y,
+        p,
+        sensitive_features=x,
+        constraint="fine",
+        kernel=PolynomialKernel(degree, standardize=True),
+        loss="hamming",
+        solver="highs",
+        time_limit=600.0,
+    )
+    assert result.satisfied
+    assert result.gap <= 5e-5

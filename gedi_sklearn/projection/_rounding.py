@@ -10,12 +10,15 @@ are only the directions in which leaving the relaxed v costs something.
 With more than two classes the v of one class after another is brought into its set by moves to and
 from classes that are still to come. Every class has a box of near-optimal v, and as the v of all
 sum to 0, every step also keeps what it leaves within the sum of the boxes that are still to come;
-for the last class that is its own box.
+for the last class that is its own box. What the rounding of one class after another brings out of
+place is the more the more narrow boxes there are; then the relaxation of the classes that are left
+is solved anew each time, with boxes about that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 
@@ -27,7 +30,7 @@ from ..constraints import Product
 from ._core import Core
 from ._groups import Groups, mix_ranges
 from ._highs import solve_continuous
-from ._relaxation import Relaxed, leverage
+from ._relaxation import Relaxed, leverage, solve_relaxation
 from ._step_search import Moves, StepSearch, moved
 
 __all__ = ["rounded_classes", "rounded_ones", "whole"]
@@ -45,6 +48,10 @@ _WIDENING = 30
 # the same in other orders of the classes, the logarithms of the boxes' volumes shuffled so much.
 _CLASS_WIDENINGS = (1, 3, 9)
 _SHUFFLE = 2.0
+# With the relaxation solved anew: the least share of the tolerance that a class counts on, the part
+# of their range that the later ones keep, and what keeps rows out of classes that are done.
+_LEAST_BUDGET, _KEPT_RANGE = 0.1, 0.5
+_CLOSED = 1e4
 # Starts of each: groups among which a share, those of small effects, is solved anew.
 _CLASS_STARTS = ((500, 0.85), (2000, 0.85), (6000, 0.9), (0, 0.0))
 # What costs no more than so many times the tolerance is improved by two classes at a time.
@@ -189,10 +196,11 @@ def rounded_classes(
         widening, own = tries[number % len(tries)]
         shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
         counts = start(*own)
-        if counts is None:
-            continue
         boxes = _ClassBoxes(relaxed, groups, by_class, widening * tolerance, deadline)
-        found = boxes.round(counts, tolerance, shuffle)
+        found = None if counts is None else boxes.round(counts, tolerance, shuffle)
+        if found is None:
+            shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number else 0.0)
+            found = _rounded_in_stages(relaxed, groups, by_class, tolerance, shuffle, deadline)
         if found is None:
             yield None
             continue
@@ -210,6 +218,66 @@ def whole(counts: np.ndarray, size: np.ndarray) -> np.ndarray:
     missing = np.rint(size - least.sum(axis=1)).astype(int)
     rank = np.argsort(np.argsort(least - counts, axis=1, kind="stable"), axis=1, kind="stable")
     return least + (rank < missing[:, None])
+
+
+def _rounded_in_stages(
+    relaxed: Relaxed,
+    groups: Groups,
+    by_class: list[tuple[np.ndarray, Product]],
+    tolerance: float,
+    shuffle: np.ndarray,
+    deadline: Deadline,
+) -> np.ndarray | None:
+    """Return counts whose v is allowed class after class, None where a search fails.
+
+    Before each class the relaxation of those that are left is solved anew.
+    """
+    volume = _ClassBoxes(relaxed, groups, by_class, tolerance, deadline).volume + shuffle
+    now, counts, left = relaxed, relaxed.counts, np.argsort(volume, kind="stable")
+    while True:
+        c, later = left[0], left[1:]
+        spent = groups.objective(counts) - relaxed.bound
+        budget = max(tolerance - spent, _LEAST_BUDGET * tolerance)
+        # Moves near a tie are the rarer the fewer classes are left.
+        share = budget / (len(later) * (1 / np.arange(1, len(later) + 1)).sum())
+        start = replace(now, counts=counts)
+        for widening in _CLASS_WIDENINGS:
+            deadline.check()
+            lost = widening * budget * groups.n_columns / len(left)
+            boxes = _ClassBoxes(start, groups, by_class, lost, deadline)
+            found = boxes.place(whole(counts, groups.size), c, later, share)
+            if found is not None:
+                break
+        else:
+            return None
+        if len(later) == 1:
+            return found
+        solved = _left_anew(now, groups, found, later, deadline)
+        if solved is None:
+            return None
+        now, left = solved, later
+        counts = now.counts
+
+
+def _left_anew(
+    relaxed: Relaxed, groups: Groups, counts: np.ndarray, classes: np.ndarray, deadline: Deadline
+) -> Relaxed | None:
+    """Return the relaxation of some classes, given the rows of the others; None if infeasible."""
+    kept = np.flatnonzero(counts[:, classes].any(axis=1))
+    done = np.setdiff1d(np.arange(groups.n_columns), classes)
+    cost = groups.cost[kept]
+    cost[:, done] += _CLOSED
+    size = counts[np.ix_(kept, classes)].sum(axis=1)
+    part = replace(groups, size=size, cost=cost, matrix=groups.matrix[:, kept])
+    # The v of every class is that of its own rows, so that those of the others play no part.
+    nothing = np.zeros(len(relaxed.multipliers))
+    solved = solve_relaxation(part, relaxed.allowed, nothing, deadline, relaxed.multipliers)
+    if solved is None:
+        return None
+    others = counts.copy()
+    others[:, classes] = 0.0
+    others[kept] += solved.counts
+    return replace(solved, counts=others)
 
 
 class _ClassBoxes:
@@ -266,6 +334,9 @@ class _ClassBoxes:
         self.centre = (lower + upper) / 2
         self.half_widths = np.maximum((upper - lower) / 2, 1e-6 * reach)
         inverse = np.linalg.inv(self.basis)
+        # Of what is narrow: a wide side is as good as one of a row.
+        narrow = np.log(np.minimum(self.half_widths, spread)).sum(axis=1)
+        self.volume = narrow + np.linalg.slogdet(inverse)[1]
         self.axes = inverse * self.half_widths[:, None]
         self.middle = np.einsum("cij,cj->ci", inverse, self.centre)
         self.covariance = self.axes @ self.axes.transpose(0, 2, 1)
@@ -292,6 +363,20 @@ class _ClassBoxes:
             done, lost = done + v, lost + self._loss(c, v)
         return counts
 
+    def place(
+        self, counts: np.ndarray, c: int, later: np.ndarray, share: float
+    ) -> np.ndarray | None:
+        """Return counts in which the v of one class is allowed, None where the search fails.
+
+        It leaves the later ones what lies well within the sum of their boxes.
+        """
+        left = np.r_[c, later]
+        held, reduced = counts[:, left], self.reduced[:, left]
+        done = -(self.effects @ held).sum(axis=1)
+        goal = self._shares(left, -done)[0]
+        detour = float((reduced * held).sum() - held.sum(axis=1) @ reduced.min(axis=1))
+        return self._stepped(counts, c, later, done, goal, share - detour, most=_KEPT_RANGE)
+
     def improve(self, counts: np.ndarray, enough: float) -> Iterator[np.ndarray]:
         """Yield ever cheaper counts from allowed ones, by steps between two classes at a time."""
         cost, before = self.groups.objective(counts), np.inf
@@ -316,6 +401,7 @@ class _ClassBoxes:
         done: np.ndarray,
         goal: np.ndarray,
         share: float,
+        most: float = 1.0,
     ) -> np.ndarray | None:
         """Return counts in which the v of a class is allowed, None where a search fails."""
         moves = self._moves(counts, c, later)
@@ -328,6 +414,8 @@ class _ClassBoxes:
         axes = np.linalg.eigh(left)[1].T
         widths = np.linalg.norm(axes @ self.axes[later], axis=2)
         reach, part = widths.sum(axis=0), np.linalg.norm(widths, axis=0) / widths.sum(axis=0)
+        if len(later) > 1:
+            part = np.minimum(part, most)
         off = axes @ (goal + done + self.middle[later].sum(axis=0))
         lower, upper = part * np.minimum(-reach - off, 0), part * np.maximum(reach - off, 0)
         box = (
