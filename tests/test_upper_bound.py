@@ -81,6 +81,18 @@ def test_a_limit_that_need_not_hold_is_a_number():
     assert (np.diff(limits) >= 0).all()
 
 
+@pytest.mark.parametrize("unit", [1e-140, 1e140])
+@pytest.mark.parametrize("norm", ["l1", "sd"])
+def test_limits_have_the_unit_of_the_targets(norm, unit):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    y = x + x**2 + rng.normal(size=100)
+    options = {"sensitive_features": x, "degree": 2, "norm": norm}
+    for fitted in (False, True):
+        limit = gedi_upper_bound(y, fitted=fitted, **options)
+        assert gedi_upper_bound(unit * y, fitted=fitted, **options) / unit == pytest.approx(limit)
+
+
 def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
     x, y = sample(2)
     angle = np.linspace(0, 2 * np.pi, 100_001)

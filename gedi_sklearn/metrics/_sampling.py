@@ -224,8 +224,10 @@ def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
         return 0.0
     errors = design.explained(c) / size * _errors(design, column, c, 0.5)
     errors -= design.shares(slice(None)) * errors.sum()
+    unit = float(np.abs(errors).max()) or 1.0  # third powers would leave the range of floats
+    errors /= unit
     variance = float((errors**2).sum())
-    third = float((errors**3).sum())
+    third = unit * float((errors**3).sum())
     return max(third, 0.0) / variance * (1 + 2 * z**2) / 6 if variance else 0.0
 
 
@@ -303,11 +305,13 @@ def _farthest_from_zero(v: np.ndarray, covariance: np.ndarray, z: float) -> floa
     By duality its square is the least μ(z² + Σ a_i²/(μ − λ_i)) over μ beyond the largest
     eigenvalue λ_1, with a the centre along the axes. Every such μ gives an upper bound.
     """
-    values, vectors = np.linalg.eigh(covariance)
-    values, along = np.maximum(values, 0.0), vectors.T @ v
+    # As numbers near 1, whose fourth powers are floats.
+    unit = float(np.abs(v).max()) + float(np.sqrt(np.abs(covariance).max())) or 1.0
+    values, vectors = np.linalg.eigh(covariance / unit / unit)
+    values, along = np.maximum(values, 0.0), vectors.T @ (v / unit)
     first, pull = values.max(), float(np.linalg.norm(np.sqrt(values) * along))
     if z == 0 or pull == 0:
-        return float(np.hypot(np.linalg.norm(v), z * np.sqrt(first)))
+        return unit * float(np.hypot(np.linalg.norm(along), z * np.sqrt(first)))
 
     def square(beyond: float) -> float:
         terms = along**2 / (beyond + (first - values))
@@ -316,7 +320,7 @@ def _farthest_from_zero(v: np.ndarray, covariance: np.ndarray, z: float) -> floa
     # At the optimum, μ − λ_1 is at most ‖√λ a‖/z.
     reach = pull / z
     options = {"bounds": (0.0, reach), "method": "bounded", "options": {"xatol": 1e-9 * reach}}
-    return float(np.sqrt(minimize_scalar(square, **options).fun))
+    return unit * float(np.sqrt(minimize_scalar(square, **options).fun))
 
 
 def error_quantile(
