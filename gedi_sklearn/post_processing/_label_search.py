@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,10 @@ __all__ = ["TIE", "LabelRule", "Tried", "codes_of"]
 _BISECTIONS = 7
 # Fractions of a bound beside which coefficients may be nothing but a slack.
 _FRACTIONS = (1.0, 0.97, 0.94)
+# Labels that miss a constraint by more than this share of its unit are not near to it.
+_NEARLY = 0.1
 # Rows that the relaxation splits are tied, so that nudges of c decide them one way or another:
-# how many are tried, and the least and the largest size, times the number of rows: they move few
-# other rows.
+# how many are tried, and the least and the largest size, in shares of a row: they move few others.
 _NUDGES, _NUDGE = 300, (0.003, 1.0)
 # Scores this near to 1/2 are 1/2: the correction puts rows there, and rounding is to move none.
 TIE = 1e-12
@@ -94,7 +96,7 @@ class LabelRule:
                 best = found
         return best.c if best.violation == 0.0 else min(self._nudged(best), key=Tried.order).c
 
-    @property
+    @cached_property
     def _share(self) -> np.ndarray:
         return self.constraint.weight / self.constraint.weight.sum()
 
@@ -108,11 +110,19 @@ class LabelRule:
         """What rows that the relaxation splits make by chance, one for each coefficient."""
         sets = [part.coordinate_set for part in self.constraint.parts]
         largest = max(own.size**0.5 * np.linalg.norm(own.rows, axis=1).max() for own in sets)
-        return float(largest * (self._share @ self._share))
+        unit = min(part.allowed.unit for part in self.constraint.parts)
+        return min(float(largest) * self._row, _NEARLY * unit)
+
+    @cached_property
+    def _row(self) -> float:
+        """The share of the weight that a row has, of a typical one; rows of one score are one."""
+        first = np.round(self.scores if self.scores.ndim == 1 else self.scores[:, 0], 12)
+        share = np.bincount(np.unique(first, return_inverse=True)[1], weights=self._share)
+        return float(share @ share)
 
     def _nudged(self, found: Tried) -> list[Tried]:
         """Return a correction with others close to it."""
-        sizes = np.geomspace(*_NUDGE, _NUDGES)[:, None] / len(self.scores)
+        sizes = self._row * np.geomspace(*_NUDGE, _NUDGES)[:, None]
         nudges = sizes * np.random.default_rng(0).normal(size=(_NUDGES, len(found.c)))
         return [found, *map(self.judged, found.c + nudges)]
 
