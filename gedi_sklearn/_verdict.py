@@ -225,8 +225,8 @@ def make_verdict(
     p_values = []
     for part, position in bounding:
         if part.given.relative:
-            design, used = _reference_design(part, rows)
-            p_values += [_p_value(design, targets[used, own]) for own in part.columns]
+            design, used, k = _reference_design(part, rows)
+            p_values += [_p_value(design, targets[used, own], k) for own in part.columns]
         if part.given.needs_outcomes:  # which kernels see less of is not known of some rows
             continue
         own = part.columns[0]
@@ -270,21 +270,28 @@ def _weight(part: ColumnConstraint, rows: np.ndarray | slice) -> np.ndarray | No
 
 def _reference_design(
     part: ColumnConstraint, rows: np.ndarray | slice
-) -> tuple[KernelDesign, np.ndarray | slice]:
-    """Return the kernel whose indicator of y a relative threshold is a share of, and its rows."""
-    given = part.given
+) -> tuple[KernelDesign, np.ndarray | slice, int]:
+    """Return a design whose first k columns a relative threshold refers to, its rows, and k."""
+    given, own = part.given, part.design
     if part.kernel.encoder is not None or given.kernel is None:
-        return part.design, slice(None)
-    kernel = resolve_kernel(given.kernel, given.degree)
+        return own, slice(None), part.kernel.n_columns
     if getattr(given, "norm", "l1") == "l1":
-        kernel = kernel_of_degree(kernel, int(given.relative))
-    return _design_of(kernel, part.design.values[rows], part, rows), rows
+        degree = int(given.relative)
+        # Orthonormal powers span those of each lower degree.
+        is_known = part.kernel.is_single_polynomial and not given.needs_outcomes
+        if is_known and isinstance(rows, slice) and degree <= part.kernel.n_columns:
+            return own, rows, degree
+        kernel = kernel_of_degree(resolve_kernel(given.kernel, given.degree), degree)
+    else:
+        kernel = resolve_kernel(given.kernel, given.degree)
+    design = _design_of(kernel, own.values[rows], part, rows)
+    return design, rows, design.fitted.n_columns
 
 
-def _p_value(design: KernelDesign, z: np.ndarray) -> float:
-    """Return the p-value of the F test that a target does not depend on a kernel."""
-    k, n = design.fitted.n_columns, design.n_rows
-    explained = float(np.sum(design.coordinates(z) ** 2))
+def _p_value(design: KernelDesign, z: np.ndarray, k: int) -> float:
+    """Return the p-value of the F test that a target does not depend on the first k columns."""
+    n = design.n_rows
+    explained = float(np.sum(design.coordinates(z)[:k] ** 2))
     rest = design.deviation(design.residual(z)) ** 2 - explained
     free = n - k - 1 - design.n_covariates
     if free <= 0 or rest <= 0:
@@ -313,7 +320,7 @@ def _remainders(
             continue
         # The matrix Q is made here, which what follows uses too.
         size = float(np.linalg.norm(design.inner_products(y)))
-        if _p_value(design, y) > _CHANCE:
+        if _p_value(design, y, design.fitted.n_columns) > _CHANCE:
             continue
         unit = np.eye(design.fitted.n_columns)
         low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
