@@ -105,7 +105,8 @@ class KernelSums:
         self.squares += total[1, : k + 1, : k + 1]
         self.unweighted += total[2][np.ix_(measured, measured)]
         self.n_rows += len(values)
-        rows = np.r_[values.argmin(axis=0), values.argmax(axis=0)]
+        # Column by column, which numpy does several times as fast as along an axis.
+        rows = [*(own.argmin() for own in values.T), *(own.argmax() for own in values.T)]
         self._add_ends(values[rows], np.ones(len(rows)) if weight is None else weight[rows])
         return True
 
