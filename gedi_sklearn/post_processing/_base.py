@@ -441,10 +441,8 @@ class Projected(AttributeBlind):
             if not k:
                 return 0.0
             expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            return (
-                self._recalibration(p, np.reshape(expected, (-1, k)))
-                @ self.orthonormal_correction_.T
-            )
+            blind = self._recalibration(p, np.reshape(expected, (-1, k)))
+            return blind @ self.orthonormal_correction_.T
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows as "
