@@ -16,8 +16,8 @@ __all__ = ["TIE", "LabelRule", "Tried", "codes_of"]
 # A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
 # of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
 _BISECTIONS = 7
-# Fractions of a bound beside which coefficients may be nothing but a slack.
-_FRACTIONS = (1.0, 0.97, 0.94)
+# Further fractions of a bound beside which coefficients may be nothing but a slack.
+_FRACTIONS = (0.97, 0.94)
 # Labels that miss a constraint by more than this share of its unit are not near to it.
 _NEARLY = 0.1
 # Rows that the relaxation splits are tied, so that nudges of c decide them one way or another:
@@ -84,7 +84,8 @@ class LabelRule:
         best = attempt(1.0)
         if best.violation > 0.0 and self._has_slack:
             # Of so narrow a bound a small share is no nearer to the labels' steps than all of it.
-            tried = [own for part in _FRACTIONS for own in self._nudged(attempt(part))]
+            ends = [best, *map(attempt, _FRACTIONS)]
+            tried = [own for end in ends for own in self._nudged(end)]
             nearly = self._step
             return min(tried, key=lambda own: own.order(nearly)).c
         low, high = 0.0, 1.0
