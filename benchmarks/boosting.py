@@ -8,7 +8,6 @@ with the picture and the rows of boosting of ``benchmarks.unseen_data``.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from benchmarks._boosting_models import model_of, trees_of
 from benchmarks._storage import append_row, create, read_rows
 from benchmarks._tables import insert_between, markdown
 from benchmarks.tasks import TASKS, Task, load_task, split
+from benchmarks.unseen_data import COLUMNS as ROW_COLUMNS
 from benchmarks.unseen_data import POOLED, RESULTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "boosting.md"
@@ -112,8 +112,7 @@ def plain_booster(task: Task, backend: str, trees: Mapping[str, Any]) -> Any:
 
 def write_page(results: Path) -> None:
     """Draw the picture and write both tables of the page."""
-    with (results / "unseen_data.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(results / "unseen_data.csv", ROW_COLUMNS)
     lines = [own for own in rows if own["fold"] == POOLED and own["constraint"]]
     draw(lines, results / "boosting.png")
     page = PAGE.read_text(encoding="utf-8")
