@@ -5,8 +5,7 @@ A problem is a fitted constraint and a loss: :mod:`._squared`, :mod:`._absolute`
 linear or quadratic models.
 """
 
-from ._path import ProjectionPath, projection_path
-from ._project_targets import project_targets
+from ._project import ProjectionPath, project_targets, projection_path
 from ._projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._result import ProjectionResult
 from ._target_correction import TargetCorrection, correct_targets
