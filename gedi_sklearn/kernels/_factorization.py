@@ -86,8 +86,8 @@ def _moments(
 def _sums(design: KernelDesign, targets: list[np.ndarray], origin: np.ndarray) -> np.ndarray:
     """Return (1, B, z)'W(1, B, z) for targets z less their origin."""
     sums = sum_products(
-        design.fitted.basis.evaluate,
-        design.values,
+        lambda rows, out: design.fitted.basis.evaluate(design.values[rows], out),
+        design.n_rows,
         targets,
         [design.weight],
         origin=origin,

@@ -84,10 +84,23 @@ class KernelSums:
             False, with nothing added, where a sum is not finite.
         """
         n_parts, k = len(self.products), self.fitted.n_columns
+        extremes: list[int] = []  # rows with the smallest and the largest values of blocks
+
+        def write_columns(rows: slice, out: np.ndarray) -> None:
+            own = values[rows]
+            # While the block is in the cache; column by column, which numpy does several times as
+            # fast as along an axis.
+            for column in own.T:
+                extremes.extend((rows.start + column.argmin(), rows.start + column.argmax()))
+            if self.are_powers:
+                self.fitted.basis.evaluate(own, out)
+            else:
+                out[:] = self.fitted.orthonormal_columns(own).T
+
         with np.errstate(over="ignore", invalid="ignore"):
             sums = sum_products(
-                self.fitted.basis.evaluate if self.are_powers else self._write_orthonormal,
-                values,
+                write_columns,
+                len(values),
                 targets,
                 [None] if weight is None else [weight, weight**2, None],
                 origin=self.origin,
@@ -100,13 +113,14 @@ class KernelSums:
             return False
         # Short chunks fill one part after the other, whichever they began with.
         self.products += np.roll(sums[:, 0], self.n_rows % n_parts, axis=0)
-        total = np.broadcast_to(sums.sum(axis=0), (3, *sums.shape[2:]))
-        measured = np.r_[0, k + 1 : sums.shape[-1]]
-        self.squares += total[1, : k + 1, : k + 1]
-        self.unweighted += total[2][np.ix_(measured, measured)]
+        total = sums.sum(axis=0)
+        squares, unweighted = total[[0, 0] if weight is None else [1, 2]]
+        measured = [0, *range(k + 1, len(unweighted))]
+        self.squares += squares[: k + 1, : k + 1]
+        self.unweighted += unweighted[measured][:, measured]
         self.n_rows += len(values)
-        # Column by column, which numpy does several times as fast as along an axis.
-        rows = [*(own.argmin() for own in values.T), *(own.argmax() for own in values.T)]
+        own = values[extremes]
+        rows = np.asarray(extremes)[[*own.argmin(axis=0), *own.argmax(axis=0)]]
         self._add_ends(values[rows], np.ones(len(rows)) if weight is None else weight[rows])
         return True
 
@@ -121,9 +135,6 @@ class KernelSums:
             values = np.where(kept[:, None], known, values)
             weight = np.where(kept, known_weight, weight)
         self.ends = (values, weight) if len(values) else (known, known_weight)
-
-    def _write_orthonormal(self, values: np.ndarray, out: np.ndarray) -> None:
-        out[:] = self.fitted.orthonormal_columns(values).T
 
     def add(self, other: KernelSums) -> bool:
         """Add the sums of other rows; False, with nothing added, where the basis is another."""

@@ -13,6 +13,8 @@ BLOCK = 8192
 # Of sums of products, where a call costs as much as thousands of rows. No power of 2, at which the
 # cache keeps all columns in one place.
 _PRODUCT_BLOCK = 32_000
+# Columns that BLAS multiplies with a vector at a time: one more takes as long as four.
+_BLAS_COLUMNS = 4
 
 
 def weighted_moments(
@@ -39,8 +41,8 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
 
 
 def sum_products(
-    columns_of: Callable[[np.ndarray, np.ndarray], object],
-    values: np.ndarray,
+    write_columns: Callable[[slice, np.ndarray], object],
+    n_rows: int,
     targets: Sequence[np.ndarray],
     weights: Sequence[np.ndarray | None],
     *,
@@ -53,10 +55,10 @@ def sum_products(
 
     Parameters
     ----------
-    columns_of : callable
-        Writes the columns of some values into its second argument, (k, n).
-    values : ndarray of shape (n, m)
-        What the columns depend on.
+    write_columns : callable
+        Writes the columns of some rows into its second argument, (k, n).
+    n_rows : int
+        Number of rows.
     targets : sequence of ndarray of shape (n,)
         The targets.
     weights : sequence of ndarray of shape (n,) or None
@@ -67,7 +69,7 @@ def sum_products(
         Number of columns k.
     are_powers : bool
         Whether column j is the j-th power of the first: their products are powers, and those with
-        1 and with the last one are enough.
+        the first and the last one are enough.
     n_parts : int, default=1
         Number of parts, runs of about as many rows, that have sums of their own.
 
@@ -75,34 +77,46 @@ def sum_products(
     -------
     ndarray of shape (n_parts, len(weights), 1 + k + t, 1 + k + t)
     """
-    k, t = n_columns, len(targets)
-    # With 1 as the last row. BLAS is faster with an even number of factors.
-    first = max(k - 1 - t % 2, 0) if are_powers else 0
-    block = np.empty((k + t + 1, min(len(values), _PRODUCT_BLOCK)))
-    block[-1] = 1.0
-    total = np.zeros((n_parts, len(weights), k + t + 1, k + t + 1 - first))
-    for rows, parts in _runs(len(values), n_parts):
+    k, d = n_columns, 1 + n_columns + len(targets)
+    # With 1 as the first column, and zeros as the last ones.
+    block = np.zeros((_rounded(d), min(n_rows, _PRODUCT_BLOCK)))
+    block[0] = 1.0
+    sums = np.zeros((n_parts, len(weights), len(block), d))
+    few = _rounded(k - 1)
+    for rows, parts in _runs(n_rows, n_parts):
         used, n_runs = block[:, : rows.stop - rows.start], parts.stop - parts.start
-        columns_of(values[rows], used[:k])
-        for row, target, zero in zip(used[k:], targets, origin, strict=False):
-            np.subtract(target[rows], zero, out=row)
-        left = used[:-1].reshape(k + t, n_runs, -1).swapaxes(0, 1)
+        write_columns(rows, used[1 : k + 1])
+        for column, target, zero in zip(used[k + 1 :], targets, origin, strict=False):
+            np.subtract(target[rows], zero, out=column)
+        by_run = used.reshape(len(used), n_runs, -1)
+        left = by_run.swapaxes(0, 1)
         for j, weight in enumerate(weights):
-            right = used[first:] if weight is None else used[first:] * weight[rows]
-            right = right.reshape(len(right), n_runs, -1)
-            total[parts, j, :-1] += left @ right.transpose(1, 2, 0)
-            total[parts, j, -1, -1] += right.shape[2] if weight is None else right[-1].sum(axis=1)
-    total[..., -1, :-1] = total[..., first:-1, -1]
+            own = None if weight is None else weight[rows].reshape(n_runs, -1)
+            if not are_powers:
+                right = _weighted(by_run[:d], own)
+                sums[parts, j] += left @ right.transpose(1, 2, 0)
+                continue
+            # Products with so few columns are faster one by one than as a matrix, by a third.
+            first, others = _weighted(by_run[1], own), _weighted(by_run[k:d], own)
+            sums[parts, j, 0, 0] += by_run.shape[2] if own is None else own.sum(axis=1)
+            sums[parts, j, :few, 1] += (left[:, :few] @ first[..., None])[..., 0]
+            sums[parts, j, :, k:] += (left @ others[..., None])[..., 0].transpose(1, 2, 0)
+    sums = sums[..., :d, :]
     if are_powers:
-        summed = [total[..., -1:, -1], total[..., :k, -1], total[..., :k, k - 1 - first]]
-        powers = np.concatenate(summed, axis=-1)
-        products = np.empty((*total.shape[:-1], k + t + 1))
-        products[..., first:] = total
-        products[..., :k, :k] = powers[..., 2 + np.add.outer(np.arange(k), np.arange(k))]
-        products[..., k:, :k] = np.swapaxes(products[..., :k, k:], -1, -2)
-        total = products
-    order = [k + t, *range(k + t)]
-    return total[..., order, :][..., order]
+        found = [sums[..., :1, 0], sums[..., : k - 1, 1], sums[..., : k + 1, k]]
+        powers = np.concatenate(found, axis=-1)
+        sums[..., : k + 1, : k + 1] = powers[..., np.add.outer(np.arange(k + 1), np.arange(k + 1))]
+        sums[..., k + 1 :, : k + 1] = np.swapaxes(sums[..., : k + 1, k + 1 :], -1, -2)
+    return sums
+
+
+def _weighted(columns: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    return columns if weight is None else columns * weight
+
+
+def _rounded(n_columns: int) -> int:
+    """Return a number of columns, rounded up to those that BLAS takes at a time."""
+    return -(-n_columns // _BLAS_COLUMNS) * _BLAS_COLUMNS
 
 
 def _runs(n_rows: int, n_parts: int) -> Iterator[tuple[slice, slice]]:
