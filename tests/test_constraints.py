@@ -265,8 +265,8 @@ def test_violation_is_zero_inside_and_the_excess_outside(allowed, seed):
     size = np.linalg.norm(held)
     assert fits(part, held * min(1, (allowed.radius - margin) / size) * (1 - 1e-9))
     for direction in rng.normal(size=(5, allowed.size)):
-        ends = [end for end in np.linspace(0, 1.2, 25) if fits(part, end * direction)]
-        assert allowed.violation(max(ends) * direction) <= 1e-9
+        farthest = next(end for end in np.linspace(1.2, 0, 25) if fits(part, end * direction))
+        assert allowed.violation(farthest * direction) <= 1e-9
 
 
 def fits(allowed, v):
