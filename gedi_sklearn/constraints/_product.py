@@ -32,6 +32,29 @@ class Product:
         """Return by how much v leaves the sets, in the worst one's unit; 0 inside."""
         return max((part.violation(own) / part.unit for part, own in self.split(v)), default=0.0)
 
+    @property
+    def limits(self) -> np.ndarray:
+        """Upper bounds of :meth:`sizes`."""
+        return np.concatenate([np.empty(0), *(part.limits for part in self.parts)])
+
+    def sizes(self, v: np.ndarray) -> np.ndarray:
+        """Return what the sets bound of every column of v (r, m), shape (limits, m)."""
+        return np.vstack([part.sizes(own) for part, own in self.split(v)])
+
+    def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the derivative of the weighted sum of :meth:`sizes` at v, shape (r,)."""
+        own_weights = pieces(weights, [len(part.limits) for part in self.parts])
+        pairs = zip(self.split(v), own_weights, strict=True)
+        return np.concatenate([part.slope(own, weight) for (part, own), weight in pairs])
+
+    def nearest(self, v: np.ndarray) -> np.ndarray:
+        """Return the nearest v of the sets, in the metric of v itself."""
+        found = []
+        for part, own in self.split(v):
+            inside = part.violation(own) == 0
+            found.append(own if inside else part.nearest(np.eye(part.size), own, None))
+        return np.concatenate(found)
+
     def contains(self, v: np.ndarray) -> np.ndarray:
         """Tell for every column of v (r, m) whether it is in all sets, shape (m,)."""
         inside = [part.contains(own) for part, own in self.split(v)]

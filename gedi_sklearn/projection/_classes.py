@@ -9,7 +9,8 @@ The column of the first of two classes is what the second one leaves, so that on
 else every class has its own. Rows with the same kernel row, weight and costs are interchangeable,
 so a solution is a count for each group and column. The linear relaxation over the groups gives
 multipliers λ, a lower bound, and for every group an absolute reduced cost: by how much its cheapest
-class at C − E'λ beats the second one. Rounding the relaxation is tried first, then cores. Two
+class at C − E'λ beats the second one. Rounding the relaxation is tried first, then cores. Where
+many classes have many bounds, neither gets far, and rows are exchanged (`_exchange.py`). Two
 classes of equally weighted rows under a bound on the DIDI alone are allocated (`_allocation.py`).
 """
 
@@ -18,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 
@@ -30,10 +30,11 @@ from ._allocation import Allocation
 from ._allocation_search import Search
 from ._core import Core
 from ._cores import INTEGRALITY, Cores, Counts, smallest_slack
+from ._exchange import Exchange
 from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
 from ._linear_model import Solution, SolverSession
 from ._relaxation import Relaxed, solve_relaxation
-from ._rounding import rounded_classes, rounded_ones, whole
+from ._rounding import SEARCHED_GROUPS, rounded_classes, rounded_ones, whole
 from ._smoothed_dual import maximise_dual
 
 # Columns in the integer model: a small one is answered soonest, a larger one holds better
@@ -44,8 +45,11 @@ _CORE_SIZES = (250, 600, 1500)
 _INSIDE, _EXACT = 0.01, 1e-6
 # Shares of the sets in which the relaxation is solved and rounded where nothing else is found.
 _SHARES = (0.97, 0.93, 0.85, 0.7, 0.5, 0.3, 0.1)
-# Share of the time for rounding more than two classes.
-_ROUNDED = 0.4
+# Shares of the time for rounding more than two classes, one after another and all at once.
+_ROUNDED, _EXCHANGED = 0.4, 0.8
+# With more rows of v than this, integer models come to no end, and neither does rounding one class
+# after another.
+_MANY_ROWS = 15
 # Columns of least detour among which a core is chosen.
 _NEAREST = 50_000
 
@@ -336,7 +340,6 @@ class ClassTargets:
             return self._allocate(self.ball, groups, tolerance, deadline)
         relaxed = self._relaxation(groups, tolerance, deadline)
         nearest = _nearest(groups, relaxed)
-
         cores = Cores(
             groups,
             relaxed,
@@ -346,14 +349,21 @@ class ClassTargets:
             infeasible=lambda: self._infeasible(groups, deadline),
             description=self.constraint.describe(),
         )
-        candidates: Iterator[np.ndarray | None]
+        cores.round(_unconstrained(groups))
+        by_class = _sets_of_classes(groups) if tolerance else None
+        is_large = by_class is not None and len(self.image.row) > _MANY_ROWS
         if self.n_classes == 2:
-            candidates = rounded_ones(relaxed, groups, nearest, tolerance, deadline)
-        else:
+            cores.round(rounded_ones(relaxed, groups, nearest, tolerance, deadline))
+        elif by_class is not None and not is_large:
             soon = Deadline(_ROUNDED * deadline.left)
-            candidates = rounded_classes(relaxed, groups, nearest, tolerance, soon)
-        cores.round(chain(_unconstrained(groups), candidates))
-        if cores.best is None:
+            cores.round(rounded_classes(relaxed, groups, by_class, nearest, tolerance, soon))
+        if not cores.has_counts() and by_class is not None:
+            soon = Deadline(_EXCHANGED * deadline.left)
+            exchange = Exchange(relaxed, groups, by_class, soon)
+            cores.round(exchange.run(whole(relaxed.counts, groups.size)))
+            if cores.has_counts() and is_large:
+                return cores.ended("work_limit" if soon.left else "time_limit")
+        if not cores.has_counts():
             cores.round(self._shrunken(groups, relaxed, deadline))
         start = None if self._last is None else groups.counts(self._last)
         return cores.solve(nearest, _core_sizes(len(nearest)), start)
@@ -406,6 +416,14 @@ def _unconstrained(groups: Groups) -> Iterator[np.ndarray]:
     counts = groups.placed(groups.choose(np.zeros(len(groups.image.row)))[0])
     if _is_allowed(groups, counts):
         yield counts
+
+
+def _sets_of_classes(groups: Groups) -> list[tuple[np.ndarray, Product]] | None:
+    """Return the rows of v and the sets of each of many classes; None where a search is no use."""
+    if groups.n_columns == 1 or groups.n < SEARCHED_GROUPS:
+        return None
+    by_class = groups.image.by_class()
+    return by_class if by_class is not None and all(len(rows) for rows, _ in by_class) else None
 
 
 def _is_allowed(groups: Groups, counts: np.ndarray) -> bool:

@@ -90,8 +90,14 @@ class Cores:
     description: dict[str, Any]
     best: Counts | None = None
 
+    def has_counts(self) -> bool:
+        """Tell whether any counts are known."""
+        return self.best is not None
+
     def round(self, candidates: Iterable[np.ndarray | None]) -> None:
         """Take whole counts, None for none, until the gap is met or the time is over."""
+        if self.best is not None and self.best.is_within(self.tolerance):
+            return
         # What there is when the time is over has to do.
         with suppress(TimeoutError):
             for counts in candidates:
@@ -101,6 +107,13 @@ class Cores:
                     if self.best.is_within(self.tolerance):
                         break
                 self.deadline.check()
+
+    def ended(self, status: str) -> Counts:
+        """Return the best counts, with why the search for nearer ones ended."""
+        assert self.best is not None
+        return (
+            self.best if self.best.is_within(self.tolerance) else replace(self.best, status=status)
+        )
 
     def solve(self, nearest: np.ndarray, sizes: Sequence[int], start: np.ndarray | None) -> Counts:
         """Solve cores of growing size until the gap is met.
@@ -177,7 +190,8 @@ class Cores:
         if counts is not None:
             self.best = self._accept(counts, bound, status, n_variables).better_of(self.best)
         elif self.best is not None:
-            bound = min(max(self.best.bound, bound), self.best.objective)
+            bound = max(self.best.bound, self.groups.round_up(bound))
+            bound = min(bound, self.best.objective)
             self.best = replace(self.best, bound=bound)
         return n_variables, status
 
@@ -209,7 +223,7 @@ class Cores:
         if groups.rows_of_classes(counts).min() < 1:
             raise SolverError.from_status(name, "a class without rows")
         objective = groups.objective(counts)
-        bound = min(bound, objective)
+        bound = min(groups.round_up(bound), objective)
         return Counts(counts, objective, bound, status, self.relaxed.multipliers, n_variables)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,9 @@ _LOG_LOSS_MARGIN = 1e-3
 # the core, and how many turns.
 _EFFECT_RANGES = 8
 _TURNS = 3
+# A cost is a multiple of another one, up to a largest, within rounding; a bound this little above a
+# multiple is one.
+_LARGEST_MULTIPLE, _MULTIPLE, _WHOLE = 1000, 1e-12, 1e-6
 
 
 def class_costs(
@@ -249,6 +253,24 @@ class Groups:
     def objective(self, counts: np.ndarray) -> float:
         """Return the cost of counts."""
         return float((self.cost * counts).sum())
+
+    def round_up(self, bound: float) -> float:
+        """Return the least cost that whole counts can have at or above a bound.
+
+        Where every cost is a multiple of one of them, as it is of labels alone, every sum is.
+        """
+        unit = self._unit
+        return max(bound, unit * np.ceil(bound / unit - _WHOLE)) if unit else bound
+
+    @cached_property
+    def _unit(self) -> float:
+        """The least cost, where all costs are multiples of it, and not of a mere tie; else 0."""
+        size = np.abs(self.cost)
+        multiples = size / size.min(initial=np.inf, where=size > 0)
+        off = np.abs(multiples - np.rint(multiples)).max()
+        largest = multiples.max()
+        is_unit = 0 < largest <= _LARGEST_MULTIPLE and off <= _MULTIPLE
+        return float(size.max() / largest) if is_unit else 0.0
 
     def rows_of_classes(self, counts: np.ndarray) -> np.ndarray:
         """Return how many rows every class has, shape (K,)."""

@@ -47,7 +47,8 @@ class ProjectionResult:
         The same in the orthonormal basis of the kernel: z = t + Q(x)c, exact where powers of the
         attribute cancel.
     status : {"optimal", "gap", "time_limit", "work_limit", "node_limit", "interrupted"}
-        Why the solver stopped; "gap" is within the asked gap without a proof of optimality.
+        Why the solver stopped; "gap" is within the asked gap without a proof of optimality,
+        "work_limit" also the end of a search that for long had found nothing nearer.
     solver : {"exact", "gurobi", "highs"}
         What solved it.
     n_variables : int

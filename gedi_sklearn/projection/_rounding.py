@@ -33,10 +33,10 @@ from ._highs import solve_continuous
 from ._relaxation import Relaxed, leverage, solve_relaxation
 from ._step_search import Moves, StepSearch, moved
 
-__all__ = ["rounded_classes", "rounded_ones", "whole"]
+__all__ = ["SEARCHED_GROUPS", "rounded_classes", "rounded_ones", "whole"]
 
 # Fewer groups than this are solved by an integer model faster than by a search for many steps.
-_SEARCHED_GROUPS = 100
+SEARCHED_GROUPS = 100
 # Groups that may take a step.
 _POOL = 300
 # Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
@@ -114,7 +114,7 @@ def rounded_ones(
         price = groups.cost[moves.group, 0] * moves.change[0]
         search = StepSearch(groups.v(start), moves, price, groups.image.allowed.contains)
         searches = [search.by_pairs]
-        if tolerance and groups.n >= _SEARCHED_GROUPS:
+        if tolerance and groups.n >= SEARCHED_GROUPS:
             lost = widening * tolerance
             box = groups.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
             enough = relaxed.bound + tolerance - groups.objective(start)
@@ -151,6 +151,7 @@ def _unit_steps(
 def rounded_classes(
     relaxed: Relaxed,
     groups: Groups,
+    by_class: list[tuple[np.ndarray, Product]],
     nearest: np.ndarray,
     tolerance: float,
     deadline: Deadline,
@@ -163,6 +164,8 @@ def rounded_classes(
         The relaxation.
     groups : Groups
         The groups.
+    by_class : list of (rows, sets)
+        The rows of v and the sets of every class.
     nearest : ndarray of int
         Columns of groups by their detour, the least first.
     tolerance : float
@@ -175,11 +178,6 @@ def rounded_classes(
     ndarray of shape (g, K) or None
         Counts that leave each class a row.
     """
-    by_class = groups.image.by_class()
-    if by_class is None or not tolerance or groups.n < _SEARCHED_GROUPS:
-        return  # left to the integer models
-    if not all(len(rows) for rows, _ in by_class):
-        return
     reach = leverage(groups.matrix)[nearest // groups.n_columns]
 
     @cache
