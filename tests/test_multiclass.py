@@ -382,12 +382,10 @@ def test_twenty_classes(seed, n):
 
 
 def test_a_search_that_finds_nothing_nearer_ends_and_says_so():
-    # Six directions for each of twenty classes of a dozen rows leave no room to meet one flip.
-    x, y = twenty_classes(0, 250)
+    # Twenty classes of seven rows or eight leave no room to come within one flip of the relaxation.
+    x, y = twenty_classes(0, 150)
     with pytest.warns(ConvergenceWarning, match="work_limit"):
-        result = project_targets(
-            y, sensitive_features=x, kernel=QUADRATIC, threshold=0.3, time_limit=600.0
-        )
+        result = project_targets(y, sensitive_features=x, threshold=0.3, time_limit=600.0)
     assert result.satisfied
     assert result.seconds < 300
     assert result.bound < result.objective

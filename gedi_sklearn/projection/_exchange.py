@@ -35,9 +35,9 @@ _MOVES = 75
 # Sets that complete a set best.
 _COMPLETIONS = 8
 # Prices at first: so many times the multipliers, and for the effect of a row on average so large a
-# share of what a row costs. They double where a limit is exceeded, and fall to at least a share.
+# share of what a row costs. Where a limit is exceeded they rise by a factor, else they fall by one.
 _OF_MULTIPLIER, _OF_ROW = 1.5, 0.5
-_RISE, _FALL = 2.0, 0.4
+_RISE, _FALL = 1.4, 0.4
 # A limit counts where a size is below it by no more than so many effects of a row.
 _ACTIVE = 2.0
 # Rounds that end without cheaper counts, in a row, before the search does.
