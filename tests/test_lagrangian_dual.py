@@ -339,11 +339,9 @@ def test_the_lagrangian_says_its_own_derivative(loss, constraint):
     }[constraint]
     lagrangian = Lagrangian(loss, allowed)
     lagrangian.multipliers += torch.arange(1.0, len(allowed.limits) + 1)
-    batch = Batch(
-        slice(None),
-        torch.tensor(rng.integers(0, 2, size=30).astype(float)),
-        torch.tensor(weight[:, None] * np.column_stack([np.ones(30), terms])),
-    )
+    targets = rng.integers(0, 2, size=30).astype(float)
+    own = np.column_stack([targets, weight, weight[:, None] * terms])
+    batch, targets = Batch(slice(None), torch.tensor(own)), torch.tensor(targets)
     outputs = torch.tensor(rng.normal(size=30) + terms @ [3.0, -2.0, 1.0])
     value, slope = lagrangian(outputs, batch)
     # The value is its definition, in torch's own terms, and the slope is that of the value.
@@ -352,10 +350,10 @@ def test_the_lagrangian_says_its_own_derivative(loss, constraint):
     if loss == "log_loss":
         predictions = torch.sigmoid(outputs)
         mean = torch.nn.functional.binary_cross_entropy_with_logits(
-            outputs, batch.targets, weight=share, reduction="sum"
+            outputs, targets, weight=share, reduction="sum"
         )
     else:
-        predictions, mean = outputs, share @ (outputs - batch.targets) ** 2
+        predictions, mean = outputs, share @ (outputs - targets) ** 2
     v = (share * (predictions - share @ predictions)) @ torch.tensor(terms)
     sizes = {"coarse": v.abs().sum()[None], "sd": v.norm()[None], "fine": v.abs()}[constraint]
     violations = (sizes - torch.tensor(allowed.limits)).clamp(min=0)

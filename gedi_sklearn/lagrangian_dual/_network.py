@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
-from skorch.utils import TeeGenerator, to_numpy
+from skorch.utils import TeeGenerator
 
 from ..constraints import AllowedSet, FittedConstraint
 
@@ -66,9 +66,13 @@ LOSSES = {"squared_error": _squared_error, "log_loss": _log_loss}
 
 def _as_arrays(*tensors: torch.Tensor) -> tuple[ModuleType, list[Any]]:
     """Return tensors as arrays of doubles, and the module of functions of them: numpy on a CPU."""
-    if tensors[0].device.type == "cpu":
+    if tensors[0].is_cpu:
         return np, [tensor.numpy().astype(np.float64, copy=False) for tensor in tensors]
     return torch, [tensor.double() for tensor in tensors]
+
+
+def _to_numpy(array: Any) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 
 def _linear(n_in: int, n_out: int) -> torch.nn.Linear:
@@ -95,11 +99,13 @@ class Network(torch.nn.Module):
 
 
 class Batch(NamedTuple):
-    """What the loss needs of rows beside the outputs: their numbers, targets and products."""
+    """What the loss needs of rows beside the outputs: their numbers and their terms.
+
+    The terms of a row are its target, its weight, and what the coefficients are a product of.
+    """
 
     rows: Any
-    targets: torch.Tensor
-    weighted: torch.Tensor
+    terms: torch.Tensor
 
 
 class Rows(torch.utils.data.Dataset):
@@ -120,24 +126,22 @@ class Rows(torch.utils.data.Dataset):
         is_classification: bool,
     ) -> None:
         self.X = torch.tensor(X, device=device)
-        self.targets = torch.tensor(y, dtype=torch.float64, device=device)
         self.constraint = constraint
         self.is_classification = is_classification
         self.allowed: AllowedSet | None = None
-        weighted = [weight[:, None]]
+        terms = [y[:, None], weight[:, None]]
         for part in constraint.parts:  # one, or none for a constant attribute
             bounded = part.allowed.bounded
             self.allowed = part.allowed.take(bounded)
             to_v = part.coordinate_set.rows[bounded]
-            weighted.append(weight[:, None] * (part.design.orthonormal @ to_v.T))
-        # The weights, and beside them what the coefficients are a product of.
-        self.weighted = torch.tensor(np.hstack(weighted), device=device)
+            terms.append(weight[:, None] * (part.design.orthonormal @ to_v.T))
+        self.terms = torch.tensor(np.hstack(terms), dtype=torch.float64, device=device)
 
     def __len__(self) -> int:
         return len(self.X)
 
     def __getitem__(self, rows: Any) -> tuple[torch.Tensor, Batch]:
-        return self.X[rows], Batch(rows, self.targets[rows], self.weighted[rows])
+        return self.X[rows], Batch(rows, self.terms[rows])
 
     def measure(self, predictions: np.ndarray) -> dict[str, float]:
         """Return violation and indicator of the predictions, and the indicator of labels."""
@@ -188,25 +192,28 @@ class Lagrangian(torch.nn.Module):
 
         The violations are kept for the ascent.
         """
-        xp, (numbers, targets, weighted) = _as_arrays(outputs, batch.targets, batch.weighted)
-        own, total = self.loss(numbers, targets, xp), weighted.sum(0)
+        xp, (numbers, terms) = _as_arrays(outputs, batch.terms)
+        weighted = terms[:, 1:]
+        own, total = self.loss(numbers, terms[:, 0], xp), weighted.sum(0)
         weight = weighted[:, 0] / total[0]
         value, slope = weight @ own.value, weight * own.slope
         if self.allowed is not None:
             # v is linear in the predictions; their mean takes its part of what the products sum to.
             share = 1 / float(total[0])
-            moments = share * to_numpy(own.predictions @ weighted)
-            centre = share * to_numpy(total)
+            moments = share * _to_numpy(own.predictions @ weighted)
+            centre = share * _to_numpy(total)
             v = (moments - moments[0] * centre)[1:]
             excess = self.allowed.sizes(v) - self.limits
-            self.violations = np.maximum(excess, 0.0)
-            pull = to_numpy(self.multipliers) * (excess > 0)
+            np.maximum(excess, 0.0, out=self.violations)
+            pull = _to_numpy(self.multipliers) * (excess > 0)
             if pull.any():
                 value = value + pull @ self.violations
                 along = share * self.allowed.slope(v, pull)
                 along = np.concatenate(([-centre[1:] @ along], along))
                 slope = slope + weighted @ xp.asarray(along) * own.rise
-        return torch.as_tensor(value), torch.as_tensor(slope, dtype=outputs.dtype)
+        if xp is np:  # `as_tensor` takes several times as long
+            return torch.from_numpy(np.asarray(value)), torch.from_numpy(slope).to(outputs.dtype)
+        return value, slope.to(outputs.dtype)
 
 
 class Ascent(Callback):
@@ -230,7 +237,7 @@ class Ascent(Callback):
         gradient, multipliers = net.criterion_.violations, net.criterion_.multipliers
         self.n_steps += 1
         for moment, power, decay in zip(
-            self.moments, (gradient, gradient**2), _DECAYS, strict=True
+            self.moments, (gradient, gradient * gradient), _DECAYS, strict=True
         ):
             moment *= decay
             moment += (1 - decay) * power
@@ -245,7 +252,8 @@ class Monitor(Callback):
 
     def on_train_begin(self, net: NeuralNet, X: Rows, **kwargs: Any) -> None:
         """Allocate one output per row."""
-        self.outputs = torch.zeros(len(X), dtype=torch.float64, device=X.targets.device)
+        self.outputs = torch.zeros(len(X), dtype=torch.float64, device=X.terms.device)
+        self.kept: list[tuple[Any, torch.Tensor]] = []
 
     def on_batch_end(
         self,
@@ -255,29 +263,32 @@ class Monitor(Callback):
         training: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Store the outputs of a batch."""
+        """Keep the outputs of a batch."""
         if training:
-            self.outputs[batch[1].rows] = y_pred.detach().double()
+            self.kept.append((batch[1].rows, y_pred.detach()))
 
     def on_epoch_end(self, net: NeuralNet, dataset_train: Rows, **kwargs: Any) -> None:
         """Record the epoch."""
         data, criterion = dataset_train, net.criterion_
-        xp, arrays = _as_arrays(self.outputs, data.targets, data.weighted)
-        own = criterion.loss(*arrays[:2], xp)
-        loss = float(arrays[2][:, 0] @ own.value)
+        for rows, outputs in self.kept:
+            self.outputs[rows] = outputs.double()
+        self.kept.clear()
+        xp, (numbers, terms) = _as_arrays(self.outputs, data.terms)
+        own = criterion.loss(numbers, terms[:, 0], xp)
+        loss = float(terms[:, 1] @ own.value)
         if not np.isfinite(loss):
             raise ValueError(
                 f"training diverged: the loss of epoch {len(net.history)} is {loss}. Lower "
                 "`learning_rate` or `multiplier_learning_rate`, or standardise X and y."
             )
         net.history.record("loss", loss)
-        net.history.record("multipliers", to_numpy(criterion.multipliers).copy())
-        for name, value in data.measure(to_numpy(own.predictions)).items():
+        net.history.record("multipliers", _to_numpy(criterion.multipliers).copy())
+        for name, value in data.measure(_to_numpy(own.predictions)).items():
             net.history.record(name, value)
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Delete the outputs: a fitted estimator holds no rows."""
-        del self.outputs
+        del self.outputs, self.kept
 
 
 class Net(NeuralNet):
@@ -299,6 +310,28 @@ class Net(NeuralNet):
             ]
         for method in self._listeners[method_name]:
             method(self, **kwargs)
+
+    def run_single_epoch(
+        self,
+        iterator: Any,
+        training: bool,
+        prefix: str,
+        step_fn: Callable[..., dict[str, Any]],
+        **fit_params: Any,
+    ) -> None:
+        """Take the steps of an epoch; see skorch."""
+        if iterator is None:
+            return
+        records = self.history[-1, "batches"]
+        n_before = len(records)
+        for batch in iterator:
+            self.notify("on_batch_begin", batch=batch, training=training)
+            step = step_fn(batch, **fit_params)
+            # In the history itself: its `record_batch` looks both of its last entries up.
+            records[-1][f"{prefix}_loss"] = step["loss"].item()
+            records[-1][f"{prefix}_batch_size"] = len(batch[0])
+            self.notify("on_batch_end", batch=batch, training=training, **step)
+        self.history.record(f"{prefix}_batch_count", len(records) - n_before)
 
     def train_step(self, batch: Any, **fit_params: Any) -> dict[str, torch.Tensor]:
         """Take a step of the network; see skorch."""
