@@ -47,9 +47,10 @@ _INSIDE, _EXACT = 0.01, 1e-6
 _SHARES = (0.97, 0.93, 0.85, 0.7, 0.5, 0.3, 0.1)
 # Shares of the time for rounding more than two classes, one after another and all at once.
 _ROUNDED, _EXCHANGED = 0.4, 0.8
-# With more rows of v than this, integer models come to no end, and neither does rounding one class
-# after another.
+# With more rows of v than this, integer models come to no end, and rounding one class after another
+# hardly does: that is tried for so much of the time, and only of so many groups.
 _MANY_ROWS = 15
+_ROUNDED_FIRST, _MANY_GROUPS = 0.1, 10_000
 # Columns of least detour among which a core is chosen.
 _NEAREST = 50_000
 
@@ -354,10 +355,10 @@ class ClassTargets:
         is_large = by_class is not None and len(self.image.row) > _MANY_ROWS
         if self.n_classes == 2:
             cores.round(rounded_ones(relaxed, groups, nearest, tolerance, deadline))
-        elif by_class is not None and not is_large:
-            soon = Deadline(_ROUNDED * deadline.left)
+        elif by_class is not None and (not is_large or groups.n >= _MANY_GROUPS):
+            soon = Deadline((_ROUNDED_FIRST if is_large else _ROUNDED) * deadline.left)
             cores.round(rounded_classes(relaxed, groups, by_class, nearest, tolerance, soon))
-        if not cores.has_counts() and by_class is not None:
+        if by_class is not None and (is_large or not cores.has_counts()):
             soon = Deadline(_EXCHANGED * deadline.left)
             exchange = Exchange(relaxed, groups, by_class, soon)
             cores.round(exchange.run(whole(relaxed.counts, groups.size)))
