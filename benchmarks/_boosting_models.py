@@ -1,11 +1,14 @@
-"""Constrained boosting as the comparisons use it: its trees, chosen inside the training rows."""
+"""Constrained boosting as the comparisons use it: its settings, chosen inside the training rows."""
 
 from typing import Any
 
-from sklearn.model_selection import GridSearchCV, ShuffleSplit
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
 from benchmarks.tasks import Task
 from gedi_sklearn import ConstrainedBoostingClassifier, ConstrainedBoostingRegressor
+from gedi_sklearn.model_selection import tradeoff_curve
 
 # Rounds, learning rate and leaves. The rows of Communities are few, and its trees small.
 SETTINGS = {
@@ -21,12 +24,50 @@ DRAWN = {
 PARALLEL = {"adult": {}, "crimes": {"num_parallel_tree": 4, "subsample": 0.8}}
 
 
-class Search(GridSearchCV):
-    """A grid search that knows how many runs of boosting it took."""
+# Shares of a limit for new rows that are tried as thresholds.
+SHARES = (0.6, 0.8, 1.0)
 
-    @property
-    def n_fits_(self) -> int:
-        return (len(self.cv_results_["params"]) + 1) * (self.estimator.cv or 1)
+
+class Tuned:
+    """Boosting with the trees of the best score on a fifth of the training rows.
+
+    For rows `within` a limit the threshold is chosen as well. Five folds of the training rows say
+    what the indicator of rows held out is at several thresholds; a straight line through these is
+    read at the limit, which is the threshold of `estimator`.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        grid: list[dict[str, list[Any]]],
+        *,
+        is_within: bool = False,
+        confidence: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.is_within = is_within
+        self.confidence = confidence
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Tuned":
+        fifth = ShuffleSplit(1, test_size=0.2, random_state=0)
+        search = GridSearchCV(self.estimator, self.grid, cv=fifth, refit=False).fit(X, y)
+        model = clone(self.estimator).set_params(**search.best_params_)
+        n_models = len(search.cv_results_["params"]) + 1
+        if self.is_within:
+            thresholds = [share * model.threshold for share in SHARES]
+            folds = KFold(5, shuffle=True, random_state=0)
+            curve = tradeoff_curve(model, X, y, thresholds=thresholds, cv=folds)
+            line = np.polyfit(curve.gedi, curve.thresholds, 1)
+            chosen = np.clip(np.polyval(line, model.threshold), thresholds[0], thresholds[-1])
+            model.set_params(threshold=float(chosen))
+            n_models += curve.n_fits
+        self.estimator_ = model.set_params(confidence=self.confidence).fit(X, y)
+        self.n_fits_ = n_models * (model.cv or 1)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.estimator_.predict(X)
 
 
 def trees_of(task: Task, backend: str = "xgboost") -> list[dict[str, Any]]:
@@ -44,27 +85,20 @@ def model_of(task: Task, column: int, backend: str = "xgboost", **options: Any) 
     return kind(backend, degree=task.degree, sensitive_columns=column, **options)
 
 
-def searched_model(
-    task: Task, column: int, *, constraint: str, cv: int | None, **options: Any
-) -> Search:
-    """Return the estimator with the trees of the best score on a fifth of its rows."""
-    model = model_of(task, column, constraint=constraint, cv=cv, **options)
-    drawn = drawn_of(task, constraint, cv)
+def tuned_model(
+    task: Task,
+    column: int,
+    *,
+    is_within: bool = False,
+    confidence: float | None = None,
+    **options: Any,
+) -> Tuned:
+    """Return the estimator of a task with settings that are chosen inside its training rows."""
+    model = model_of(task, column, **options)
+    drawn = DRAWN[task.dataset] | ({} if model.cv else PARALLEL[task.dataset])
     grid = [
         {name: [value] for name, value in own.items()}
-        | {"backend_params": [own["backend_params"] | drawn]}
+        | {"backend_params": [own["backend_params"], own["backend_params"] | drawn]}
         for own in trees_of(task)
     ]
-    return Search(model, grid, cv=ShuffleSplit(1, test_size=0.2, random_state=0))
-
-
-def drawn_of(task: Task, constraint: str, cv: int | None) -> dict[str, Any]:
-    """Return the draws of columns and rows.
-
-    With "fine" the coefficients that are forced to 0 rest on the attribute's own column, which
-    most splits would not see; parallel trees make up for it.
-    """
-    parallel = {} if cv else PARALLEL[task.dataset]
-    if constraint == "fine" and not parallel:
-        return {}
-    return DRAWN[task.dataset] | parallel
+    return Tuned(model, grid, is_within=is_within, confidence=confidence)

@@ -593,7 +593,7 @@ def test_a_row_of_boosting_chooses_its_trees_inside_the_training_rows(monkeypatc
     row = next(own for own in _unseen_rows.rows_of(RACE) if own.name == "Boosting blind 0.2")
     lines = unseen_data.run_row(RACE, row, 1)
     assert [line["fold"] for line in lines] == [0, "pooled"]
-    assert lines[0]["n_fits"] == 3
+    assert lines[0]["n_fits"] == 5
     assert lines[0]["gedi_train"] == pytest.approx(0.2, abs=0.05)
 
 
