@@ -60,12 +60,8 @@ N_BINS = 5
 # A grid; .4 was added after the validation folds had been seen.
 BLIND_THRESHOLDS = (0.2, 0.3, 0.4)
 BOOSTING_THRESHOLDS = {"aware": (0.1, 0.2), "blind": (0.2, 0.3)}
-# By attribute, view and constraint: the limit of new rows, and the folds.
-BOOSTING_LIMITS = {
-    ("age", "blind", "coarse"): (0.35, 10),
-    ("pctBlack", "blind", "coarse"): (0.29, 5),
-    ("pctBlack", "aware", "fine"): (0.19, None),
-}
+# By attribute, of rows without it: the limit of new rows, and the folds.
+BOOSTING_LIMITS = {"age": (0.35, 10), "pctBlack": (0.29, 5)}
 
 
 @dataclass(frozen=True)
@@ -247,12 +243,13 @@ def _boosting(task: Task, constraint: str) -> Iterator[Row]:
             yield row(view, threshold)
             if (view == "blind" or threshold == max(thresholds)) and has_folds:
                 yield row(view, threshold, 5)
-        limit, cv = BOOSTING_LIMITS.get((task.protected, view, constraint), (None, None))
-        if limit is not None:
-            yield row(view, limit, cv, is_within=True)
     if constraint == "coarse":
+        if task.protected in BOOSTING_LIMITS:
+            yield row("blind", *BOOSTING_LIMITS[task.protected], is_within=True)
         yield row("aware", 0.2, confidence=0.95)
         yield row("blind", 0.4, confidence=0.95)
+    elif _is_long(task):
+        yield row("aware", 0.15)
 
 
 def _rivals(task: Task) -> Iterator[Row]:
