@@ -597,6 +597,22 @@ def test_a_row_of_boosting_chooses_its_trees_inside_the_training_rows(monkeypatc
     assert lines[0]["gedi_train"] == pytest.approx(0.2, abs=0.05)
 
 
+def test_a_threshold_within_a_limit_is_read_between_two(monkeypatch):
+    monkeypatch.setitem(_boosting_models.SETTINGS, "crimes", ((30, 0.3, 4), (40, 0.3, 4)))
+    data = load_task(RACE)
+    column = data.feature_names.index("race")
+    chosen = []
+    for limit in (0.3, 0.6):
+        model = _boosting_models.tuned_model(
+            RACE, column, constraint="coarse", cv=None, threshold=limit, is_within=True
+        ).fit(data.X, data.y)
+        assert model.n_fits_ == 4 + 2 * 5 + 1
+        chosen.append(model.estimator_.threshold)
+        assert 0.7 * limit <= chosen[-1] <= limit
+    # Trees that have memorised part of y leave more of rows held out than of their own.
+    assert chosen[0] < 0.3
+
+
 # --- two and more classes, two versions of the package
 
 
