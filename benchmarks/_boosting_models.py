@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
 from benchmarks.tasks import Task
@@ -28,7 +28,7 @@ PARALLEL = {"adult": {}, "crimes": {"num_parallel_tree": 4, "subsample": 0.8}}
 SHARES = (0.7, 1.0)
 
 
-class Tuned:
+class Tuned(BaseEstimator):
     """Boosting with the trees of the best score, of one run, on a fifth of the training rows.
 
     For rows `within` a limit the threshold is chosen as well. Five folds of the training rows say

@@ -626,13 +626,17 @@ class Projection:
 
     def _warn_early_stop(self, solution: Solution) -> None:
         """Warn where classes are not proven to be as near as was asked."""
-        if solution.status not in ("optimal", "gap") or solution.gap > max(self.gap, 1e-9):
-            warn_caller(
-                f"the projection stopped with status {solution.status!r} at a gap of "
-                f"{solution.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "
-                "Raise `time_limit`, or the limits in `solver_params`, for nearer ones.",
-                ConvergenceWarning,
-            )
+        if solution.status in ("optimal", "gap") and solution.gap <= max(self.gap, 1e-9):
+            return
+        advice = "Raise `time_limit`, or the limits in `solver_params`, for nearer ones."
+        if solution.status == "work_limit" and not self._session.params:
+            advice = "The search had found nothing nearer for long; a larger `gap` ends it sooner."
+        warn_caller(
+            f"the projection stopped with status {solution.status!r} at a gap of "
+            f"{solution.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "
+            + advice,
+            ConvergenceWarning,
+        )
 
     def _warn_collapse(self, z: np.ndarray) -> None:
         """Warn where a class is nearly lost, to groups of single rows or but for the last row."""
