@@ -375,9 +375,7 @@ def test_twenty_classes(seed, n):
     x, y = twenty_classes(seed, n)
     started = time.process_time()
     # Which flips are found, one more or less, hangs on rounding.
-    result = project_targets(
-        y, sensitive_features=x, threshold=0.3, gap=3 / n, time_limit=600.0
-    )
+    result = project_targets(y, sensitive_features=x, threshold=0.3, gap=3 / n, time_limit=600.0)
     assert time.process_time() - started < 20
     assert result.satisfied
     assert result.status in ("optimal", "gap")

@@ -629,7 +629,7 @@ class Projection:
         if solution.status in ("optimal", "gap") and solution.gap <= max(self.gap, 1e-9):
             return
         advice = "Raise `time_limit`, or the limits in `solver_params`, for nearer ones."
-        if solution.status == "work_limit" and not self._session.params:
+        if solution.status == "work_limit" and not self._session.params:  # no solver's limit
             advice = "The search had found nothing nearer for long; a larger `gap` ends it sooner."
         warn_caller(
             f"the projection stopped with status {solution.status!r} at a gap of "
