@@ -52,10 +52,10 @@ class FakeSession:
     """A solver that answers what a test wants: one outcome, or HiGHS's own one changed."""
 
     name = "highs"
-    params = {"mip_max_nodes": 1}
 
     def __init__(self, answer):
         self.answer = answer
+        self.params = {"mip_max_nodes": 1}
         self.calls = 0
 
     def close(self):
