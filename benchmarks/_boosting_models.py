@@ -22,8 +22,6 @@ DRAWN = {
 }
 # The rounds of few rows without folds, whose boosters are several anyway.
 PARALLEL = {"adult": {}, "crimes": {"num_parallel_tree": 4, "subsample": 0.8}}
-
-
 # Shares of a limit for new rows that are tried as thresholds.
 SHARES = (0.7, 1.0)
 
@@ -31,7 +29,7 @@ SHARES = (0.7, 1.0)
 class Tuned(BaseEstimator):
     """Boosting with the trees of the best score, of one run, on a fifth of the training rows.
 
-    For rows `within` a limit the threshold is chosen as well. Five folds of the training rows say
+    Where `is_within`, the threshold is chosen as well. Five folds of the training rows say
     what the indicator of rows held out is at two thresholds; the line through these is read at the
     limit, which is the threshold of `estimator`.
     """

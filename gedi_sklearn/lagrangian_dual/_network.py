@@ -72,6 +72,7 @@ def _as_arrays(*tensors: torch.Tensor) -> tuple[ModuleType, list[Any]]:
 
 
 def _to_numpy(array: Any) -> np.ndarray:
+    """Return what :func:`_as_arrays` works with as numpy, without skorch's look at other kinds."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 

@@ -96,7 +96,7 @@ class Cores:
 
     def round(self, candidates: Iterable[np.ndarray | None]) -> None:
         """Take whole counts, None for none, until the gap is met or the time is over."""
-        if self.best is not None and self.best.is_within(self.tolerance):
+        if self._is_near_enough():
             return
         # What there is when the time is over has to do.
         with suppress(TimeoutError):
@@ -104,16 +104,17 @@ class Cores:
                 if counts is not None:
                     found = self._accept(counts, self.relaxed.bound, "gap", self.groups.cost.size)
                     self.best = found.better_of(self.best)
-                    if self.best.is_within(self.tolerance):
+                    if self._is_near_enough():
                         break
                 self.deadline.check()
 
     def ended(self, status: str) -> Counts:
         """Return the best counts, with why the search for nearer ones ended."""
         assert self.best is not None
-        return (
-            self.best if self.best.is_within(self.tolerance) else replace(self.best, status=status)
-        )
+        return self.best if self._is_near_enough() else replace(self.best, status=status)
+
+    def _is_near_enough(self) -> bool:
+        return self.best is not None and self.best.is_within(self.tolerance)
 
     def solve(self, nearest: np.ndarray, sizes: Sequence[int], start: np.ndarray | None) -> Counts:
         """Solve cores of growing size until the gap is met.
@@ -143,7 +144,7 @@ class Cores:
         """
         status = ""
         for size in sizes:
-            if self.best is not None and self.best.is_within(self.tolerance):
+            if self._is_near_enough():
                 break
             n_variables, status = self._solve_core(nearest[:size], start)
             if status in LIMITS:

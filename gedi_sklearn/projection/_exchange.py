@@ -158,7 +158,7 @@ class Exchange:
         """Make the one or two moves between two classes that gain most, if any does."""
         moves = self._moves(a, b)
         i, j = _pairs(len(moves.group))
-        now = self._excess(a, b, np.zeros((len(self.v), 1)))[0] - _ROUNDING * self.flip
+        now = self._value_to_beat(a, b)
         # What costs more than is exceeded now gains nothing.
         single = np.flatnonzero(moves.cost < now)
         both = moves.cost[i] + moves.cost[j]
@@ -195,7 +195,7 @@ class Exchange:
         count = min(_COMPLETIONS, len(sets))
         second = cKDTree(points.T).query((wanted - points).T, k=count)[1].ravel()
         first = np.repeat(np.arange(len(sets)), count)
-        now = self._excess(a, b, np.zeros((len(self.v), 1)))[0] - _ROUNDING * self.flip
+        now = self._value_to_beat(a, b)
         value = cost[first] + cost[second]
         value += self._excess(a, b, effect[:, first] + effect[:, second])
         for best in np.argsort(value, kind="stable")[: 2 * _MOVES]:
@@ -260,6 +260,11 @@ class Exchange:
         """Return the same for two classes after every change of the second one's v."""
         after = self._price_of_excess(b, self.v[:, b, None] + change)
         return after + self._price_of_excess(a, self.v[:, a, None] - change)
+
+    def _value_to_beat(self, a: int, b: int) -> float:
+        """Return the price of what two classes exceed now, less rounding."""
+        nothing = np.zeros((len(self.v), 1))
+        return float(self._excess(a, b, nothing)[0]) - _ROUNDING * self.flip
 
     def _slope(self, c: int) -> np.ndarray:
         """Return what a unit of every row of v is worth to a class, near to its limits alone."""
