@@ -325,7 +325,8 @@ def test_callbacks_hear_of_every_batch():
 @pytest.mark.torch
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
 @pytest.mark.parametrize("constraint", ["coarse", "sd", "fine"])
-def test_the_lagrangian_says_its_own_derivative(loss, constraint):
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_the_lagrangian_says_its_own_derivative(loss, constraint, kind):
     import torch
 
     from gedi_sklearn.lagrangian_dual._network import Batch, Lagrangian
@@ -340,8 +341,9 @@ def test_the_lagrangian_says_its_own_derivative(loss, constraint):
     lagrangian = Lagrangian(loss, allowed)
     lagrangian.multipliers += torch.arange(1.0, len(allowed.limits) + 1)
     targets = rng.integers(0, 2, size=30).astype(float)
-    own = np.column_stack([targets, weight, weight[:, None] * terms])
-    batch, targets = Batch(slice(None), torch.tensor(own)), torch.tensor(targets)
+    own = np.vstack([targets, weight, weight * terms.T])
+    own, targets = own if kind == "numpy" else torch.tensor(own), torch.tensor(targets)
+    batch = Batch(torch.arange(30), own)
     outputs = torch.tensor(rng.normal(size=30) + terms @ [3.0, -2.0, 1.0])
     value, slope = lagrangian(outputs, batch)
     # The value is its definition, in torch's own terms, and the slope is that of the value.
@@ -362,7 +364,7 @@ def test_the_lagrangian_says_its_own_derivative(loss, constraint):
     assert_allclose(lagrangian.violations, violations.detach(), rtol=1e-12, atol=1e-15)
     assert_allclose(value, expected.detach(), rtol=1e-12)
     assert_allclose(slope, outputs.grad, rtol=1e-10, atol=1e-14)
-    assert (lagrangian.violations > 0).any()
+    assert any(lagrangian.violations)
 
 
 @pytest.mark.torch
@@ -380,7 +382,7 @@ def test_multipliers_take_the_steps_of_adam():
     ascent = Ascent(0.01)
     ascent.on_train_begin(net)
     for gradient in violations:
-        net.criterion_.violations, others.grad = gradient, torch.tensor(gradient)
+        net.criterion_.violations, others.grad = gradient.tolist(), torch.tensor(gradient)
         ascent.on_batch_end(net, training=True)
         ascent.on_batch_end(net, training=False)
         adam.step()

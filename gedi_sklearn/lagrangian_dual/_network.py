@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from math import sqrt
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ from ..constraints import AllowedSet, FittedConstraint
 _PREDICTION_ROWS = 50_000
 # Adam's own defaults, for a few numbers on which a step of torch's costs as much as a network's.
 _DECAYS, _EPSILON = (0.9, 0.999), 1e-8
+# Rows that are fetched at a time, so that a batch is a slice of them.
+_FETCHED_ROWS = 4_096
 
 
 class Loss(NamedTuple):
@@ -36,43 +39,51 @@ class Loss(NamedTuple):
 
     Attributes
     ----------
-    predictions, rise : array of shape (n,), rise possibly a number
-        What is constrained of them, and its derivative in them.
-    value, slope : array of shape (n,)
-        Their loss, and its derivative.
+    predictions : array of shape (n,)
+        What is constrained of them.
+    value : scalar
+        The weighted sum of their loss.
+    slope : array of shape (n,)
+        Its derivative in the outputs.
+    chain : callable
+        From a derivative in the predictions to that in the outputs.
     """
 
     predictions: Any
-    rise: Any
     value: Any
     slope: Any
+    chain: Callable[[Any], Any]
 
 
-def _squared_error(outputs: Any, targets: Any, xp: ModuleType) -> Loss:
+def _squared_error(outputs: Any, targets: Any, weight: Any, xp: ModuleType) -> Loss:
     error = outputs - targets
-    return Loss(outputs, 1.0, error * error, 2 * error)
+    weighted = weight * error
+    return Loss(outputs, weighted @ error, 2 * weighted, lambda slope: slope)
 
 
-def _log_loss(outputs: Any, targets: Any, xp: ModuleType) -> Loss:
-    size = xp.abs(outputs)
-    other = xp.exp(-size)
-    probability = xp.where(outputs > 0, 1.0, other) / (1 + other)
-    value = xp.log1p(other) + (size + outputs) / 2 - targets * outputs
-    return Loss(probability, probability * (1 - probability), value, probability - targets)
+def _log_loss(outputs: Any, targets: Any, weight: Any, xp: ModuleType) -> Loss:
+    log_total = xp.logaddexp(xp.zeros_like(outputs), outputs)  # log(1 + eᵒ)
+    probability = xp.exp(outputs - log_total)
+    return Loss(
+        probability,
+        weight @ (log_total - targets * outputs),
+        weight * (probability - targets),
+        lambda slope: slope * (probability * (1 - probability)),
+    )
 
 
 LOSSES = {"squared_error": _squared_error, "log_loss": _log_loss}
 
 
-def _as_arrays(*tensors: torch.Tensor) -> tuple[ModuleType, list[Any]]:
-    """Return tensors as arrays of doubles, and the module of functions of them: numpy on a CPU."""
-    if tensors[0].is_cpu:
-        return np, [tensor.numpy().astype(np.float64, copy=False) for tensor in tensors]
-    return torch, [tensor.double() for tensor in tensors]
+def _as_doubles(outputs: torch.Tensor, terms: Any) -> tuple[Any, ModuleType]:
+    """Return outputs as an array of doubles of the kind of the terms, and the module of that."""
+    if isinstance(terms, np.ndarray):
+        return outputs.numpy().astype(np.float64), np
+    return outputs.double(), torch
 
 
 def _to_numpy(array: Any) -> np.ndarray:
-    """Return what :func:`_as_arrays` works with as numpy, without skorch's look at other kinds."""
+    """Return an array of numpy or torch as numpy, without skorch's look at other kinds."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 
@@ -96,17 +107,24 @@ class Network(torch.nn.Module):
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         """Return the outputs of rows, shape (n,)."""
-        return self.layers(X).squeeze(1)
+        for layer in self.layers:
+            X = layer(X)
+        return X.squeeze(1)
 
 
 class Batch(NamedTuple):
-    """What the loss needs of rows beside the outputs: their numbers and their terms.
+    """What the loss needs of m rows beside the outputs: their numbers and their terms.
 
-    The terms of a row are its target, its weight, and what the coefficients are a product of.
+    Attributes
+    ----------
+    rows : tensor of shape (m,)
+        The numbers.
+    terms : array of shape (2 + r, m)
+        Targets, weights, and what the r coefficients are a product of: of numpy on a CPU.
     """
 
     rows: Any
-    terms: torch.Tensor
+    terms: Any
 
 
 class Rows(torch.utils.data.Dataset):
@@ -127,22 +145,27 @@ class Rows(torch.utils.data.Dataset):
         is_classification: bool,
     ) -> None:
         self.X = torch.tensor(X, device=device)
+        self.numbers = torch.arange(len(X))
         self.constraint = constraint
         self.is_classification = is_classification
         self.allowed: AllowedSet | None = None
-        terms = [y[:, None], weight[:, None]]
+        terms = [y, weight]
         for part in constraint.parts:  # one, or none for a constant attribute
             bounded = part.allowed.bounded
             self.allowed = part.allowed.take(bounded)
             to_v = part.coordinate_set.rows[bounded]
-            terms.append(weight[:, None] * (part.design.orthonormal @ to_v.T))
-        self.terms = torch.tensor(np.hstack(terms), dtype=torch.float64, device=device)
+            terms += list(weight * (to_v @ part.design.orthonormal.T))
+        self.terms: Any = np.array(terms)
+        if not self.X.is_cpu:
+            self.terms = torch.tensor(self.terms, device=device)
 
     def __len__(self) -> int:
         return len(self.X)
 
     def __getitem__(self, rows: Any) -> tuple[torch.Tensor, Batch]:
-        return self.X[rows], Batch(rows, self.terms[rows])
+        numbers = self.numbers[rows]
+        own = rows if isinstance(rows, slice) else _to_numpy(rows)
+        return self.X[rows], Batch(numbers, self.terms[:, own])
 
     def measure(self, predictions: np.ndarray) -> dict[str, float]:
         """Return violation and indicator of the predictions, and the indicator of labels."""
@@ -154,7 +177,10 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Batches:
-    """Slices of a data set, which are far faster than torch's loader, which fetches single rows."""
+    """Slices of a data set, which are far faster than torch's loader, which fetches single rows.
+
+    Rows in a random order are fetched for many batches at a time.
+    """
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False) -> None:
         self.dataset = dataset
@@ -162,13 +188,17 @@ class Batches:
         self.shuffle = shuffle
 
     def __iter__(self) -> Iterator[Any]:
-        n = len(self.dataset)
-        if not self.shuffle or self.batch_size >= n:
-            for start in range(0, n, self.batch_size):
-                yield self.dataset[start : start + self.batch_size]
-        else:
-            for rows in torch.randperm(n).split(self.batch_size):
-                yield self.dataset[rows]
+        n, size = len(self.dataset), self.batch_size
+        if not self.shuffle or size >= n:
+            for start in range(0, n, size):
+                yield self.dataset[start : start + size]
+            return
+        fetched = size * max(1, _FETCHED_ROWS // size)
+        for numbers in torch.randperm(n).split(fetched):
+            X, (_, terms) = self.dataset[numbers]
+            for start in range(0, len(numbers), size):
+                rows = slice(start, start + size)
+                yield X[rows], Batch(numbers[rows], terms[:, rows])
 
 
 class Lagrangian(torch.nn.Module):
@@ -184,8 +214,8 @@ class Lagrangian(torch.nn.Module):
         super().__init__()
         self.loss = LOSSES[loss]
         self.allowed = allowed
-        self.limits = np.empty(0) if allowed is None else allowed.limits
-        self.violations = np.zeros_like(self.limits)
+        self.limits = [] if allowed is None else allowed.limits.tolist()
+        self.violations = [0.0] * len(self.limits)
         self.register_buffer("multipliers", torch.zeros(len(self.limits), dtype=torch.float64))
 
     def forward(self, outputs: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
@@ -193,28 +223,44 @@ class Lagrangian(torch.nn.Module):
 
         The violations are kept for the ascent.
         """
-        xp, (numbers, terms) = _as_arrays(outputs, batch.terms)
-        weighted = terms[:, 1:]
-        own, total = self.loss(numbers, terms[:, 0], xp), weighted.sum(0)
-        weight = weighted[:, 0] / total[0]
-        value, slope = weight @ own.value, weight * own.slope
+        terms, weighted = batch.terms, batch.terms[1:]
+        numbers, xp = _as_doubles(outputs, terms)
+        own, total = self.loss(numbers, terms[0], terms[1], xp), weighted.sum(1).tolist()
+        value, slope = own.value, own.slope
         if self.allowed is not None:
-            # v is linear in the predictions; their mean takes its part of what the products sum to.
-            share = 1 / float(total[0])
-            moments = share * _to_numpy(own.predictions @ weighted)
-            centre = share * _to_numpy(total)
-            v = (moments - moments[0] * centre)[1:]
-            excess = self.allowed.sizes(v) - self.limits
-            np.maximum(excess, 0.0, out=self.violations)
-            pull = _to_numpy(self.multipliers) * (excess > 0)
-            if pull.any():
-                value = value + pull @ self.violations
-                along = share * self.allowed.slope(v, pull)
-                along = np.concatenate(([-centre[1:] @ along], along))
-                slope = slope + weighted @ xp.asarray(along) * own.rise
-        if xp is np:  # `as_tensor` takes several times as long
-            return torch.from_numpy(np.asarray(value)), torch.from_numpy(slope).to(outputs.dtype)
+            penalty, pull = self._penalty((weighted @ own.predictions).tolist(), total)
+            if penalty:
+                value = value + total[0] * penalty
+                along = np.array(pull) if xp is np else weighted.new_tensor(pull)
+                slope += own.chain(along @ weighted)
+        value, slope = value / total[0], slope / total[0]
+        if xp is np:  # `as_tensor` and `to` take several times as long
+            slope = torch.from_numpy(slope.astype(outputs.numpy().dtype))
+            return torch.from_numpy(np.asarray(value)), slope
         return value, slope.to(outputs.dtype)
+
+    def _penalty(self, moments: list[float], total: list[float]) -> tuple[float, list[float]]:
+        """Return multipliers times violations, and the derivative in the moments, times Σw.
+
+        They are few numbers, for which floats of Python take a fraction of numpy's time.
+
+        Parameters
+        ----------
+        moments, total : list of float of length 1 + r
+            Weighted sums of the predictions, and of ones: their own, and those of the products.
+        """
+        assert self.allowed is not None
+        # v is linear in the predictions; their mean takes its part of what the products sum to.
+        mean = moments[0] / total[0]
+        centred = [m - mean * t for m, t in zip(moments, total, strict=True)]
+        v = np.array(centred[1:]) / total[0]
+        sizes, multipliers = self.allowed.sizes(v).tolist(), self.multipliers.tolist()
+        self.violations = [max(0.0, a - b) for a, b in zip(sizes, self.limits, strict=True)]
+        pull = [m * (a > 0) for m, a in zip(multipliers, self.violations, strict=True)]
+        along = self.allowed.slope(v, np.array(pull)).tolist()
+        of_mean = -sum(a * t for a, t in zip(along, total[1:], strict=True)) / total[0]
+        penalty = sum(m * a for m, a in zip(pull, self.violations, strict=True))
+        return penalty, [of_mean, *along]
 
 
 class Ascent(Callback):
@@ -229,7 +275,7 @@ class Ascent(Callback):
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Start from the multipliers of the criterion: 0, or those of a checkpoint."""
-        self.n_steps, self.moments = 0, np.zeros((2, len(net.criterion_.multipliers)))
+        self.n_steps, self.moments = 0, [(0.0, 0.0)] * len(net.criterion_.multipliers)
 
     def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
         """Ascend after a training batch."""
@@ -237,15 +283,20 @@ class Ascent(Callback):
             return
         gradient, multipliers = net.criterion_.violations, net.criterion_.multipliers
         self.n_steps += 1
-        for moment, power, decay in zip(
-            self.moments, (gradient, gradient * gradient), _DECAYS, strict=True
-        ):
-            moment *= decay
-            moment += (1 - decay) * power
-        whole, root = (1 - decay**self.n_steps for decay in _DECAYS)
-        step = self.learning_rate / whole * self.moments[0]
-        step /= np.sqrt(self.moments[1] / root) + _EPSILON
-        multipliers += torch.from_numpy(step).to(multipliers.device)
+        decay, fade = _DECAYS
+        pace = self.learning_rate / (1 - decay**self.n_steps)
+        root = 1 - fade**self.n_steps
+        # Of Python's floats, as in the criterion.
+        self.moments = [
+            (decay * first + (1 - decay) * g, fade * second + (1 - fade) * g * g)
+            for (first, second), g in zip(self.moments, gradient, strict=True)
+        ]
+        steps = [pace * first / (sqrt(second / root) + _EPSILON) for first, second in self.moments]
+        if multipliers.is_cpu:
+            numbers = multipliers.numpy()  # the same memory, without the time of an operation
+            numbers += steps
+        else:
+            multipliers += multipliers.new_tensor(steps)
 
 
 class Monitor(Callback):
@@ -253,7 +304,7 @@ class Monitor(Callback):
 
     def on_train_begin(self, net: NeuralNet, X: Rows, **kwargs: Any) -> None:
         """Allocate one output per row."""
-        self.outputs = torch.zeros(len(X), dtype=torch.float64, device=X.terms.device)
+        self.outputs = torch.zeros(len(X), dtype=torch.float64, device=X.X.device)
         self.kept: list[tuple[Any, torch.Tensor]] = []
 
     def on_batch_end(
@@ -266,17 +317,17 @@ class Monitor(Callback):
     ) -> None:
         """Keep the outputs of a batch."""
         if training:
-            self.kept.append((batch[1].rows, y_pred.detach()))
+            self.kept.append((batch[1].rows, y_pred))
 
     def on_epoch_end(self, net: NeuralNet, dataset_train: Rows, **kwargs: Any) -> None:
         """Record the epoch."""
         data, criterion = dataset_train, net.criterion_
-        for rows, outputs in self.kept:
-            self.outputs[rows] = outputs.double()
+        rows, outputs = (torch.cat(own) for own in zip(*self.kept, strict=True))
+        self.outputs[rows] = outputs.double()
         self.kept.clear()
-        xp, (numbers, terms) = _as_arrays(self.outputs, data.terms)
-        own = criterion.loss(numbers, terms[:, 0], xp)
-        loss = float(terms[:, 1] @ own.value)
+        numbers, xp = _as_doubles(self.outputs, data.terms)
+        own = criterion.loss(numbers, data.terms[0], data.terms[1], xp)
+        loss = float(own.value)
         if not np.isfinite(loss):
             raise ValueError(
                 f"training diverged: the loss of epoch {len(net.history)} is {loss}. Lower "
@@ -303,14 +354,17 @@ class Net(NeuralNet):
     def notify(self, method_name: str, **kwargs: Any) -> None:
         """Call a method of those callbacks that have one of their own."""
         getattr(self, method_name)(self, **kwargs)
+        for method in self._listeners_of(method_name):
+            method(self, **kwargs)
+
+    def _listeners_of(self, method_name: str) -> list[Callable[..., None]]:
         if method_name not in self._listeners:
             silent = getattr(Callback, method_name)
             methods = [getattr(callback, method_name) for _, callback in self.callbacks_]
             self._listeners[method_name] = [
                 method for method in methods if getattr(method, "__func__", method) is not silent
             ]
-        for method in self._listeners[method_name]:
-            method(self, **kwargs)
+        return self._listeners[method_name]
 
     def run_single_epoch(
         self,
@@ -325,12 +379,13 @@ class Net(NeuralNet):
             return
         records = self.history[-1, "batches"]
         n_before = len(records)
+        loss_name, size_name = f"{prefix}_loss", f"{prefix}_batch_size"
         for batch in iterator:
             self.notify("on_batch_begin", batch=batch, training=training)
             step = step_fn(batch, **fit_params)
             # In the history itself: its `record_batch` looks both of its last entries up.
-            records[-1][f"{prefix}_loss"] = step["loss"].item()
-            records[-1][f"{prefix}_batch_size"] = len(batch[0])
+            record = records[-1]
+            record[loss_name], record[size_name] = step["loss"].item(), len(batch[0])
             self.notify("on_batch_end", batch=batch, training=training, **step)
         self.history.record(f"{prefix}_batch_count", len(records) - n_before)
 
@@ -341,16 +396,14 @@ class Net(NeuralNet):
             for parameter in group["params"]:
                 parameter.grad = None
         outputs = self.module_(batch[0])
-        loss, slope = self.criterion_(outputs.detach(), batch[1])
-        outputs.backward(slope)
-        self.notify(
-            "on_grad_computed",
-            named_parameters=TeeGenerator(self.get_all_learnable_params()),
-            batch=batch,
-            training=True,
-        )
+        predictions = outputs.detach()
+        loss, slope = self.criterion_(predictions, batch[1])
+        torch.autograd.backward(outputs, slope)
+        if self._listeners_of("on_grad_computed"):
+            parameters = TeeGenerator(self.get_all_learnable_params())
+            self.notify("on_grad_computed", named_parameters=parameters, batch=batch, training=True)
         self.optimizer_.step()
-        return {"loss": loss, "y_pred": outputs}
+        return {"loss": loss, "y_pred": predictions}
 
 
 def train(
