@@ -3,7 +3,8 @@
 ``OMP_NUM_THREADS=1 python -m benchmarks.scale`` streams 1e5 to 1e8 rows from generated chunks
 through a ``GediAccumulator``, in one process and in two, and writes ``results/scale.csv`` and the
 table of ``docs/scale.md``. Chunks are drawn before the clock runs, and a few of them are used in
-turn: the time is that of the sums. A read is one sum over the attribute and one over the targets.
+turn: the time is that of the sums. A read is one sum over the attribute and one over the targets,
+of the same chunk just before.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import os
 import platform
 import resource
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -42,45 +42,47 @@ def make_chunks(seed: int, size: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return chunks
 
 
-def in_turn(seed: int, n_rows: int, act: Callable[[np.ndarray, np.ndarray], object]) -> float:
-    """Apply a function to chunks of as many rows in all; return the CPU seconds that it took."""
+def stream(seed: int, n_rows: int) -> tuple[float, float, dict, float]:
+    """Read and accumulate chunks of as many rows in all, one after the other.
+
+    Returns
+    -------
+    tuple
+        The CPU seconds of reading and of the accumulator, its state, and the peak of resident
+        memory in MB.
+    """
+    accumulator = GediAccumulator(degree=DEGREE, reference=np.linspace(-4, 4, 200))
     size = min(CHUNK, n_rows)
     chunks = make_chunks(seed, size)
-    start = time.process_time()
+    seconds_read = seconds = 0.0
     for j in range(n_rows // size):
-        act(*chunks[j % len(chunks)])
-    return time.process_time() - start
-
-
-def accumulate(seed: int, n_rows: int) -> tuple[float, dict, float]:
-    """Return CPU seconds, the state and the peak of resident memory in MB."""
-    accumulator = GediAccumulator(degree=DEGREE, reference=np.linspace(-4, 4, 200))
-    seconds = in_turn(seed, n_rows, lambda x, y: accumulator.update(y, sensitive_features=x))
+        x, y = chunks[j % len(chunks)]
+        start = time.process_time()
+        x.sum(), y.sum()
+        middle = time.process_time()
+        accumulator.update(y, sensitive_features=x)
+        end = time.process_time()
+        seconds_read, seconds = seconds_read + middle - start, seconds + end - middle
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return seconds, accumulator.to_dict(), peak
-
-
-def read(seed: int, n_rows: int) -> float:
-    return in_turn(seed, n_rows, lambda x, y: (x.sum(), y.sum()))
+    return seconds_read, seconds, accumulator.to_dict(), peak
 
 
 def measure(n_rows: int, workers: int) -> dict:
     """Return one line of the table; every size has processes of its own, for the peak of memory."""
     share = n_rows // workers
     with ProcessPoolExecutor(workers) as pool:
-        seconds_read = max(pool.map(read, range(workers), [share] * workers))
-    with ProcessPoolExecutor(workers) as pool:
-        answers = list(pool.map(accumulate, range(workers), [share] * workers))
-    first, *others = (GediAccumulator.from_dict(state) for _, state, _ in answers)
+        answers = list(pool.map(stream, range(workers), [share] * workers))
+    all_read, all_seconds, states, peaks = zip(*answers, strict=True)
+    first, *others = map(GediAccumulator.from_dict, states)
     for other in others:
         first.merge(other)
-    seconds = max(seconds for seconds, _, _ in answers)
+    seconds = max(all_seconds)
     return {
         "rows": n_rows,
         "workers": workers,
         "ns_per_row": round(seconds / n_rows * 1e9, 2),
-        "share_of_read": round(seconds / seconds_read, 1),
-        "peak_mb": round(max(peak for _, _, peak in answers)),
+        "share_of_read": round(seconds / max(all_read), 1),
+        "peak_mb": round(max(peaks)),
         "value": round(first.gedi(), 6),
     }
 

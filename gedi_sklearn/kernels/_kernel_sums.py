@@ -88,14 +88,14 @@ class KernelSums:
 
         def write_columns(rows: slice, out: np.ndarray) -> None:
             own = values[rows]
-            # While the block is in the cache; column by column, which numpy does several times as
-            # fast as along an axis.
-            for column in own.T:
-                extremes.extend((rows.start + column.argmin(), rows.start + column.argmax()))
             if self.are_powers:
                 self.fitted.basis.evaluate(own, out)
             else:
                 out[:] = self.fitted.orthonormal_columns(own).T
+            # Now that the block is in the cache; column by column, which numpy does several times
+            # as fast as along an axis.
+            for column in own.T:
+                extremes.extend((rows.start + column.argmin(), rows.start + column.argmax()))
 
         with np.errstate(over="ignore", invalid="ignore"):
             sums = sum_products(

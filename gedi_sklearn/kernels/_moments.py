@@ -10,9 +10,9 @@ import numpy as np
 
 # Rows per block: large enough for BLAS, small enough for the cache.
 BLOCK = 8192
-# Of sums of products, where a call costs as much as thousands of rows. No power of 2, at which the
-# cache keeps all columns in one place.
-_PRODUCT_BLOCK = 32_000
+# Of sums of products, where calls cost as much as thousands of rows: eight columns are a megabyte.
+# No power of 2, at which the cache keeps all columns in one place.
+_PRODUCT_BLOCK = 16_000
 # Columns that BLAS multiplies with a vector at a time: one more takes as long as four.
 _BLAS_COLUMNS = 4
 
@@ -81,8 +81,12 @@ def sum_products(
     # With 1 as the first column, and zeros as the last ones.
     block = np.zeros((_rounded(d), min(n_rows, _PRODUCT_BLOCK)))
     block[0] = 1.0
-    sums = np.zeros((n_parts, len(weights), len(block), d))
-    few = _rounded(k - 1)
+    few, beside = _rounded(k - 1), k if are_powers else 0
+    # The sums of w, of w a a₁ and of w a aⱼ for the columns j from `beside` on: apart, since a
+    # matrix of all these columns would take half as long again.
+    totals = np.zeros((len(weights), n_parts))
+    of_first = np.zeros((len(weights), n_parts, few, 1))
+    of_others = np.zeros((len(weights), n_parts, len(block), d - beside))
     for rows, parts in _runs(n_rows, n_parts):
         used, n_runs = block[:, : rows.stop - rows.start], parts.stop - parts.start
         write_columns(rows, used[1 : k + 1])
@@ -90,21 +94,18 @@ def sum_products(
             np.subtract(target[rows], zero, out=column)
         by_run = used.reshape(len(used), n_runs, -1)
         left = by_run.swapaxes(0, 1)
+        first, others = by_run[1:2], by_run[beside:d]
         for j, weight in enumerate(weights):
             own = None if weight is None else weight[rows].reshape(n_runs, -1)
-            if not are_powers:
-                right = _weighted(by_run[:d], own)
-                sums[parts, j] += left @ right.transpose(1, 2, 0)
-                continue
-            # Products with so few columns are faster one by one than as a matrix, by a third.
-            first, others = _weighted(by_run[1], own), _weighted(by_run[k:d], own)
-            sums[parts, j, 0, 0] += by_run.shape[2] if own is None else own.sum(axis=1)
-            sums[parts, j, :few, 1] += (left[:, :few] @ first[..., None])[..., 0]
-            sums[parts, j, :, k:] += (left @ others[..., None])[..., 0].transpose(1, 2, 0)
-    sums = sums[..., :d, :]
+            of_others[j, parts] += left @ _weighted(others, own).transpose(1, 2, 0)
+            if are_powers:
+                of_first[j, parts] += left[:, :few] @ _weighted(first, own).transpose(1, 2, 0)
+                totals[j, parts] += by_run.shape[2] if own is None else own.sum(axis=1)
+    sums = np.zeros((n_parts, len(weights), d, d))
+    sums[..., beside:] = of_others[:, :, :d].swapaxes(0, 1)
     if are_powers:
-        found = [sums[..., :1, 0], sums[..., : k - 1, 1], sums[..., : k + 1, k]]
-        powers = np.concatenate(found, axis=-1)
+        found = [totals[..., None], of_first[..., : k - 1, 0], of_others[..., : k + 1, 0]]
+        powers = np.concatenate(found, axis=-1).swapaxes(0, 1)
         sums[..., : k + 1, : k + 1] = powers[..., np.add.outer(np.arange(k + 1), np.arange(k + 1))]
         sums[..., k + 1 :, : k + 1] = np.swapaxes(sums[..., : k + 1, k + 1 :], -1, -2)
     return sums
