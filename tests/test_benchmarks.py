@@ -19,6 +19,7 @@ from benchmarks import (
     boosting,
     classes,
     dual,
+    overheads,
     paper_tables,
     unseen_data,
 )
@@ -564,6 +565,44 @@ def test_a_line_of_the_dual_can_be_measured_again():
     assert row["gedi_seen"] == pytest.approx(0.2, abs=0.02)
     committed = [r for r in read_rows(dual.RESULTS, dual.COLUMNS) if r["task"] == "crimes/race"]
     assert {r["method"] for r in committed} == set(dual.METHODS)
+
+
+# --- beside the plain computation
+
+
+def test_page_of_overheads_is_that_of_its_results():
+    rows = read_rows(overheads.RESULTS, overheads.FIELDS)
+    assert len(rows) == 14
+    assert overheads.table(rows) in overheads.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_ratio_is_that_of_runs_in_turn():
+    case = overheads.Case("sums", "a sum", iter([(3.0, 1.0), (2.0, 2.0), (9.0, 4.0)]))
+    line = overheads.measure(case)
+    assert tuple(line) == overheads.FIELDS
+    assert (line["ratio"], line["ratio_of_medians"]) == (2.0, 1.5)
+    called = []
+    turns = overheads.in_turn(lambda: called.append("own"), lambda: called.append("plain"), 2)
+    assert len(list(turns)) == 2
+    assert called == ["own", "plain"] * 3
+
+
+def test_fits_of_a_learner_are_timed_inside_those_of_moving_targets():
+    ((own, learner),) = next(overheads.moving_targets(1)).pairs
+    assert 0 < learner < own
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+@pytest.mark.parametrize("is_classification", [True, False])
+def test_epochs_are_paired_with_those_of_plain_torch(is_classification):
+    pytest.importorskip("skorch")
+    from benchmarks._plain_torch import paired_epochs
+
+    pairs = list(paired_epochs(is_classification, 4096, 2, is_fused=True))
+    assert len(pairs) == 2
+    assert min(min(pair) for pair in pairs) > 0
 
 
 # --- boosting beside the plain booster

@@ -34,52 +34,39 @@ _DECAYS, _EPSILON = (0.9, 0.999), 1e-8
 _FETCHED_ROWS = 4_096
 
 
-class Loss(NamedTuple):
-    """What outputs are, row by row, in arrays of numpy or of torch.
-
-    Attributes
-    ----------
-    predictions : array of shape (n,)
-        What is constrained of them.
-    value : scalar
-        The weighted sum of their loss.
-    slope : array of shape (n,)
-        Its derivative in the outputs.
-    chain : callable
-        From a derivative in the predictions to that in the outputs.
-    """
-
-    predictions: Any
-    value: Any
-    slope: Any
-    chain: Callable[[Any], Any]
+# From a derivative in the predictions to that in the outputs.
+_Chain = Callable[[Any], Any]
 
 
-def _squared_error(outputs: Any, targets: Any, weight: Any, xp: ModuleType) -> Loss:
-    error = outputs - targets
-    weighted = weight * error
-    return Loss(outputs, weighted @ error, 2 * weighted, lambda slope: slope)
+def _squared_error(columns: Any, targets: Any, xp: ModuleType) -> tuple[Any, _Chain]:
+    error = columns[1] - targets
+    xp.multiply(error, error, out=columns[2])
+    return 2 * error, lambda slope: slope
 
 
-def _log_loss(outputs: Any, targets: Any, weight: Any, xp: ModuleType) -> Loss:
+def _log_loss(columns: Any, targets: Any, xp: ModuleType) -> tuple[Any, _Chain]:
+    outputs = columns[1]
     log_total = xp.logaddexp(xp.zeros_like(outputs), outputs)  # log(1 + eᵒ)
-    probability = xp.exp(outputs - log_total)
-    return Loss(
-        probability,
-        weight @ (log_total - targets * outputs),
-        weight * (probability - targets),
-        lambda slope: slope * (probability * (1 - probability)),
-    )
+    xp.subtract(log_total, targets * outputs, out=columns[2])
+    probability = xp.exp(outputs - log_total, out=columns[1])
+    return probability - targets, lambda slope: slope * (probability * (1 - probability))
 
 
+# Each turns the outputs in the second of three columns, shape (3, m), to what is constrained of
+# them, and fills the third one with their loss. It returns the derivative of that in the outputs,
+# and the chain rule. Arrays are all of numpy or all of torch.
 LOSSES = {"squared_error": _squared_error, "log_loss": _log_loss}
 
 
-def _as_doubles(outputs: torch.Tensor, terms: Any) -> tuple[Any, ModuleType]:
-    """Return outputs as an array of doubles of the kind of the terms, and the module of that."""
+def _columns(outputs: torch.Tensor, terms: Any) -> tuple[Any, ModuleType]:
+    """Return three columns of doubles, 1 and the outputs and 1, of the kind of the terms."""
     if isinstance(terms, np.ndarray):
-        return outputs.numpy().astype(np.float64), np
-    return outputs.double(), torch
+        columns, own = np.ones((3, len(outputs))), outputs.numpy()
+        columns[1] = own
+        return columns, np
+    columns = terms.new_ones((3, len(outputs)))
+    columns[1] = outputs
+    return columns, torch
 
 
 def _to_numpy(array: Any) -> np.ndarray:
@@ -224,20 +211,23 @@ class Lagrangian(torch.nn.Module):
         The violations are kept for the ascent.
         """
         terms, weighted = batch.terms, batch.terms[1:]
-        numbers, xp = _as_doubles(outputs, terms)
-        own, total = self.loss(numbers, terms[0], terms[1], xp), weighted.sum(1).tolist()
-        value, slope = own.value, own.slope
+        columns, xp = _columns(outputs, terms)
+        slope, chain = self.loss(columns, terms[0], xp)
+        slope *= terms[1]
+        sums = (weighted @ columns.T).tolist()
+        total, moments = [row[0] for row in sums], [row[1] for row in sums]
+        value = sums[0][2] / total[0]
         if self.allowed is not None:
-            penalty, pull = self._penalty((weighted @ own.predictions).tolist(), total)
+            penalty, pull = self._penalty(moments, total)
             if penalty:
-                value = value + total[0] * penalty
+                value += penalty
                 along = np.array(pull) if xp is np else weighted.new_tensor(pull)
-                slope += own.chain(along @ weighted)
-        value, slope = value / total[0], slope / total[0]
-        if xp is np:  # `as_tensor` and `to` take several times as long
-            slope = torch.from_numpy(slope.astype(outputs.numpy().dtype))
-            return torch.from_numpy(np.asarray(value)), slope
-        return value, slope.to(outputs.dtype)
+                slope += chain(along @ weighted)
+        slope /= total[0]
+        loss = torch.from_numpy(np.array(value))  # `tensor` takes several times as long, as `to`
+        if xp is np:
+            return loss, torch.from_numpy(slope.astype(outputs.numpy().dtype))
+        return loss, slope.to(outputs.dtype)
 
     def _penalty(self, moments: list[float], total: list[float]) -> tuple[float, list[float]]:
         """Return multipliers times violations, and the derivative in the moments, times Σw.
@@ -325,9 +315,9 @@ class Monitor(Callback):
         rows, outputs = (torch.cat(own) for own in zip(*self.kept, strict=True))
         self.outputs[rows] = outputs.double()
         self.kept.clear()
-        numbers, xp = _as_doubles(self.outputs, data.terms)
-        own = criterion.loss(numbers, data.terms[0], data.terms[1], xp)
-        loss = float(own.value)
+        columns, xp = _columns(self.outputs, data.terms)
+        criterion.loss(columns, data.terms[0], xp)
+        loss = float(data.terms[1] @ columns[2])
         if not np.isfinite(loss):
             raise ValueError(
                 f"training diverged: the loss of epoch {len(net.history)} is {loss}. Lower "
@@ -335,7 +325,7 @@ class Monitor(Callback):
             )
         net.history.record("loss", loss)
         net.history.record("multipliers", _to_numpy(criterion.multipliers).copy())
-        for name, value in data.measure(_to_numpy(own.predictions)).items():
+        for name, value in data.measure(_to_numpy(columns[1])).items():
             net.history.record(name, value)
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
