@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -31,7 +31,7 @@ from ._core import Core
 from ._groups import Groups, mix_ranges
 from ._highs import solve_continuous
 from ._relaxation import Relaxed, leverage, solve_relaxation
-from ._step_search import Moves, StepSearch, moved
+from ._step_search import CHEAP, NEAR, Moves, StepSearch, moved
 
 __all__ = ["SEARCHED_GROUPS", "rounded_classes", "rounded_ones", "whole"]
 
@@ -40,10 +40,16 @@ SEARCHED_GROUPS = 100
 # Groups that may take a step.
 _POOL = 300
 # Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
-# not whole, the groups of small effects: what is left to round is small then too. Where all that
-# leads nowhere, so many tolerances may be lost.
+# not whole, the groups of small effects: what is left to round is small then too. Sets of more
+# moves are looked at where the first ones do not do from any start, and where all that leads
+# nowhere, so many tolerances may be lost.
 _SHARES = (1.0, 0.85, 0.7)
 _WIDENING = 30
+_ROUNDS = (
+    *((share, 1, (CHEAP,)) for share in _SHARES),
+    *((share, 1, (NEAR,)) for share in _SHARES),
+    (1.0, _WIDENING, (CHEAP, NEAR)),
+)
 # With more classes: how many times the tolerance the boxes may lose, one try after another; then
 # the same in other orders of the classes, the logarithms of the boxes' volumes shuffled so much.
 _CLASS_WIDENINGS = (1, 3, 9)
@@ -52,8 +58,12 @@ _SHUFFLE = 2.0
 # of their range that the later ones keep, and what keeps rows out of classes that are done.
 _LEAST_BUDGET, _KEPT_RANGE = 0.1, 0.5
 _CLOSED = 1e4
-# Starts of each: groups among which a share, those of small effects, is solved anew.
-_CLASS_STARTS = ((500, 0.85), (2000, 0.85), (6000, 0.9), (0, 0.0))
+# Starts of each: groups among which a share, those of small effects, is solved anew, and where the
+# rows of all others are: in their base, or where the relaxation has most of them.
+_CLASS_STARTS = (
+    *product(((500, 0.85), (2000, 0.85), (6000, 0.9)), ("base", "nearest")),
+    ((0, 0.0), "base"),
+)
 # What costs no more than so many times the tolerance is improved by two classes at a time.
 _IMPROVED = 2
 # Moves of a class.
@@ -98,27 +108,36 @@ def rounded_ones(
     one = np.ones((1, len(pool)))
     weighted = groups.effects(pool, one) * relaxed.multipliers[:, None]
     by_reach = np.argsort(np.argsort(np.abs(weighted).sum(axis=0), kind="stable"), kind="stable")
-    none_yet = True
-    for share, widening in [*((share, 1) for share in _SHARES), (1.0, _WIDENING)]:
-        if widening > 1 and not none_yet:
-            break
-        nearby = pool[by_reach < share * len(pool)]
-        start = relaxed.counts
+    mostly = np.where(2 * relaxed.counts[:, 0] > groups.size, 0, -1)
+
+    @cache
+    def search_from(share: float) -> tuple[np.ndarray, Moves, StepSearch] | None:
+        nearby, solved = pool[by_reach < share * len(pool)], relaxed.counts
         if share < 1:
-            solved = _solved_anew(groups, relaxed, nearby, deadline)
-            if solved is None:
-                continue
-            start = solved
-        start = np.rint(start)
+            anew = _solved_anew(groups, relaxed, mostly, nearby, deadline)
+            if anew is None:
+                return None
+            solved = anew
+        start = np.rint(solved)
         moves = _unit_steps(groups, start, nearby, relaxed.detour[:, 0])
         price = groups.cost[moves.group, 0] * moves.change[0]
-        search = StepSearch(groups.v(start), moves, price, groups.image.allowed.contains)
-        searches = [search.by_pairs]
+        contains = groups.image.allowed.contains
+        return start, moves, StepSearch(groups.v(start), moves, price, contains)
+
+    none_yet = True
+    for share, widening, combinations in _ROUNDS:
+        if widening > 1 and not none_yet:
+            break
+        found = search_from(share)
+        if found is None:
+            continue
+        start, moves, search = found
+        searches = [search.by_pairs] if combinations == (CHEAP,) else []
         if tolerance and groups.n >= SEARCHED_GROUPS:
             lost = widening * tolerance
             box = groups.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
             enough = relaxed.bound + tolerance - groups.objective(start)
-            searches.append(partial(search.near_optimum, box, lost, enough, deadline))
+            searches.append(partial(search.near_optimum, box, lost, enough, deadline, combinations))
         for chosen in (one() for one in searches):
             if chosen is not None:
                 counts = moved(start, moves, chosen)
@@ -128,10 +147,10 @@ def rounded_ones(
 
 
 def _solved_anew(
-    groups: Groups, relaxed: Relaxed, columns: np.ndarray, deadline: Deadline
+    groups: Groups, relaxed: Relaxed, base: np.ndarray, columns: np.ndarray, deadline: Deadline
 ) -> np.ndarray | None:
-    """Return the counts of the relaxation over some columns, None if infeasible."""
-    core = Core(groups, relaxed.base, columns)
+    """Return the counts of the relaxation over some columns, all else in a base; None if none."""
+    core = Core(groups, base, columns)
     model = core.model(relaxed.allowed, np.zeros(len(relaxed.multipliers)))
     solved = solve_continuous(model, deadline)
     return None if solved is None else core.counts(solved[0])
@@ -181,10 +200,12 @@ def rounded_classes(
     reach = leverage(groups.matrix)[nearest // groups.n_columns]
 
     @cache
-    def start(size: int, share: float) -> np.ndarray | None:
+    def start(least: tuple[int, float], others: str) -> np.ndarray | None:
+        size, share = least
         by_reach = np.argsort(reach[:size], kind="stable")
         pool = nearest[by_reach[: int(share * len(by_reach))]]
-        solved = _solved_anew(groups, relaxed, pool, deadline) if size else relaxed.counts
+        base = relaxed.base if others == "base" else relaxed.counts.argmax(axis=1)
+        solved = _solved_anew(groups, relaxed, base, pool, deadline) if size else relaxed.counts
         return None if solved is None else whole(solved, groups.size)
 
     tries = [(widening, own) for widening in _CLASS_WIDENINGS for own in _CLASS_STARTS]
