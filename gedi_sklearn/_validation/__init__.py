@@ -48,7 +48,7 @@ from ._columns import (
     select_columns,
 )
 from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
-from ._parameters import N_JOBS, named_in_errors, validate_params
+from ._parameters import N_JOBS, named_in_errors, remember_signature, validate_params
 from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds, target_kind
 
 __all__ = [
@@ -98,6 +98,7 @@ __all__ = [
     "is_missing",
     "is_text",
     "named_in_errors",
+    "remember_signature",
     "select_columns",
     "target_kind",
     "validate_params",

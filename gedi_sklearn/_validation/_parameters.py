@@ -33,6 +33,15 @@ def named_in_errors(name: str) -> Callable[[Callable], Callable]:
     return rename
 
 
+def remember_signature(kind: type) -> None:
+    """Keep the signature of a constructor, which scikit-learn else inspects in each `get_params`.
+
+    A `clone` takes three of these, and a small fit several clones.
+    """
+    constructor: Any = kind.__init__  # type: ignore[misc]
+    constructor.__signature__ = signature(constructor)
+
+
 def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -> Callable:
     """Return scikit-learn's decorator, with errors that say which function was called how.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import check_notion, check_numbers_or_inf
+from .._validation import check_notion, check_numbers_or_inf, remember_signature
 from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
 from ._span import CoordinateSet
@@ -30,6 +30,10 @@ class Constraint(BaseEstimator):
     bounds_each: ClassVar[bool] = False
     # Whether one threshold bounds the columns of all classes together.
     joins_classes: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        remember_signature(cls)
 
     def validate(self) -> None:
         """Check the parameters' types and ranges.

@@ -14,7 +14,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import Interval, _fit_context, check_numbers, check_sample_weight
+from .._validation import (
+    Interval,
+    _fit_context,
+    check_numbers,
+    check_sample_weight,
+    remember_signature,
+)
 from ._moments import fill_monomials, list_monomials, monomial_factors, weighted_moments
 
 # Floats tell about 40 powers apart.
@@ -25,6 +31,10 @@ _QUANTILE_TOLERANCE = 1e-8
 
 class _AttributeKernel(TransformerMixin, BaseEstimator):
     """A transformer of the attribute: its checks, and the names of its columns."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        remember_signature(cls)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -31,7 +31,7 @@ from ._allocation_search import Search
 from ._core import Core
 from ._cores import INTEGRALITY, Cores, Counts, smallest_slack
 from ._exchange import Exchange
-from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale
+from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale, smallest
 from ._linear_model import Solution, SolverSession
 from ._relaxation import Relaxed, solve_relaxation
 from ._rounding import SEARCHED_GROUPS, rounded_classes, rounded_ones, whole
@@ -437,23 +437,15 @@ def _nearest(groups: Groups, relaxed: Relaxed) -> np.ndarray:
     """Return the columns of groups that a core takes first, in that order."""
     detour = relaxed.detour.ravel()
     # Columns that the relaxation uses come first, whatever rounding makes of their detour.
-    used = np.abs(relaxed.counts - groups.placed(relaxed.base)) > INTEGRALITY
-    split = np.flatnonzero(used & np.isfinite(relaxed.detour))
-    by_cost = np.setdiff1d(_smallest(detour, _NEAREST), split)
-    by_cost = by_cost[np.argsort(detour[by_cost], kind="stable")]
+    used = np.abs(relaxed.counts - groups.placed(relaxed.base)).ravel() > INTEGRALITY
+    by_cost = smallest(detour, _NEAREST)
+    by_cost = by_cost[np.isfinite(detour[by_cost]) & ~used[by_cost]]
+    split = np.flatnonzero(used & np.isfinite(detour))
     split = split[np.argsort(detour[split], kind="stable")]
-    by_cost = by_cost[np.isfinite(detour[by_cost])]
     group, column = np.divmod(by_cost, groups.n_columns)
     # The nearest moves can all lead to a few of many classes, or be much the same in one of them.
     classes = [column, relaxed.base[group]] if groups.n_columns > 1 else []
     return np.r_[split, by_cost[mix_ranges(groups.matrix[:, group], *classes)]]
-
-
-def _smallest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the positions of so many smallest values, in order of position."""
-    if len(values) <= count:
-        return np.arange(len(values))
-    return np.sort(np.argpartition(values, count)[:count])
 
 
 def _core_sizes(n_columns: int) -> list[int]:

@@ -320,7 +320,17 @@ def mix_ranges(effects: np.ndarray, *labels: np.ndarray) -> np.ndarray:
         parts += [np.flatnonzero(member == one)[:_TURNS] for one in range(_EFFECT_RANGES)]
         for label in labels:
             kind = label.astype(int) * _EFFECT_RANGES + member
-            own.append(np.unique(kind, return_index=True)[1])
+            first = np.full(kind.max() + 1, -1)
+            first[kind[::-1]] = np.arange(len(kind))[::-1]  # the last one that is written stays
+            own.append(first[first >= 0])
     turns = [part[turn] for turn in range(_TURNS) for part in parts if turn < len(part)]
     front = np.asarray(list(dict.fromkeys([*turns, *np.r_[0, *own]])), dtype=int)
     return np.r_[front, np.delete(np.arange(effects.shape[1]), front)]
+
+
+def smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of so many smallest values, the least first."""
+    found = np.arange(len(values))
+    if count < len(values):
+        found = np.sort(np.argpartition(values, count)[:count])
+    return found[np.argsort(values[found], kind="stable")]

@@ -28,7 +28,7 @@ from scipy.optimize import lsq_linear
 from .._deadline import Deadline
 from ..constraints import Product
 from ._core import Core
-from ._groups import Groups, mix_ranges
+from ._groups import Groups, mix_ranges, smallest
 from ._highs import solve_continuous
 from ._relaxation import Relaxed, leverage, solve_relaxation
 from ._step_search import CHEAP, NEAR, Moves, StepSearch, moved
@@ -508,7 +508,7 @@ class _ClassBoxes:
         into = reduced[:, c] - held.max(axis=1)
         out = np.where(counts[:, c] > 0, reduced[every, target] - reduced[:, c], np.inf)
         detour = np.r_[into, out]
-        nearest = np.argsort(detour, kind="stable")[:_CLASS_MOVES]
+        nearest = smallest(detour, _CLASS_MOVES)
         nearest = nearest[np.isfinite(detour[nearest])]
         sign = np.where(nearest < groups.n, 1.0, -1.0)
         # The nearest moves can all have much the same effect: those of every range take turns.

@@ -37,8 +37,7 @@ def open_session(
         If a name in `solver_params` is not one of the solver's.
     """
     params = dict(solver_params or {})
-    configured = _gurobi.licence_is_configured(params) and find_spec("gurobipy") is not None
-    use_gurobi = solver == "gurobi" or (solver == "auto" and configured)
+    use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
     name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", _highs.PARAMETERS)
     unknown = sorted(set(params) - known, key=str)
     undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
@@ -52,6 +51,11 @@ def open_session(
         return _highs.HighsSession(params, seed, verbose)
     kind = _gurobi.GurobiSession if solver == "gurobi" else AutoSession
     return kind(params, seed, verbose)
+
+
+def _serves(params: Mapping[str, Any]) -> bool:
+    """Tell whether "auto" is Gurobi."""
+    return _gurobi.licence_is_configured(params) and find_spec("gurobipy") is not None
 
 
 class AutoSession(SolverSession):
