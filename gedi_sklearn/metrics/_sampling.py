@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -65,9 +66,21 @@ def _errors(design: KernelDesign, z: np.ndarray, c: np.ndarray, share: float) ->
 
 def normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
     """Return normal vectors of mean 0, shape (n_draws, k)."""
+    return _with_covariance(rng.standard_normal((n_draws, len(covariance))), covariance)
+
+
+def _with_covariance(draws: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return standard normal vectors (n_draws, k) as those of a covariance."""
     values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return rng.standard_normal((n_draws, len(root))) @ root.T
+    return draws @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+
+
+@lru_cache(maxsize=32)
+def _fixed_draws(size: int) -> np.ndarray:
+    """Return standard normal vectors, shape (_N_DRAWS, size): the same ones in every call."""
+    draws = np.random.RandomState(0).standard_normal((_N_DRAWS, size))
+    draws.setflags(write=False)
+    return draws
 
 
 def lower_limits(
@@ -106,15 +119,16 @@ def lower_limits(
     ndarray of shape (c,)
         NaN where the rows leave no degree of freedom.
     """
-    coordinates, rng = [design.coordinates(own) for own in columns.T], np.random.RandomState(0)
+    coordinates = [design.coordinates(own) for own in columns.T]
+    blocks: Iterable[np.ndarray]
     if rows is None:
         assert isinstance(design, IndicatorDesign)
-        v = np.concatenate([design.fitted.of_groups(c) for c in coordinates])
-        blocks = _deviation_draws(design, columns, rng)
+        v = [design.fitted.of_groups(c) for c in coordinates]
+        blocks = _deviation_draws(design, columns)
     else:
-        v = np.concatenate([rows @ c for c in coordinates])
-        blocks = _draws(design, columns, rows, is_basis_drawn, rng)
-    values = norms(v)
+        v = [rows @ c for c in coordinates]
+        blocks = (_draws(design, columns, own, is_basis_drawn) for own in [rows])
+    values = norms(np.concatenate(v))
     if design.n_rows <= design.n_covariates + design.fitted.n_columns + 1:
         return np.full(len(values), np.nan)
     level = 1 - (1 - confidence_level) / len(values)
@@ -123,23 +137,17 @@ def lower_limits(
 
 
 def _draws(
-    design: KernelDesign,
-    columns: np.ndarray,
-    rows: np.ndarray,
-    is_basis_drawn: bool,
-    rng: np.random.RandomState,
-) -> Iterator[np.ndarray]:
-    """Yield draws of the sampling error of v = A c, shape (draws, m·r)."""
+    design: KernelDesign, columns: np.ndarray, rows: np.ndarray, is_basis_drawn: bool
+) -> np.ndarray:
+    """Return draws of the sampling error of v = A c, shape (draws, m·r)."""
     of_all = np.kron(np.eye(columns.shape[1]), rows)
-    covariance = robust_covariance(design, columns, is_basis_drawn=is_basis_drawn)
-    yield normal_draws(of_all @ covariance @ of_all.T, _N_DRAWS, rng)
+    covariance = of_all @ robust_covariance(design, columns, is_basis_drawn=is_basis_drawn)
+    return _with_covariance(_fixed_draws(len(of_all)), covariance @ of_all.T)
 
 
-def _deviation_draws(
-    design: IndicatorDesign, columns: np.ndarray, rng: np.random.RandomState
-) -> Iterator[np.ndarray]:
+def _deviation_draws(design: IndicatorDesign, columns: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the same of the deviations of groups, whose sums of errors are independent."""
-    weights, m = design.fitted.weights, columns.shape[1]
+    weights, m, rng = design.fitted.weights, columns.shape[1], np.random.RandomState(0)
     errors = [_errors(design, own, design.coordinates(own), 0.0) for own in columns.T]
     sums = [np.bincount(design.codes, weights=one * other) for one in errors for other in errors]
     values, vectors = np.linalg.eigh(np.stack(sums, axis=-1).reshape(-1, m, m))
