@@ -207,13 +207,8 @@ def make_verdict(
     Verdict or None
         None where nothing is bounded, or of fewer than 50 rows.
     """
-    bounding = [
-        (part, position if constraint.given_as_list else None)
-        for position, own in enumerate(constraint.listed)
-        for part in own
-        if part.bounds_anything
-    ]
-    parts = [part for part, _ in bounding]
+    listed = [[part for part in own if part.bounds_anything] for own in constraint.listed]
+    parts = [part for own in listed for part in own]
     if not parts or len(y) < _LEAST_ROWS:
         return None
     rows: np.ndarray | slice = slice(None)
@@ -223,14 +218,16 @@ def make_verdict(
     targets, columns = constraint.columns(y), constraint.columns(predictions)
     left: list[Remainder] = []
     p_values = []
-    for part, position in bounding:
-        if part.given.relative:
-            design, used, k = _reference_design(part, rows)
-            p_values += [_p_value(design, targets[used, own], k) for own in part.columns]
-        if part.given.needs_outcomes:  # which kernels see less of is not known of some rows
+    for j, own in enumerate(listed):
+        if not own:
             continue
-        own = part.columns[0]
-        left += _remainders(part, rows, targets[rows, own], columns[rows, own], targets, position)
+        first, position = own[0], j if constraint.given_as_list else None
+        if first.given.relative:
+            design, used, k = _reference_design(first, rows)
+            numbers = [number for part in own for number in part.columns]
+            p_values += [_p_value(design, targets[used, number], k) for number in numbers]
+        if not first.given.needs_outcomes:  # which kernels see less of is not known of some rows
+            left += _remainders(own, rows, targets, columns, position)
     return Verdict(
         None if training is None else _ratio(parts, constraint.columns(training)),
         None if new_rows is None else _ratio(parts, constraint.columns(new_rows)),
@@ -300,32 +297,37 @@ def _p_value(design: KernelDesign, z: np.ndarray, k: int) -> float:
 
 
 def _remainders(
-    part: ColumnConstraint,
+    parts: list[ColumnConstraint],
     rows: np.ndarray | slice,
-    y: np.ndarray,
-    z: np.ndarray,
     targets: np.ndarray,
+    predictions: np.ndarray,
     position: int | None,
 ) -> Iterator[Remainder]:
-    """Yield what is left of each numeric attribute that y depends on."""
-    asked = _asked_share(part, targets)
-    if not asked < 1 or part.kernel.encoder is not None:
+    """Yield what is left of each numeric attribute that y depends on, in each class.
+
+    The classes have the kernel in common.
+    """
+    first = parts[0]
+    asked = [(part, share) for part in parts if (share := _asked_share(part, targets)) < 1]
+    if not asked or first.kernel.encoder is not None:
         return
-    weight = _weight(part, rows)
-    for j, x in enumerate(part.design.values[rows].T):
+    weight = _weight(first, rows)
+    for j, x in enumerate(first.design.values[rows].T):
         columns = spline_columns(x, weight, _N_KNOTS)
         try:
-            design = _design_of(columns, columns, part, rows)
+            design = _design_of(columns, columns, first, rows)
         except RankDeficientKernelError:
             continue
-        # The matrix Q is made here, which what follows uses too.
-        size = float(np.linalg.norm(design.inner_products(y)))
-        if _p_value(design, y, design.fitted.n_columns) > _CHANCE:
-            continue
-        unit = np.eye(design.fitted.n_columns)
-        low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
-        own = float(np.linalg.norm(design.inner_products(z)))
-        yield Remainder(_name(part, j, position), own / size, float(low) / size, asked)
+        name, unit = _name(first, j, position), np.eye(design.fitted.n_columns)
+        for part, share in asked:
+            y, z = (own[rows, part.columns[0]] for own in (targets, predictions))
+            # The matrix Q is made here, which what follows uses too.
+            size = float(np.linalg.norm(design.inner_products(y)))
+            if _p_value(design, y, design.fitted.n_columns) > _CHANCE:
+                continue
+            low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
+            own = float(np.linalg.norm(design.inner_products(z)))
+            yield Remainder(name, own / size, float(low) / size, share)
 
 
 def _name(part: ColumnConstraint, column: int, position: int | None) -> str:
