@@ -406,8 +406,9 @@ def test_faults_are_named():
     for sizes in ((-1,), (0, 3), 0, (2.5,), [None]):
         with pytest.raises(ValueError, match="hidden_layer_sizes"):
             LagrangianDualRegressor(sizes, sensitive_columns=0, max_epochs=1).fit(X, y)
-    with pytest.raises(ValueError, match="training diverged: the loss of epoch"):
-        small(LagrangianDualRegressor, learning_rate=1e30).fit(X, y)
+    for cls, targets in ((LagrangianDualRegressor, y), (LagrangianDualClassifier, y > 0)):
+        with pytest.raises(ValueError, match="training diverged: the loss of epoch"):
+            small(cls, learning_rate=1e30).fit(X, targets)
     with pytest.raises(TypeError, match="callbacks must hold callbacks of skorch, got 3"):
         small(LagrangianDualRegressor, callbacks=[3]).fit(X, y)
     with pytest.raises(ValueError, match="Only binary classification is supported: y has 3"):

@@ -34,12 +34,13 @@ def named_in_errors(name: str) -> Callable[[Callable], Callable]:
 
 
 def remember_signature(kind: type) -> None:
-    """Keep the signature of a constructor, which scikit-learn else inspects in each `get_params`.
+    """Keep the signature of a class's own constructor, which `get_params` else inspects each time.
 
     A `clone` takes three of these, and a small fit several clones.
     """
-    constructor: Any = kind.__init__  # type: ignore[misc]
-    constructor.__signature__ = signature(constructor)
+    constructor = vars(kind).get("__init__")
+    if constructor is not None:
+        constructor.__signature__ = signature(constructor)
 
 
 def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -> Callable:

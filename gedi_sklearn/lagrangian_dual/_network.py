@@ -44,6 +44,7 @@ def _squared_error(columns: Any, targets: Any, xp: ModuleType) -> tuple[Any, _Ch
     return 2 * error, lambda slope: slope
 
 
+@np.errstate(invalid="ignore")  # of outputs that are not finite, which the epoch's loss tells
 def _log_loss(columns: Any, targets: Any, xp: ModuleType) -> tuple[Any, _Chain]:
     outputs = columns[1]
     log_total = xp.logaddexp(xp.zeros_like(outputs), outputs)  # log(1 + eᵒ)

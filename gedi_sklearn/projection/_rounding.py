@@ -108,13 +108,13 @@ def rounded_ones(
     one = np.ones((1, len(pool)))
     weighted = groups.effects(pool, one) * relaxed.multipliers[:, None]
     by_reach = np.argsort(np.argsort(np.abs(weighted).sum(axis=0), kind="stable"), kind="stable")
-    mostly = np.where(2 * relaxed.counts[:, 0] > groups.size, 0, -1)
+    base = np.where(2 * relaxed.counts[:, 0] > groups.size, 0, -1)
 
     @cache
     def search_from(share: float) -> tuple[np.ndarray, Moves, StepSearch] | None:
         nearby, solved = pool[by_reach < share * len(pool)], relaxed.counts
         if share < 1:
-            anew = _solved_anew(groups, relaxed, mostly, nearby, deadline)
+            anew = _solved_anew(groups, relaxed, base, nearby, deadline)
             if anew is None:
                 return None
             solved = anew
@@ -132,7 +132,7 @@ def rounded_ones(
         if found is None:
             continue
         start, moves, search = found
-        searches = [search.by_pairs] if combinations == (CHEAP,) else []
+        searches = [search.by_pairs] if combinations == (CHEAP,) else []  # once from each start
         if tolerance and groups.n >= SEARCHED_GROUPS:
             lost = widening * tolerance
             box = groups.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
