@@ -330,7 +330,7 @@ def mix_ranges(effects: np.ndarray, *labels: np.ndarray) -> np.ndarray:
 
 def smallest(values: np.ndarray, count: int) -> np.ndarray:
     """Return the positions of so many smallest values, the least first."""
-    found = np.arange(len(values))
-    if count < len(values):
-        found = np.sort(np.argpartition(values, count)[:count])
+    if count >= len(values):
+        return np.argsort(values, kind="stable")
+    found = np.sort(np.argpartition(values, count)[:count])
     return found[np.argsort(values[found], kind="stable")]

@@ -108,12 +108,12 @@ def rounded_ones(
     one = np.ones((1, len(pool)))
     weighted = groups.effects(pool, one) * relaxed.multipliers[:, None]
     by_reach = np.argsort(np.argsort(np.abs(weighted).sum(axis=0), kind="stable"), kind="stable")
-    base = np.where(2 * relaxed.counts[:, 0] > groups.size, 0, -1)
 
     @cache
     def search_from(share: float) -> tuple[np.ndarray, Moves, StepSearch] | None:
         nearby, solved = pool[by_reach < share * len(pool)], relaxed.counts
         if share < 1:
+            base = np.where(2 * relaxed.counts[:, 0] > groups.size, 0, -1)
             anew = _solved_anew(groups, relaxed, base, nearby, deadline)
             if anew is None:
                 return None
