@@ -316,7 +316,8 @@ class KernelDesign:
 
     def leverage(self) -> np.ndarray:
         """Return the leverage of each row in the fit on the constant and the kernel, (n,)."""
-        return (1 + np.square(self.orthonormal).sum(axis=1)) * self.shares(slice(None))
+        squares = np.einsum("ij,ij->i", self.orthonormal, self.orthonormal)
+        return (1 + squares) * self.shares(slice(None))
 
     def mean(self, z: np.ndarray) -> float:
         """Return the weighted mean of a target."""
