@@ -37,13 +37,13 @@ LOSSES, BATCH_SIZES = ("squared error", "log loss"), (128, 512)
 
 
 class Case(NamedTuple):
-    """A function of the library and what it is compared to; both take nothing.
+    """A function of the library and what it is compared to.
 
     Attributes
     ----------
     what, yardstick : str
         What is measured, and what that is.
-    pairs : iterable of tuple of float
+    pairs : iterator of tuple of float
         CPU seconds of both, one run after the other.
     """
 

@@ -231,7 +231,7 @@ class Lagrangian(torch.nn.Module):
         return loss, slope.to(outputs.dtype)
 
     def _penalty(self, moments: list[float], total: list[float]) -> tuple[float, list[float]]:
-        """Return multipliers times violations, and the derivative in the moments, times Σw.
+        """Return multipliers times violations, and the derivative in the moments, times Σw, if any.
 
         They are few numbers, for which floats of Python take a fraction of numpy's time.
 
@@ -248,9 +248,11 @@ class Lagrangian(torch.nn.Module):
         sizes, multipliers = self.allowed.sizes(v).tolist(), self.multipliers.tolist()
         self.violations = [max(0.0, a - b) for a, b in zip(sizes, self.limits, strict=True)]
         pull = [m * (a > 0) for m, a in zip(multipliers, self.violations, strict=True)]
+        penalty = sum(m * a for m, a in zip(pull, self.violations, strict=True))
+        if not penalty:
+            return 0.0, []
         along = self.allowed.slope(v, np.array(pull)).tolist()
         of_mean = -sum(a * t for a, t in zip(along, total[1:], strict=True)) / total[0]
-        penalty = sum(m * a for m, a in zip(pull, self.violations, strict=True))
         return penalty, [of_mean, *along]
 
 

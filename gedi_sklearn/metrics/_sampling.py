@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
 
@@ -75,7 +75,7 @@ def _with_covariance(draws: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return draws @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=4)  # some kernels have thousands of columns
 def _fixed_draws(size: int) -> np.ndarray:
     """Return standard normal vectors, shape (_N_DRAWS, size): the same ones in every call."""
     draws = np.random.RandomState(0).standard_normal((_N_DRAWS, size))
@@ -120,14 +120,13 @@ def lower_limits(
         NaN where the rows leave no degree of freedom.
     """
     coordinates = [design.coordinates(own) for own in columns.T]
-    blocks: Iterable[np.ndarray]
     if rows is None:
         assert isinstance(design, IndicatorDesign)
         v = [design.fitted.of_groups(c) for c in coordinates]
         blocks = _deviation_draws(design, columns)
     else:
         v = [rows @ c for c in coordinates]
-        blocks = (_draws(design, columns, own, is_basis_drawn) for own in [rows])
+        blocks = _draws(design, columns, rows, is_basis_drawn)
     values = norms(np.concatenate(v))
     if design.n_rows <= design.n_covariates + design.fitted.n_columns + 1:
         return np.full(len(values), np.nan)
@@ -138,11 +137,11 @@ def lower_limits(
 
 def _draws(
     design: KernelDesign, columns: np.ndarray, rows: np.ndarray, is_basis_drawn: bool
-) -> np.ndarray:
-    """Return draws of the sampling error of v = A c, shape (draws, m·r)."""
+) -> Iterator[np.ndarray]:
+    """Yield draws of the sampling error of v = A c, shape (draws, m·r)."""
     of_all = np.kron(np.eye(columns.shape[1]), rows)
     covariance = of_all @ robust_covariance(design, columns, is_basis_drawn=is_basis_drawn)
-    return _with_covariance(_fixed_draws(len(of_all)), covariance @ of_all.T)
+    yield _with_covariance(_fixed_draws(len(of_all)), covariance @ of_all.T)
 
 
 def _deviation_draws(design: IndicatorDesign, columns: np.ndarray) -> Iterator[np.ndarray]:

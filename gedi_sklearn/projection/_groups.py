@@ -201,6 +201,12 @@ class Groups:
         """Return the counts (g, m) of whole groups in one column each; −1 is none."""
         return np.where(np.arange(self.n_columns) == base[:, None], self.size[:, None], 0.0)
 
+    def mostly(self, counts: np.ndarray) -> np.ndarray:
+        """Return the column (g,) that holds most rows of each group; see :meth:`placed`."""
+        if self.n_columns > 1:
+            return counts.argmax(axis=1)
+        return np.where(2 * counts[:, 0] > self.size, 0, -1)
+
     def effects(self, groups: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Return what changes of the columns of some groups add to v, shape (r, moves).
 

@@ -113,7 +113,7 @@ def rounded_ones(
     def search_from(share: float) -> tuple[np.ndarray, Moves, StepSearch] | None:
         nearby, solved = pool[by_reach < share * len(pool)], relaxed.counts
         if share < 1:
-            base = np.where(2 * relaxed.counts[:, 0] > groups.size, 0, -1)
+            base = groups.mostly(relaxed.counts)
             anew = _solved_anew(groups, relaxed, base, nearby, deadline)
             if anew is None:
                 return None
@@ -204,7 +204,7 @@ def rounded_classes(
         size, share = least
         by_reach = np.argsort(reach[:size], kind="stable")
         pool = nearest[by_reach[: int(share * len(by_reach))]]
-        base = relaxed.base if others == "base" else relaxed.counts.argmax(axis=1)
+        base = relaxed.base if others == "base" else groups.mostly(relaxed.counts)
         solved = _solved_anew(groups, relaxed, base, pool, deadline) if size else relaxed.counts
         return None if solved is None else whole(solved, groups.size)
 
