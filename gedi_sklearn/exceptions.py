@@ -199,7 +199,7 @@ class SolverLicenceError(SolverError):
 
 
 class SolverLimitError(SolverError):
-    """A time, work or node limit was reached before any solution was found."""
+    """The time limit was reached before real targets were found."""
 
     @classmethod
     def from_limit(
@@ -223,7 +223,7 @@ class SolverLimitError(SolverError):
 
 
 class ConstraintNotMetWarning(UserWarning):
-    """The predictions for the rows of a fit are beyond the constraint."""
+    """The predictions for the rows of a fit, or projected classes, are beyond the constraint."""
 
     @classmethod
     def from_size(
@@ -240,6 +240,15 @@ class ConstraintNotMetWarning(UserWarning):
         return cls(
             f"the predictions for the training rows do not meet the constraint: they are {found}. "
             f"{what_to_do}"
+        )
+
+    @classmethod
+    def from_closest(cls, violation: float) -> ConstraintNotMetWarning:
+        """Build the warning for classes that miss the constraint, since none were found."""
+        return cls(
+            "no classes that satisfy the constraint were found; the targets are the closest ones, "
+            f"which miss it by {violation:.2g}. Whether there are any is not known. Raise "
+            "`threshold`, `slack` or `time_limit`, lower `degree`, or use more rows."
         )
 
     @classmethod

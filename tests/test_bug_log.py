@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.neighbors import KNeighborsRegressor
@@ -25,7 +24,6 @@ from sklearn.utils import get_tags
 
 from gedi_sklearn import MovingTargetsClassifier as MTC
 from gedi_sklearn import MovingTargetsRegressor as MTR
-from gedi_sklearn.exceptions import SolverLimitError
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
 
 pd = pytest.importorskip("pandas")
@@ -226,16 +224,9 @@ def test_16_a_work_limit_is_kept_and_named():  # pyomo 3459
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
-        try:
-            status = model.fit(A[:, None], B, sensitive_features=A).history_["status"][-1]
-        except SolverLimitError as error:
-            status = "no solution"
-            message = str(error)
-    if status == "no solution":
-        assert "work limit" in message
-        assert "slack" in message
-    elif status == "work_limit":
-        assert [r for r in record if issubclass(r.category, ConvergenceWarning)]
+        status = model.fit(A[:, None], B, sensitive_features=A).history_["status"][-1]
+    if status in ("work_limit", "closest"):
+        assert [r for r in record if "projection(s)" in str(r.message)]
     else:
         assert status in ("optimal", "gap")
     assert time.perf_counter() - start < 60

@@ -50,13 +50,16 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.constraints._sets": "the geometry of every set, against its definition",
     "gedi_sklearn.constraints._span": "the nearest point of several sets, against its conditions",
     "gedi_sklearn.lagrangian_dual._network": "derivatives and Adam's steps, against torch's own",
-    "gedi_sklearn.projection._classes": "where cores are made small and rounding is left out",
-    "gedi_sklearn.projection._cores": "where integer models are forbidden",
+    "gedi_sklearn.projection._dual": "its value and its steps, against a plain solve",
+    "gedi_sklearn.projection._exchange": "what is kept count of, against its definition",
     "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",
     "gedi_sklearn.projection._highs": "the same",
+    "gedi_sklearn.projection._incumbent": "which counts are kept",
     "gedi_sklearn.projection._linear_model": "the answers of a fake solver",
     "gedi_sklearn.projection._projection": "where a fake solver is put in",
     "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",
+    "gedi_sklearn.projection._rounding": "that counts are whole",
+    "gedi_sklearn.projection._search": "where cores are made small and searches are left out",
 }
 
 OPTIONAL = (
@@ -253,7 +256,7 @@ def test_a_private_import_of_a_client_is_found():
     assert client_faults("from gedi_sklearn.projection._solvers import solve", "tests.made_up")
     assert client_faults("from gedi_sklearn.kernels import _qr", "tests.made_up")
     assert not client_faults("from gedi_sklearn import kernels, __version__", "tests.made_up")
-    assert not client_faults("from gedi_sklearn.projection._classes import solve", "tests.made_up")
+    assert not client_faults("from gedi_sklearn.projection._search import solve", "tests.made_up")
 
 
 def test_import_loads_no_optional_package():

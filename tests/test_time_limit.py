@@ -91,11 +91,25 @@ def several_of_classes(n):
 def moving_targets(n, n_classes):
     X, v, _ = rows(n, 3)
     y = np.digitize(v, np.linspace(-2, 2, n_classes - 1))
-    model = MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0, degree=2)
+    model = MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0, degree=2, max_iter=1)
     return lambda **limit: model.set_params(**limit).fit(X, y)
 
 
 FINE = {"degree": 5, "constraint": "fine", "slack": 0.01}
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        real(200, 3, loss="absolute_error"),
+        real(200, 3, target_bounds=(-9, 9)),
+        real(200, 3, solver="gurobi"),
+        several_groups(200, 3),
+    ],
+)
+def test_a_limit_that_is_over_at_once_ends_every_route_of_real_targets(solve):
+    with pytest.raises(SolverLimitError, match=r"reached its time limit.*Raise `time_limit`"):
+        solve(time_limit=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +121,22 @@ FINE = {"degree": 5, "constraint": "fine", "slack": 0.01}
         classes(300, 3, solver="gurobi"),
         didi_of_classes(300, 5),
         several_of_classes(200),
-        real(200, 3, loss="absolute_error"),
-        real(200, 3, target_bounds=(-9, 9)),
-        real(200, 3, solver="gurobi"),
-        several_groups(200, 3),
-        moving_targets(200, 3),
     ],
 )
-def test_a_limit_that_is_over_at_once_ends_every_route(solve):
-    with pytest.raises(SolverLimitError, match=r"reached its time limit.*Raise `time_limit`"):
-        solve(time_limit=1e-9)
+def test_classes_have_an_answer_from_the_first_moment_on(solve):
+    with pytest.warns(UserWarning, match=r"time_limit"):
+        result = solve(time_limit=1e-9)
+    assert result.status in ("time_limit", "closest")
+    assert result.satisfied == (result.status == "time_limit")
+    assert len(np.unique(result.targets)) > 1
+
+
+@pytest.mark.filterwarnings("ignore:the fitted LogisticRegression predicts:UserWarning")
+def test_moving_targets_go_on_with_the_closest_targets_and_say_so():
+    with pytest.warns(UserWarning, match=r"projection\(s\)") as caught:
+        model = moving_targets(200, 3)(time_limit=1e-9)
+    assert len([w for w in caught if "projection(s)" in str(w.message)]) <= 2
+    assert set(model.history_["status"][1:]) <= {"time_limit", "closest"}
 
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi"])
@@ -138,6 +158,8 @@ def test_targets_found_by_then_are_returned_with_their_gap():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
+@pytest.mark.filterwarnings("ignore:the fitted LogisticRegression predicts:UserWarning")
 @pytest.mark.parametrize(
     "solve",
     [

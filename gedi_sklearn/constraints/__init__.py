@@ -24,7 +24,7 @@ from ._didi import DidiConstraint
 from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
 from ._product import Product
-from ._sets import AllowedSet, GroupBall
+from ._sets import AllowedSet, GroupBall, SoftSupport
 from ._span import CoordinateSet, JointSpan, Multipliers, joint_multipliers
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "JointSpan",
     "Multipliers",
     "Product",
+    "SoftSupport",
     "constraint_in_words",
     "fit_constraint",
     "joint_columns",

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 from scipy.linalg import block_diag
 
-from ._sets import AllowedSet, LinearRows, Region
+from ._sets import AllowedSet, LinearRows, Region, SoftSupport
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,27 @@ class Product:
         """Upper bounds of :meth:`sizes`."""
         return np.concatenate([np.empty(0), *(part.limits for part in self.parts)])
 
+    @property
+    def reach(self) -> np.ndarray:
+        """The limit of the set that bounds every coordinate of v, shape (r,)."""
+        parts = [np.broadcast_to(part.limits, part.size) for part in self.parts]
+        return np.concatenate([np.empty(0), *parts])
+
     def sizes(self, v: np.ndarray) -> np.ndarray:
         """Return what the sets bound of every column of v (r, m), shape (limits, m)."""
-        return np.vstack([part.sizes(own) for part, own in self.split(v)])
+        return np.vstack([v[:0], *(part.sizes(own) for part, own in self.split(v))])
 
     def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the derivative of the weighted sum of :meth:`sizes` at v, shape (r,)."""
         own_weights = pieces(weights, [len(part.limits) for part in self.parts])
         pairs = zip(self.split(v), own_weights, strict=True)
-        return np.concatenate([part.slope(own, weight) for (part, own), weight in pairs])
+        slopes = (part.slope(own, weight) for (part, own), weight in pairs)
+        return np.concatenate([np.empty(0), *slopes])
+
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return what a unit of every limit is worth at multipliers."""
+        parts = self.split(multipliers)
+        return np.concatenate([np.empty(0), *(part.prices(own) for part, own in parts)])
 
     def nearest(self, v: np.ndarray) -> np.ndarray:
         """Return the nearest v of the sets, in the metric of v itself."""
@@ -63,6 +75,11 @@ class Product:
     def support(self, direction: np.ndarray) -> float:
         """Return max over the sets of direction·v."""
         return sum(part.support(own) for part, own in self.split(direction))
+
+    def soft_support(self, direction: np.ndarray, width: float) -> list[SoftSupport]:
+        """Return the smoothed :meth:`support` of every set, by a width over its unit."""
+        pairs = self.split(direction)
+        return [part.soft_support(own, width / part.unit) for part, own in pairs]
 
     def linear_rows(self) -> LinearRows:
         """Return what a linear model needs of the sets."""

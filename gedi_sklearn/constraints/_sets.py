@@ -50,6 +50,25 @@ class LinearRows(NamedTuple):
         return cls(-half_widths, half_widths, empty, empty[:0], np.empty(0))
 
 
+class SoftSupport(NamedTuple):
+    """A smooth function above the support function of a set, with its derivatives.
+
+    Attributes
+    ----------
+    value : float
+        The value.
+    point : ndarray of shape (r,)
+        The gradient, a point of the set.
+    diagonal, axis : ndarray of shape (r,)
+        D and a of the Hessian, diag(D) − a aᵀ.
+    """
+
+    value: float
+    point: np.ndarray
+    diagonal: np.ndarray
+    axis: np.ndarray
+
+
 class Region(NamedTuple):
     """The v with |T v − c| ≤ h."""
 
@@ -103,6 +122,10 @@ class AllowedSet(ABC):
     def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the derivative of the weighted sum of :meth:`sizes` at v, shape (r,)."""
 
+    @abstractmethod
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return what a unit of every limit is worth at multipliers: their dual norm."""
+
     def violation(self, v: np.ndarray) -> float:
         """Return by how much v leaves the set, 0 inside."""
         return float(np.max(self.sizes(v) - self.limits, initial=0.0))
@@ -114,6 +137,10 @@ class AllowedSet(ABC):
     @abstractmethod
     def support(self, direction: np.ndarray) -> float:
         """Return max over the set of direction·v; a coordinate without a bound adds nothing."""
+
+    @abstractmethod
+    def soft_support(self, direction: np.ndarray, width: float) -> SoftSupport:
+        """Return :meth:`support`, smoothed: above it by some widths at most, in its units."""
 
     @abstractmethod
     def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
@@ -227,8 +254,20 @@ class Box(AllowedSet):
     def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return weights * np.sign(v)
 
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        return np.abs(multipliers)
+
     def support(self, direction: np.ndarray) -> float:
         return float(np.abs(direction)[self.bounded] @ self.half_widths[self.bounded])
+
+    def soft_support(self, direction: np.ndarray, width: float) -> SoftSupport:
+        # |d| is the largest of d and −d.
+        size, half = np.abs(direction), self.half_widths
+        odds = np.exp(-2 * size / width)
+        share = (1 - odds) / (1 + odds)
+        value = float(half @ (size + width * np.log1p(odds)))
+        point = half * np.sign(direction) * share
+        return SoftSupport(value, point, half / width * (1 - share**2), np.zeros(self.size))
 
     def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         v, size = np.zeros(self.size), float(np.linalg.norm(c))
@@ -305,9 +344,22 @@ class L1Ball(_NormBall):
     def slope(self, v: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return weights * np.sign(v)
 
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        return np.abs(multipliers).max(initial=0.0)[None]
+
     def support(self, direction: np.ndarray) -> float:
         largest = float(np.abs(direction).max(initial=0.0))
         return self.radius * largest if largest and np.isfinite(self.radius) else 0.0
+
+    def soft_support(self, direction: np.ndarray, width: float) -> SoftSupport:
+        # The logarithm of the sum of exponentials of all d and −d.
+        largest = float(np.abs(direction).max())
+        up, down = np.exp((direction - largest) / width), np.exp((-direction - largest) / width)
+        total = float(up.sum() + down.sum())
+        mean, factor = (up - down) / total, self.radius / width
+        value = self.radius * (largest + width * np.log(total))
+        diagonal = factor * (up + down) / total
+        return SoftSupport(value, self.radius * mean, diagonal, np.sqrt(factor) * mean)
 
     def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         """See the base class.
@@ -356,9 +408,10 @@ class L1Ball(_NormBall):
         largest = float(size.max(initial=0.0))
         if not largest:
             return Region(np.eye(len(size)), np.zeros(len(size)), np.full(len(size), self.radius))
-        # On the face of the ball that d names, and each coordinate that is 0 there near 0.
-        off_face = size < largest * (1 - 1e-9)
-        half_depth = min(tolerance / largest / 2, self.radius)
+        # On the face of the ball that d names, up to what may be lost: multipliers are known to no
+        # more. Each coordinate that is 0 there is near 0.
+        off_face = (largest - size) * self.radius > max(tolerance, 1e-9 * largest * self.radius)
+        half_depth = min(tolerance / largest, self.radius)
         near_zero = np.minimum(tolerance / (largest - size[off_face]), self.radius)
         return Region(
             np.vstack([np.eye(len(size))[off_face], np.where(off_face, 0.0, sign)]),
@@ -431,9 +484,19 @@ class Ball(_NormBall):
         size = float(np.linalg.norm(v))
         return weights * v / size if size else np.zeros(self.size)
 
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        return np.array([np.linalg.norm(multipliers)])
+
     def support(self, direction: np.ndarray) -> float:
         size = float(np.linalg.norm(direction))
         return self.radius * size if size and np.isfinite(self.radius) else 0.0
+
+    def soft_support(self, direction: np.ndarray, width: float) -> SoftSupport:
+        size = float(np.hypot(np.linalg.norm(direction), width))
+        factor = self.radius / size
+        axis = np.sqrt(factor) / size * direction
+        diagonal = np.full(self.size, factor)
+        return SoftSupport(self.radius * size, factor * direction, diagonal, axis)
 
     def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         """See the base class: radial, and in another metric by its secular equation."""

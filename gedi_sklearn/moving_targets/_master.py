@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._validation import Outcomes
 from .._verdict import Verdict, make_verdict
 from ..constraints import JointSpan
-from ..exceptions import warn_caller
+from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import UnseenProjection
 
 # What the history keeps of a projection.
@@ -178,11 +178,20 @@ class Master:
         return seconds
 
     def warn_early_stops(self) -> None:
-        """Warn once for all projections that a limit stopped."""
-        if self._stopped:
+        """Warn once for all projections that a limit stopped, and for those that found nothing."""
+        n_closest = self._stopped.count("closest")
+        stopped = [status for status in self._stopped if status != "closest"]
+        if n_closest:
             warn_caller(
-                f"{len(self._stopped)} projection(s) stopped at a limit before the gap was "
-                f"closed ({', '.join(sorted(set(self._stopped)))}); their targets satisfy the "
+                f"{n_closest} projection(s) found no targets that satisfy the constraint; the "
+                "learner was fitted on the closest ones, see history_['violation']. Raise "
+                "`threshold`, `slack` or `time_limit`, lower `degree`, or use more rows.",
+                ConstraintNotMetWarning,
+            )
+        if stopped:
+            warn_caller(
+                f"{len(stopped)} projection(s) stopped at a limit before the gap was "
+                f"closed ({', '.join(sorted(set(stopped)))}); their targets satisfy the "
                 "constraint but may be further from y than necessary, see history_['gap']. Raise "
                 "`time_limit` (or the limit in `solver_params`) or `gap`.",
                 ConvergenceWarning,

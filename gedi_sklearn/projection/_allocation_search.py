@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .._deadline import Deadline
 from ._allocation import Allocation, Dual
-from ._cores import Counts
+from ._incumbent import Found
 from ._linear_model import LIMITS, LinearModel, SolverSession
 
 # Share of the tolerance to which multipliers are found.
@@ -28,7 +28,7 @@ _KEPT, _ENTRIES = 20, 2_000_000
 _MODEL_SIZES = (400, 1500)
 
 
-class Search:
+class AllocationSearch:
     """The search for the ones of least cost; see the module.
 
     Parameters
@@ -50,28 +50,45 @@ class Search:
         self.session, self.deadline = session, deadline
         self.precision = max(_PRECISE * tolerance, 1e-13 * float(np.abs(groups.cost).sum()))
         self.best: np.ndarray | None = None
+        self.closest, self.least_disparity = np.zeros_like(groups.size), np.inf
         self.objective, self.n_variables = np.inf, 0
         self.duals: list[Dual] = []
         # Of every T in a range its bound, and how many ways to improve it were used up; the bound
         # of those on either side.
         self.totals, self.used = np.empty((2, 0), dtype=int)
-        self.bound, self.outside = np.empty(0), np.empty(2)
+        self.bound, self.outside = np.empty(0), np.full(2, -np.inf)
 
-    def run(self) -> Counts | None:
-        """Return the ones of least cost, to the tolerance; None where none satisfy the bound.
+    def run(self) -> Found | None:
+        """Return the ones of least cost, to the tolerance; None where none satisfy the bound."""
+        groups, status = self.groups, ""
+        for total in (1, groups.n - 1):  # one row apart, of a large group
+            ones = np.where(total > 1, groups.size, 0)
+            ones[groups.size.argmax()] += 1 if total == 1 else -1
+            self._take(ones, total)
+        multipliers = np.full(len(groups.size), np.nan)
+        try:
+            centre, relaxed = self._relax()
+            multipliers = groups.multipliers(relaxed, centre)
+            self._extend(centre - _NEIGHBOURS, centre + _NEIGHBOURS)
+            status = self._search()
+        except TimeoutError:
+            status = "time_limit"
+        bound = min(float(self.bound.min(initial=np.inf)), float(self.outside.min()))
+        if self.best is None and status not in LIMITS:
+            return None
+        if self.best is None:
+            return Found(self.closest, bound, "closest", multipliers, self.n_variables)
+        status = status if status in LIMITS else "gap"
+        bound = min(bound, self.objective)
+        return Found(self.best, bound, status, multipliers, self.n_variables)
 
-        Raises
-        ------
-        TimeoutError
-            If the deadline comes before any were found.
-        """
-        centre, relaxed = self._relax()
-        self._extend(centre - _NEIGHBOURS, centre + _NEIGHBOURS)
+    def _search(self) -> str:
+        """Improve the T of least bound again and again; return why that ended."""
         status = ""
         while True:
             lowest = min(float(self.bound.min()), float(self.outside.min()))
             if np.isinf(lowest) or self.objective - lowest <= self.tolerance:
-                break
+                return status
             where = int(self.bound.argmin())
             if not self.deadline.left:
                 status = "time_limit"
@@ -84,16 +101,9 @@ class Search:
             elif self.used[where] <= len(_MODEL_SIZES):
                 status = self._solve_model(where, _MODEL_SIZES[self.used[where] - 1])
             else:
-                break
+                return status
             if status in LIMITS:
-                break
-        if self.best is None:
-            if status in LIMITS:
-                raise TimeoutError
-            return None
-        bound, multipliers = min(lowest, self.objective), self.groups.multipliers(relaxed, centre)
-        status = status if status in LIMITS else "gap"
-        return Counts(self.best, self.objective, bound, status, multipliers, self.n_variables)
+                return status
 
     def _relax(self) -> tuple[int, Dual]:
         """Return the T of the least bound over fractions of ones, with its multipliers."""
@@ -162,9 +172,11 @@ class Search:
         self._take(groups.exchanged(dual, total), total)
 
     def _take(self, ones: np.ndarray, total: int) -> None:
-        """Take ones where they cost less than the best, and satisfy the bound."""
-        objective, is_allowed = self.groups.cost_of(ones), self.groups.disparity(ones, total)
-        if objective < self.objective and is_allowed <= self.groups.most:
+        """Take ones where they cost less than the best, and satisfy the bound; or the closest."""
+        objective, disparity = self.groups.cost_of(ones), self.groups.disparity(ones, total)
+        if disparity < self.least_disparity:
+            self.closest, self.least_disparity = ones, disparity
+        if objective < self.objective and disparity <= self.groups.most:
             self.best, self.objective = ones, objective
 
     def _solve_model(self, where: int, size: int) -> str:

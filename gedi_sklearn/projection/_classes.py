@@ -7,16 +7,12 @@ With z_c the 0/1 column of class c and C_{ic} the loss of assigning row i to it,
 
 The column of the first of two classes is what the second one leaves, so that one is enough there;
 else every class has its own. Rows with the same kernel row, weight and costs are interchangeable,
-so a solution is a count for each group and column. The linear relaxation over the groups gives
-multipliers λ, a lower bound, and for every group an absolute reduced cost: by how much its cheapest
-class at C − E'λ beats the second one. Rounding the relaxation is tried first, then cores. Where
-many classes have many bounds, neither gets far, and rows are exchanged (`_exchange.py`). Two
-classes of equally weighted rows under a bound on the DIDI alone are allocated (`_allocation.py`).
+so a solution is a count for each group and column, which `_search.py` looks for. Two classes of
+equally weighted rows under a bound on the DIDI alone are allocated (`_allocation.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,35 +20,19 @@ import numpy as np
 
 from .._deadline import Deadline
 from .._validation import check_group_codes
-from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall, Product
+from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
 from ..exceptions import InfeasibleProjectionError
 from ._allocation import Allocation
-from ._allocation_search import Search
-from ._core import Core
-from ._cores import INTEGRALITY, Cores, Counts, smallest_slack
-from ._exchange import Exchange
-from ._groups import Groups, LinearImage, class_costs, mix_ranges, row_scale, smallest
+from ._allocation_search import AllocationSearch
+from ._core import Core, smallest_slack
+from ._groups import Groups, LinearImage, class_costs, row_scale
+from ._incumbent import Found
 from ._linear_model import Solution, SolverSession
-from ._relaxation import Relaxed, solve_relaxation
-from ._rounding import SEARCHED_GROUPS, rounded_classes, rounded_ones, whole
-from ._smoothed_dual import maximise_dual
+from ._relaxation import relax
+from ._search import MOST_COLUMNS, Search
 
-# Columns in the integer model: a small one is answered soonest, a larger one holds better
-# solutions. The licence that comes with gurobipy allows 2,000 variables.
-_CORE_SIZES = (250, 600, 1500)
-# What polyhedra inside the sets may lose, relative to the tolerance; the tolerance, for costs of at
-# most 1, where the relaxation alone is asked for.
-_INSIDE, _EXACT = 0.01, 1e-6
-# Shares of the sets in which the relaxation is solved and rounded where nothing else is found.
-_SHARES = (0.97, 0.93, 0.85, 0.7, 0.5, 0.3, 0.1)
-# Shares of the time for rounding more than two classes, one after another and all at once.
-_ROUNDED, _EXCHANGED = 0.4, 0.8
-# With more rows of v than this, integer models come to no end, and rounding one class after another
-# hardly does: that is tried for so much of the time, and only of so many groups.
-_MANY_ROWS = 15
-_ROUNDED_FIRST, _MANY_GROUPS = 0.1, 10_000
-# Columns of least detour among which a core is chosen.
-_NEAREST = 50_000
+# How near to its optimum the relaxation is solved where it is asked for alone; costs are at most 1.
+_EXACT = 1e-6
 
 
 @dataclass(eq=False)
@@ -126,16 +106,15 @@ class ClassTargets:
     def solve(self, p: np.ndarray | None, target_weight: float, deadline: Deadline) -> Solution:
         """Return the nearest targets to p and y that satisfy the constraint.
 
+        Where none that satisfy it were found, the closest ones are returned, with the status
+        "closest".
+
         Raises
         ------
         InfeasibleProjectionError
-            If there are none.
-        SolverLimitError
-            If a limit was reached before any were found.
+            If it is proven that there are none.
         SolverError
             If the solver failed, or returned what is no solution.
-        TimeoutError
-            If the deadline comes before the relaxation is solved.
         """
         cost, constant, largest = self._costs(p, target_weight)
         total = float(self._range(cost).sum())
@@ -152,11 +131,12 @@ class ClassTargets:
         self._last = z
         objective = groups.objective(found.counts) if ties is None else self._total(cost, z)
         # The preference among ties is no part of the loss: take the most it adds out again.
-        bound = min(found.bound - most, objective)
-        gap = (objective - bound) / total if total else 0.0
-        status = found.status
-        if status in ("optimal", "gap"):
-            status = "optimal" if gap <= 1e-9 else "gap"
+        bound, status, gap = found.bound - most, found.status, np.nan
+        if status != "closest":  # which can cost less than allowed targets do
+            bound = min(bound, objective)
+            gap = (objective - bound) / total if total else 0.0
+        if status == "gap" and gap <= 1e-9:
+            status = "optimal"
         return Solution(
             z=z,
             objective=(objective * largest + constant) * self.mean_weight,
@@ -244,7 +224,9 @@ class ClassTargets:
         """
         cost, _, largest = self._costs(p, 0.0)
         groups = self._group(cost, self._confidence(p))
-        relaxed = self._relaxation(groups, _EXACT, deadline, self._offset())
+        relaxed = relax(groups, self.image.allowed, _EXACT, self._offset(), deadline)
+        if relaxed is None:
+            raise self._infeasible(groups, deadline)
         return self._orthonormal(relaxed.multipliers * largest)
 
     def _offset(self) -> np.ndarray:
@@ -279,7 +261,7 @@ class ClassTargets:
             None where no labels of both classes are in the sets.
         """
         groups = self._group(self._costs(p, 0.0)[0], self._confidence(p))
-        relaxed = self._relax(groups, _EXACT, offset, deadline)
+        relaxed = relax(groups, self.image.allowed, _EXACT, offset, deadline)
         if relaxed is None:
             return None
         labels = groups.spread(np.rint(relaxed.counts))
@@ -309,89 +291,24 @@ class ClassTargets:
             matrix = matrix[:, code[start]]
         return Groups(size, sorted_cost[start], matrix, scale, self.image, order, start)
 
-    def _relaxation(
-        self,
-        groups: Groups,
-        tolerance: float,
-        deadline: Deadline,
-        offset: np.ndarray | None = None,
-    ) -> Relaxed:
-        """Solve the relaxation over all groups."""
-        offset = np.zeros(len(self.image.row)) if offset is None else offset
-        relaxed = self._relax(groups, tolerance, offset, deadline)
-        if relaxed is None:
-            raise self._infeasible(groups, deadline)
-        return relaxed
-
-    def _relax(
-        self, groups: Groups, tolerance: float, offset: np.ndarray, deadline: Deadline
-    ) -> Relaxed | None:
-        """Solve the relaxation with an offset of v (two classes); None if infeasible."""
-        allowed, known = self.image.allowed, None
-        # In one dimension every set is an interval.
-        if not allowed.is_polyhedron and len(offset) > 1:
-            known, points = maximise_dual(groups, tolerance, offset, deadline)
-            loss = max(_INSIDE * tolerance, 1e-12 * groups.range_of_costs())
-            allowed = allowed.inside(points, known, loss / len(allowed.parts))
-        return solve_relaxation(groups, allowed, offset, deadline, known, is_optimal=True)
-
-    def _solve_groups(self, groups: Groups, tolerance: float, deadline: Deadline) -> Counts:
-        """Solve the relaxation, round it, then solve cores that grow until the gap is met."""
+    def _solve_groups(self, groups: Groups, tolerance: float, deadline: Deadline) -> Found:
+        """Return the best counts of the groups."""
         if self.ball is not None:
             return self._allocate(self.ball, groups, tolerance, deadline)
-        relaxed = self._relaxation(groups, tolerance, deadline)
-        nearest = _nearest(groups, relaxed)
-        cores = Cores(
-            groups,
-            relaxed,
-            tolerance=tolerance,
-            session=self.session,
-            deadline=deadline,
-            infeasible=lambda: self._infeasible(groups, deadline),
-            description=self.constraint.describe(),
-        )
-        cores.round(_unconstrained(groups))
-        by_class = _sets_of_classes(groups) if tolerance else None
-        is_large = by_class is not None and len(self.image.row) > _MANY_ROWS
-        if self.n_classes == 2:
-            cores.round(rounded_ones(relaxed, groups, nearest, tolerance, deadline))
-        elif by_class is not None and (not is_large or groups.n >= _MANY_GROUPS):
-            soon = Deadline((_ROUNDED_FIRST if is_large else _ROUNDED) * deadline.left)
-            cores.round(rounded_classes(relaxed, groups, by_class, nearest, tolerance, soon))
-        if by_class is not None and (is_large or not cores.has_counts()):
-            soon = Deadline(_EXCHANGED * deadline.left)
-            exchange = Exchange(relaxed, groups, by_class, soon)
-            cores.round(exchange.run(whole(relaxed.counts, groups.size)))
-            if cores.has_counts() and is_large:
-                return cores.ended("work_limit" if soon.left else "time_limit")
-        if not cores.has_counts():
-            cores.round(self._shrunken(groups, relaxed, deadline))
-        start = None if self._last is None else groups.counts(self._last)
-        return cores.solve(nearest, _core_sizes(len(nearest)), start)
-
-    def _shrunken(
-        self, groups: Groups, relaxed: Relaxed, deadline: Deadline
-    ) -> Iterator[np.ndarray | None]:
-        """Yield the relaxation of smaller and smaller sets, rounded, until that is allowed."""
-        allowed = self.image.allowed
-        for share in _SHARES:
-            sets = Product([part.scaled(share) for part in allowed.parts])
-            nowhere = np.zeros(len(self.image.row))
-            smaller = solve_relaxation(groups, sets, nowhere, deadline, relaxed.multipliers)
-            counts = None if smaller is None else whole(smaller.counts, groups.size)
-            if counts is not None and _is_allowed(groups, counts):
-                yield counts
-                return
-            yield None
+        known = None if self._last is None else groups.counts(self._last)
+        found = Search(groups, tolerance, self.session, deadline).run(known)
+        if found is None:
+            raise self._infeasible(groups, deadline)
+        return found
 
     def _allocate(
         self, ball: GroupBall, groups: Groups, tolerance: float, deadline: Deadline
-    ) -> Counts:
+    ) -> Found:
         """Allocate ones to the groups of the attribute."""
         size, start = np.bincount(self.code), groups.start.astype(int)
         cost = np.repeat(groups.cost[:, 0], groups.size)
         allocation = Allocation(cost, size, ball.radius, ball.unit)
-        found = Search(allocation, tolerance, self.session, deadline).run()
+        found = AllocationSearch(allocation, tolerance, self.session, deadline).run()
         if found is None:
             raise InfeasibleProjectionError.from_problem(**self.constraint.describe())
         code = self.code[groups.order[start]]
@@ -403,51 +320,10 @@ class ClassTargets:
         """Return the error for groups without a solution, with the slack that would do."""
         least, nowhere = None, np.zeros(len(self.image.row))
         # Finding that slack takes a model of all groups.
-        if groups.cost.size <= _CORE_SIZES[-1]:
+        if groups.cost.size <= MOST_COLUMNS:
             core = Core(groups, groups.choose(nowhere)[0], np.arange(groups.cost.size))
             model = core.model(self.image.allowed, nowhere, keep_classes=True)
             units = self.image.allowed.slack_units() / groups.scale[self.image.row]
             least = smallest_slack(model, units, self.session, deadline)
         facts = self.constraint.describe()
         return InfeasibleProjectionError.from_problem(**facts, smallest_slack=least)
-
-
-def _unconstrained(groups: Groups) -> Iterator[np.ndarray]:
-    """Yield the counts of least cost, where they are allowed as they are."""
-    counts = groups.placed(groups.choose(np.zeros(len(groups.image.row)))[0])
-    if _is_allowed(groups, counts):
-        yield counts
-
-
-def _sets_of_classes(groups: Groups) -> list[tuple[np.ndarray, Product]] | None:
-    """Return the rows of v and the sets of each of many classes; None where a search is no use."""
-    if groups.n_columns == 1 or groups.n < SEARCHED_GROUPS:
-        return None
-    by_class = groups.image.by_class()
-    return by_class if by_class is not None and all(len(rows) for rows, _ in by_class) else None
-
-
-def _is_allowed(groups: Groups, counts: np.ndarray) -> bool:
-    """Tell whether whole counts are in the sets, and leave every class a row."""
-    violation = groups.image.allowed.violation(groups.v(counts))
-    return violation <= VIOLATION_TOLERANCE and groups.rows_of_classes(counts).min() >= 1
-
-
-def _nearest(groups: Groups, relaxed: Relaxed) -> np.ndarray:
-    """Return the columns of groups that a core takes first, in that order."""
-    detour = relaxed.detour.ravel()
-    # Columns that the relaxation uses come first, whatever rounding makes of their detour.
-    used = np.abs(relaxed.counts - groups.placed(relaxed.base)).ravel() > INTEGRALITY
-    by_cost = smallest(detour, _NEAREST)
-    by_cost = by_cost[np.isfinite(detour[by_cost]) & ~used[by_cost]]
-    split = np.flatnonzero(used & np.isfinite(detour))
-    split = split[np.argsort(detour[split], kind="stable")]
-    group, column = np.divmod(by_cost, groups.n_columns)
-    # The nearest moves can all lead to a few of many classes, or be much the same in one of them.
-    classes = [column, relaxed.base[group]] if groups.n_columns > 1 else []
-    return np.r_[split, by_cost[mix_ranges(groups.matrix[:, group], *classes)]]
-
-
-def _core_sizes(n_columns: int) -> list[int]:
-    """Return the sizes to try: all columns at once where one model holds them."""
-    return [n_columns] if n_columns <= _CORE_SIZES[-1] else list(_CORE_SIZES)

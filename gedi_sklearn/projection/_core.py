@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from .._deadline import Deadline
 from ..constraints import Product
 from ._groups import Groups
-from ._linear_model import LinearModel
+from ._linear_model import LinearModel, SolverSession
+
+# Seconds to look for the least slack with a solution.
+_SLACK_SECONDS = 10.0
 
 
 class Core:
@@ -103,3 +107,48 @@ class Core:
         """Return how many rows made every move, from the counts."""
         change = self.change[self.column, np.arange(len(self.group))]
         return change * (counts - self.start)[self.group, self.column]
+
+
+def smallest_slack(
+    model: LinearModel, units: np.ndarray, session: SolverSession, deadline: Deadline
+) -> float | None:
+    """Return the least slack with a solution; None where slack plays no part, or is unknown.
+
+    The integer model with the slack as its last variable and as its cost.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The model; its first rows are those of v.
+    units : ndarray of shape (r,)
+        How far a slack of 1 lets these rows move, 0 for a row that it has no say in.
+    session : SolverSession
+        Solves the model.
+    deadline : Deadline
+        When to end.
+
+    Returns
+    -------
+    float or None
+    """
+    if not units.any():
+        return None
+    per_slack = np.zeros(len(model.lower))
+    per_slack[: len(units)] = -units
+    upper = np.where(per_slack < 0, (model.lower + model.upper) / 2, model.upper)
+    lower = np.where(per_slack < 0, upper, model.lower)
+    relaxed = LinearModel(
+        np.r_[np.zeros(len(model.cost)), 1.0],
+        sp.csr_array(
+            sp.block_array(
+                [[model.matrix, per_slack[:, None]], [model.matrix, -per_slack[:, None]]]
+            )
+        ),
+        np.r_[np.full(len(upper), -np.inf), lower],
+        np.r_[upper, np.full(len(lower), np.inf)],
+        np.r_[model.upper_bound, np.inf],
+        model.n_integers,
+    )
+    soon = Deadline(min(_SLACK_SECONDS, deadline.left))
+    outcome = session.solve_linear(relaxed, gap=1e-6, start=None, deadline=soon)
+    return None if outcome.x is None else float(outcome.x[-1]) * (1 + 1e-6)

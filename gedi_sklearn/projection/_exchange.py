@@ -1,300 +1,432 @@
-r"""Search for allowed counts of many classes by exchanges of rows between two of them at a time.
+r"""Exchanges of rows between two classes at a time, for sets of every shape and any classes.
 
-Each limit of each class has a price, and what is lowered is the cost of the counts with what they
+Each limit of the sets has a price, and what is lowered is the cost of the counts with what they
 exceed the limits by at these prices,
 
-.. math:: C \cdot z + \sum_c \pi_c^T (\mathrm{sizes}(v_c) - \mathrm{limits}_c)^+ .
+.. math:: C \cdot z + \pi^T (\mathrm{sizes}(v) - \mathrm{limits})^+ .
 
-A round goes on until no one or two moves between two classes lower it. Then the prices of limits
-that are exceeded rise, or, where the counts are allowed, all of them fall by a random factor, so
-that the next round leaves for cheaper counts and comes back. As all classes come nearer at once,
-none has to take what the others leave.
-
-Narrow sets need more moves than two. In a round that changes nothing, any two sets of up to two
-moves are combined: a tree of their effects tells which of them completes another one.
+A round goes on until no one or two moves between two classes lower it; one that moves nothing
+combines any two sets of up to two moves, of which a tree of their effects tells what completes
+what. Then the prices of limits that are exceeded rise, and the next round aims a little further
+inside, since what is aimed at is missed by a row or so; or, where the counts are allowed, all
+prices fall by a random factor, so that the next round leaves for cheaper counts and comes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from .._deadline import Deadline
-from ..constraints import Product
+from ..constraints import VIOLATION_TOLERANCE, Product
 from ._groups import Groups
-from ._relaxation import Relaxed
+from ._incumbent import Effort, Incumbent
 
 __all__ = ["Exchange"]
 
-# Moves of least detour each way between two classes.
-_MOVES = 75
-# Sets that complete a set best.
-_COMPLETIONS = 8
+# Groups whose rows may move: the nearest to a tie, and so many of every pair of classes.
+_ACTIVE, _OF_PAIR = 4000, 75
+# Moves each way between two classes, fewer where pairs of them have more numbers; in sets of four,
+# by the rows of v, and of more than three classes.
+_MOVES, _NUMBERS = 75, 30_000
+_MOVES_OF_FOUR, _FOUR_OF_MANY = ((6, 50), (20, 35), (100, 20)), 25
+# Sets that complete a set best; pairs of classes between which a round looks for sets of four.
+_COMPLETIONS, _MOST_PAIRS = 8, 10
 # Prices at first: so many times the multipliers, and for the effect of a row on average so large a
 # share of what a row costs. Where a limit is exceeded they rise by a factor, else they fall by one.
-_OF_MULTIPLIER, _OF_ROW = 1.5, 0.5
-_RISE, _FALL = 1.4, 0.4
-# A limit counts where a size is below it by no more than so many effects of a row.
-_ACTIVE = 2.0
-# Rounds that end without cheaper counts, in a row, before the search does.
-_MOST_IN_VAIN = 40
+_OF_MULTIPLIER, _OF_ROW, _RISE, _FALL = 1.5, 0.5, 1.4, 0.4
+# How far inside the next round aims after one that ends outside.
+_INWARDS = 0.97
+# Rounds without cheaper counts, in a row, after which the search ends; those that end outside
+# before any were allowed count for less. How often other moves than the nearest are looked at.
+_IN_VAIN, _OUTSIDE, _SHUFFLED = 40, 0.4, 0.25
+# Sets of moves that are tried where one would leave a class empty; work of a call, of a set of
+# moves, and of a look-up in the tree.
+_TRIED, _CALL, _SET, _TREE = 6, 30_000, 20, 100
+# Times that a change is projected on the sets of two classes in turn.
+_TURNS = 8
 # A gain below this share of what a row costs is rounding.
 _ROUNDING = 1e-9
-# Times that a change is projected on the sets of two classes in turn.
-_TURNS = 20
+
+
+class _Pair(NamedTuple):
+    """What two classes have of the sets.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their rows of v.
+    sets : Product
+        The sets of these alone.
+    limits : ndarray of int
+        Which of all limits are theirs.
+    classes : tuple of int
+        Which they are.
+    is_joint : bool
+        Whether other classes have a part in these.
+    """
+
+    rows: np.ndarray
+    sets: Product
+    limits: np.ndarray
+    classes: tuple[int, int]
+    is_joint: bool
 
 
 class _Moves(NamedTuple):
-    """Moves of one row each between classes a and b: to b where the sign is 1."""
+    """Moves of one row each between classes a and b: to b where the sign is 1.
+
+    `group` counts among the active groups, and `row` among all.
+    """
 
     group: np.ndarray
+    row: np.ndarray
     sign: np.ndarray
     cost: np.ndarray
-    effect: np.ndarray
 
 
 class Exchange:
-    """Exchanges of rows between the classes of one problem.
+    """Exchanges from given counts.
 
     Parameters
     ----------
-    relaxed : Relaxed
-        The relaxation.
     groups : Groups
         The groups.
-    by_class : list of (rows, sets)
-        The rows of v and the sets of every class.
-    deadline : Deadline
-        When to end; TimeoutError where it comes first.
+    multipliers : ndarray of shape (r,)
+        Those of the relaxation.
+    best : Incumbent
+        Takes what is found.
+    effort : Effort
+        When to end.
+    seed : int, default=0
+        Decides the order of the classes, and how prices fall.
     """
 
     def __init__(
         self,
-        relaxed: Relaxed,
         groups: Groups,
-        by_class: list[tuple[np.ndarray, Product]],
-        deadline: Deadline,
+        multipliers: np.ndarray,
+        best: Incumbent,
+        effort: Effort,
+        seed: int = 0,
     ) -> None:
-        self.groups, self.deadline = groups, deadline
-        self.classes = range(groups.n_columns)
-        self.reduced = np.asfortranarray(groups.reduced(relaxed.multipliers))
-        self.sets = [sets for _, sets in by_class]
-        self.rows = [groups.image.row[own] for own, _ in by_class]
-        self.limits = [sets.limits for sets in self.sets]
+        self.groups, self.best, self.effort = groups, best, effort
+        self.rng = np.random.default_rng(seed)
+        allowed, image = groups.image.allowed, groups.image
+        reduced, self.cost = groups.reduced(multipliers), groups.cost
+        # Of two classes the first one is what the second one leaves.
+        self.is_single, self.column = groups.n_columns == 1, groups.column
+        if self.is_single:
+            reduced, self.cost = _with_first(reduced), _with_first(self.cost)
+            self.column = self.column + 1
+        self.n_classes = self.cost.shape[1]
+        self.detour = reduced - reduced.min(axis=1, keepdims=True)
+        units = [np.full(len(part.limits), part.unit) for part in allowed.parts]
+        room = 0.5 * VIOLATION_TOLERANCE * np.concatenate([np.empty(0), *units])
+        self.limits = allowed.limits + room
+        self.flip = groups.range_of_costs() / float(groups.size.sum()) or 1.0
         # The size of the effect of a row, on average.
-        self.unit = [np.abs(self._sizes(c, groups.matrix)).mean(axis=1) for c in self.classes]
-        self.flip = groups.range_of_costs() / float(groups.size.sum())
-        self.first_prices = [
-            _OF_MULTIPLIER * _largest(sets, relaxed.multipliers[own]) + _OF_ROW * self.flip / unit
-            for (own, sets), unit in zip(by_class, self.unit, strict=True)
-        ]
-        self.rng = np.random.default_rng(0)
+        mean = np.abs(groups.matrix).mean(axis=1) * groups.scale
+        unit = np.maximum(allowed.sizes(mean[image.row, None])[:, 0], np.finfo(float).tiny)
+        self.first_prices = _OF_MULTIPLIER * allowed.prices(multipliers)
+        self.first_prices += _OF_ROW * self.flip / unit
+        self.jumps = None if self.is_single else groups.jumps()
+        self.pairs = np.column_stack(np.triu_indices(self.n_classes, k=1))
+        self.pair = cache(self._pair)
 
-    def run(self, start: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield ever cheaper allowed counts, until many rounds bring none.
+    def run(self, start: np.ndarray, most_in_vain: float | None = None) -> None:
+        """Offer ever cheaper counts, until many rounds bring none.
 
         Parameters
         ----------
-        start : ndarray of shape (g, K)
+        start : ndarray of shape (g, m)
             Whole counts, allowed or not.
-
-        Yields
-        ------
-        ndarray of shape (g, K)
+        most_in_vain : float, default=None
+            Rounds without cheaper counts, in a row, after which the search ends; None is 40.
         """
-        self.counts = np.asfortranarray(start)
-        self.held = self.counts.sum(axis=0)
-        self.prices = [prices.copy() for prices in self.first_prices]
-        n = len(self.classes)
-        # Pairs of classes between which no few moves, and no more moves, are known to gain.
-        self.done_few, self.done_more = np.zeros((2, n, n), dtype=bool)
-        least, in_vain = np.inf, 0
-        while in_vain < _MOST_IN_VAIN:
-            self.v = self.groups.matrix @ self.counts
+        most_in_vain = _IN_VAIN if most_in_vain is None else most_in_vain
+        counts = start.copy()
+        full = counts
+        if self.is_single:
+            full = np.column_stack([self.groups.size - counts[:, 0], counts[:, 0]])
+        self.active = self._active(full)
+        self.counts, self.held = full[self.active], full.sum(axis=0)
+        self.prices, self.aim, self.is_shuffled = self.first_prices.copy(), 1.0, False
+        in_vain, least = 0.0, np.inf
+        while in_vain < most_in_vain and not self.effort.is_over:
+            self.v = self.groups.v(counts)
+            # Pairs of classes between which no few moves, and no more moves, are known to gain.
+            self.done_few, self.done_more = np.zeros((2, self.n_classes, self.n_classes), bool)
             self._descend()
-            over = [self._over(c, self.v[:, c]) for c in self.classes]
-            exceeded = [c for c in self.classes if over[c].any()]
-            for c in exceeded:
-                self.prices[c] = np.where(over[c] > 0, _RISE, 1.0) * self.prices[c]
-                self._reopen(c)
-            if not exceeded:
-                cost = self.groups.objective(self.counts)
-                if cost < least - _ROUNDING * self.flip:
-                    least, in_vain = cost, 0
-                    yield self.counts.copy()
-                for prices in self.prices:
-                    prices *= self.rng.uniform(_FALL, 1.0)
-                self.done_few[:] = self.done_more[:] = False
-            in_vain += np.isfinite(least)
+            counts[self.active] = self.counts[:, 1:] if self.is_single else self.counts
+            over = self._over()
+            if self.best.offer(counts) or not over.any():
+                objective = self.groups.objective(counts)
+                is_cheaper = objective < least - _ROUNDING * self.flip
+                in_vain, least = (0.0, objective) if is_cheaper else (in_vain + 1, least)
+                if self.best.is_near_enough:
+                    return
+                self.prices *= self.rng.uniform(_FALL, 1.0)
+                self.aim = 1.0
+            else:
+                self.prices[over] *= _RISE
+                self.aim *= _INWARDS
+                in_vain += 1.0 if np.isfinite(least) else _OUTSIDE
+            # Now and then moves are looked at that are not the nearest.
+            self.is_shuffled = not self.is_shuffled and self.rng.random() < _SHUFFLED
+
+    def _active(self, counts: np.ndarray) -> np.ndarray:
+        """Return the groups whose rows may move: near to a tie, or split among classes."""
+        n_groups = len(counts)
+        if n_groups <= _ACTIVE:
+            return np.arange(n_groups)
+        second = np.partition(self.detour, 1, axis=1)[:, 1]
+        base = self.detour.argmin(axis=1)
+        kept = counts[np.arange(n_groups), base]
+        is_split = np.flatnonzero(kept < self.groups.size)
+        found = [np.argpartition(second, _ACTIVE)[:_ACTIVE], is_split]
+        for a in range(self.n_classes):
+            own = np.flatnonzero(base == a)
+            if len(own) > _OF_PAIR:
+                nearest = np.argpartition(self.detour[own], _OF_PAIR, axis=0)[:_OF_PAIR]
+                found.append(own[nearest].ravel())
+        return np.unique(np.concatenate(found))
+
+    def _pair(self, a: int, b: int) -> _Pair:
+        own = (self.column == a) | (self.column == b)
+        parts, limits, at, is_joint = [], [], 0, False
+        for part, used in self.groups.image.allowed.split(own):
+            n = len(part.limits)
+            if used.any():
+                parts.append(part.take(used))
+                limits.append(at + (np.flatnonzero(used) if n == part.size else np.arange(n)))
+                is_joint |= n < part.size and not used.all()
+            at += n
+        nothing = np.empty(0, dtype=int)
+        limit = np.concatenate([nothing, *limits])
+        return _Pair(np.flatnonzero(own), Product(parts), limit, (a, b), is_joint)
+
+    def _over(self) -> np.ndarray:
+        """Tell which limits are exceeded."""
+        return self.groups.image.allowed.sizes(self.v[:, None])[:, 0] > self.limits
 
     def _descend(self) -> None:
-        """Lower cost and excess by moves between two classes."""
-        pairs = np.column_stack(np.triu_indices(len(self.classes), k=1))
+        """Lower cost and excess by moves between two classes, until nothing more gains."""
         has_moved = False
-        while not self.done_few[tuple(pairs.T)].all():
-            for a, b in self.rng.permutation(pairs):
-                self.deadline.check()
+        over = self.groups.image.allowed.slope(self.v, 1.0 * self._over()) != 0
+        if over.any():  # moves between other classes are of no use yet
+            is_over = np.isin(np.arange(self.n_classes), self.column[over])
+            self.done_few |= ~(is_over[:, None] | is_over)
+            self.done_more |= self.done_few
+        while not self.done_few[tuple(self.pairs.T)].all():
+            for a, b in self.rng.permutation(self.pairs):
+                if self.effort.is_over:
+                    return
                 if not self.done_few[a, b]:
-                    has_moved |= self._exchange_few(a, b)
-        if has_moved:
-            return
-        over = [self._over(c, self.v[:, c]).any() for c in self.classes]
-        for a, b in self.rng.permutation(pairs):
-            self.deadline.check()
-            if (over[a] or over[b]) and not self.done_more[a, b] and self._exchange_more(a, b):
+                    # One at a time, so that no class takes what the others need.
+                    makes = self._exchange_few(a, b)
+                    self.done_few[a, b] = not makes
+                    has_moved |= makes
+        for a, b in () if has_moved else self.rng.permutation(self.pairs)[:_MOST_PAIRS]:
+            if self.effort.is_over or (not self.done_more[a, b] and self._exchange_more(a, b)):
                 return
-
-    def _reopen(self, *classes: int) -> None:
-        """Forget what is known of the pairs of some classes."""
-        for done in (self.done_few, self.done_more):
-            done[list(classes)] = False
-            done[:, list(classes)] = False
+            self.done_more[a, b] = True
 
     def _exchange_few(self, a: int, b: int) -> bool:
         """Make the one or two moves between two classes that gain most, if any does."""
-        moves = self._moves(a, b)
+        pair = self.pair(a, b)
+        most = int(min(_MOVES, np.sqrt(_NUMBERS / max(len(pair.rows), 1))))
+        moves = self._moves(a, b, most, is_shuffled=self.is_shuffled)
+        excess, now = self._excess(b, pair, moves)
         i, j = _pairs(len(moves.group))
-        now = self._value_to_beat(a, b)
-        # What costs more than is exceeded now gains nothing.
-        single = np.flatnonzero(moves.cost < now)
         both = moves.cost[i] + moves.cost[j]
-        kept = np.flatnonzero((both < now) & (moves.group[i] != moves.group[j]))
-        i, j = np.r_[single, i[kept]], np.r_[np.full(len(single), -1), j[kept]]
-        value = np.r_[moves.cost[single], both[kept]]
-        effect = moves.effect[:, i] + np.where(j < 0, 0.0, moves.effect[:, j])
-        # Of one class first: it rules out most.
-        value += self._price_of_excess(a, self.v[:, a, None] - effect)
-        kept = np.flatnonzero(value < now)
-        value = value[kept] + self._price_of_excess(b, self.v[:, b, None] + effect[:, kept])
-        if not len(kept) or value.min() >= now:
-            self.done_few[a, b] = True
-            return False
-        best = kept[value.argmin()]
-        makes = self._make(a, b, moves, np.unique([i[best], j[best]]))
-        self.done_few[a, b] = not makes
-        return makes
+        # What costs more than is exceeded now gains nothing; no row moves twice.
+        kept = (both < now) & (moves.group[i] != moves.group[j])
+        single = np.flatnonzero(moves.cost < now)
+        sets = np.r_[np.c_[single, np.full(len(single), -1)], np.c_[i, j][kept]]
+        n_rows = len(pair.rows) if self.jumps is None else 0
+        self.effort.spend(_CALL + 4 * len(i) + len(sets) * (_SET + n_rows))
+        value = np.r_[moves.cost[single], both[kept]] + excess(sets)
+        return self._make_best(a, b, pair, moves, sets, value, now, _TRIED)
 
     def _exchange_more(self, a: int, b: int) -> bool:
         """Make up to four moves between two classes that gain, if the search finds any."""
-        moves = self._moves(a, b)
-        none, (i, j) = len(moves.group), _pairs(len(moves.group))
+        pair = self.pair(a, b)
+        n_rows = len(pair.rows)
+        most = next((most for rows, most in _MOVES_OF_FOUR if n_rows <= rows), 0)
+        most = min(most, _FOUR_OF_MANY) if self.n_classes > 3 else most
+        if pair.is_joint or not (most and n_rows):
+            return False
+        moves = self._moves(a, b, most, is_shuffled=True)
+        excess, now = self._excess(b, pair, moves)
+        i, j = _pairs(len(moves.group))
         kept = moves.group[i] != moves.group[j]
-        alone = np.arange(none + 1)
-        sets = np.vstack([np.column_stack([alone, np.full(none + 1, none)]), np.c_[i, j][kept]])
-        effect = np.column_stack([moves.effect, np.zeros(len(self.v))])[:, sets].sum(axis=2)
+        alone = np.arange(-1, len(moves.group))
+        sets = np.r_[np.c_[alone, np.full(len(alone), -1)], np.c_[i, j][kept]]
+        effect = np.column_stack([self._effects(b, pair, moves), np.zeros(n_rows)])
+        effect = effect[:, sets[:, 0]] + effect[:, sets[:, 1]]
         cost = np.r_[moves.cost, 0.0][sets].sum(axis=1)
-        # In units of cost; sets that together are where they are wanted, and cheap.
-        scale = np.maximum(self._slope(a), self._slope(b))
-        scale = np.maximum(scale, 1e-3 * scale.max(initial=0.0) or 1.0)[:, None]
+        # In units of cost; sets that together lead where they are wanted, and gain.
+        size = np.abs(pair.sets.slope(self.v[pair.rows], self.prices[pair.limits]))
+        scale = np.maximum(size, 1e-3 * size.max() or 1.0)[:, None]
+        gain = 0.0 if now > 0 else min(self.flip, self.best.objective - self.best.bound)
         points = np.vstack([effect * scale, cost])
-        wanted = np.append(self._wanted(a, b) * scale[:, 0], 0.0)[:, None]
+        wanted = np.append(self._wanted(b, pair) * scale[:, 0], -gain)[:, None]
         count = min(_COMPLETIONS, len(sets))
-        second = cKDTree(points.T).query((wanted - points).T, k=count)[1].ravel()
-        first = np.repeat(np.arange(len(sets)), count)
-        now = self._value_to_beat(a, b)
-        value = cost[first] + cost[second]
-        value += self._excess(a, b, effect[:, first] + effect[:, second])
-        for best in np.argsort(value, kind="stable")[: 2 * _MOVES]:
-            if value[best] >= now:
-                break
-            chosen = np.r_[sets[first[best]], sets[second[best]]]
-            chosen = chosen[chosen < none]
-            # No row moves twice.
-            if len(np.unique(moves.group[chosen])) == len(chosen) and self._make(
-                a, b, moves, chosen
-            ):
-                return True
-        self.done_more[a, b] = True
-        return False
+        partner = cKDTree(points.T).query((wanted - points).T, k=count)[1].ravel()
+        sets = np.hstack([np.repeat(sets, count, axis=0), sets[partner]])
+        self.effort.spend(len(sets) * (_TREE + n_rows))
+        value = np.repeat(cost, count) + cost[partner] + excess(sets)
+        return self._make_best(a, b, pair, moves, sets, value, now, 10 * _TRIED)
 
-    def _moves(self, a: int, b: int) -> _Moves:
-        """Return the moves of least detour from a to b and back."""
+    def _excess(
+        self, b: int, pair: _Pair, moves: _Moves
+    ) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
+        """Return the price of what is exceeded after sets of moves, and now, less rounding."""
+        v, prices = self.v[pair.rows][:, None], self.prices[pair.limits]
+        sizes = pair.sets.sizes(v)
+        room = self.aim * self.limits[pair.limits][:, None]
+        if pair.is_joint:  # other classes take a part of it
+            room -= self.groups.image.allowed.sizes(self.v[:, None])[pair.limits] - sizes
+        now = float(prices @ np.maximum(sizes - room, 0.0)[:, 0])
+        if self.jumps is None:
+            sizes_after = self._sizes(b, pair, moves)
+        else:
+            sizes_after = self._sizes_of_deviations(b, pair, moves, *self.jumps)
+
+        def excess(sets: np.ndarray) -> np.ndarray:
+            return prices @ np.maximum(sizes_after(sets) - room, 0.0)
+
+        return excess, now * (1 - _ROUNDING) - _ROUNDING * self.flip
+
+    def _sizes(self, b: int, pair: _Pair, moves: _Moves) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what is bounded after sets of moves, as a function of these."""
+        v = self.v[pair.rows][:, None]
+        effect = np.column_stack([self._effects(b, pair, moves), np.zeros(len(v))])
+        return lambda sets: pair.sets.sizes(v + sum(effect[:, own] for own in sets.T))
+
+    def _effects(self, b: int, pair: _Pair, moves: _Moves) -> np.ndarray:
+        """Return what moves add to the v of their classes, shape (rows, moves)."""
+        row = self.groups.image.row[pair.rows]
+        way = np.where(self.column[pair.rows] == b, 1.0, -1.0)[:, None]
+        effect = self.groups.matrix[np.ix_(row, moves.row)] * self.groups.scale[row, None]
+        return effect * way * moves.sign
+
+    def _sizes_of_deviations(
+        self,
+        b: int,
+        pair: _Pair,
+        moves: _Moves,
+        code: np.ndarray,
+        jump: np.ndarray,
+        common: float,
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the same for sets of two moves, where v are deviations of groups.
+
+        A move changes the deviation of one group, and all others by the same.
+        """
+        own, leap = code[moves.row], jump[moves.row] * moves.sign
+        by_class = [self.v[pair.rows[self.column[pair.rows] == c]] for c in pair.classes]
+        ways = [1.0 if c == b else -1.0 for c in pair.classes]
+        shifts = common * np.arange(-2, 3)
+        pairs = list(zip(by_class, ways, strict=True))
+        sums = [np.abs(v[:, None] + way * shifts).sum(axis=0) for v, way in pairs]
+        sign = np.r_[moves.sign, 0.0].astype(int)
+        own, leap = np.r_[own, -1], np.r_[leap, 0.0]
+
+        def sizes_after(sets: np.ndarray) -> np.ndarray:
+            i, j = sets.T
+            net = sign[i] + sign[j]
+            is_same = own[i] == own[j]
+            total = np.zeros(len(sets))
+            for v, way, known in zip(by_class, ways, sums, strict=True):
+                total += known[net + 2]
+                first = v[own[i]] + way * common * net
+                second = v[own[j]] + way * common * net
+                leap_i = way * np.where(is_same, leap[i] + leap[j], leap[i])
+                leap_j = way * np.where(is_same, 0.0, leap[j])
+                total += np.abs(first + leap_i) - np.abs(first)
+                total += np.abs(second + leap_j) - np.abs(second)
+            return total[None]
+
+        return sizes_after
+
+    def _moves(self, a: int, b: int, most: int, *, is_shuffled: bool) -> _Moves:
+        """Return moves of little detour from a to b and back; shuffled, not just the least."""
         found = []
         for source, target in ((a, b), (b, a)):
             group = np.flatnonzero(self.counts[:, source] > 0)
-            detour = self.reduced[group, target] - self.reduced[group, source]
-            if len(group) > _MOVES:
-                group = group[np.argpartition(detour, _MOVES)[:_MOVES]]
+            if len(group) > most:
+                own = self.active[group]
+                detour = self.detour[own, target] - self.detour[own, source]
+                if is_shuffled:
+                    detour = (detour + 0.02 * self.flip) * self.rng.exponential(size=len(group))
+                group = group[np.argpartition(detour, most)[:most]]
             found.append(group)
         group = np.concatenate(found)
-        sign = np.repeat([1.0, -1.0], [len(own) for own in found])
-        cost = sign * (self.groups.cost[group, b] - self.groups.cost[group, a])
-        return _Moves(group, sign, cost, self.groups.matrix[:, group] * sign)
+        sign, row = np.repeat([1.0, -1.0], [len(own) for own in found]), self.active[group]
+        return _Moves(group, row, sign, sign * (self.cost[row, b] - self.cost[row, a]))
 
-    def _make(self, a: int, b: int, moves: _Moves, chosen: np.ndarray) -> bool:
-        """Make moves, unless they leave a class without a row."""
-        chosen = chosen[chosen >= 0]
-        group, sign = moves.group[chosen], moves.sign[chosen]
-        change = float(sign.sum())
-        if min(self.held[a] - change, self.held[b] + change) < 1:
-            return False
-        self.counts[group, a] -= sign
-        self.counts[group, b] += sign
-        self.held[[a, b]] += -change, change
-        effect = moves.effect[:, chosen].sum(axis=1)
-        self.v[:, a] -= effect
-        self.v[:, b] += effect
-        self._reopen(a, b)
-        return True
+    def _make_best(
+        self,
+        a: int,
+        b: int,
+        pair: _Pair,
+        moves: _Moves,
+        sets: np.ndarray,
+        value: np.ndarray,
+        now: float,
+        most_tried: int,
+    ) -> bool:
+        """Make the set of moves of least value, below that of now; −1 is none."""
+        for best in _least(value, most_tried):
+            if value[best] >= now:
+                return False
+            chosen = sets[best][sets[best] >= 0]
+            change = float(moves.sign[chosen].sum())
+            group = moves.group[chosen]
+            if len(np.unique(group)) < len(group):
+                continue
+            if min(self.held[a] - change, self.held[b] + change) < 1:
+                continue
+            self.counts[group, a] -= moves.sign[chosen]
+            self.counts[group, b] += moves.sign[chosen]
+            self.held[[a, b]] += -change, change
+            made = _Moves(*(own[chosen] for own in moves))
+            self.v[pair.rows] += self._effects(b, pair, made).sum(axis=1)
+            for done in (self.done_few, self.done_more):
+                done[[a, b]] = done[:, [a, b]] = False
+            return True
+        return False
 
-    def _own(self, c: int, v: np.ndarray) -> np.ndarray:
-        """Return what the sets of a class speak of, of its v in the rows of E / scale."""
-        return v[self.rows[c]] * self.groups.scale[self.rows[c], None]
-
-    def _sizes(self, c: int, v: np.ndarray) -> np.ndarray:
-        return self.sets[c].sizes(self._own(c, v))
-
-    def _over(self, c: int, v: np.ndarray) -> np.ndarray:
-        """Return by how much v exceeds every limit of a class."""
-        return np.maximum(self._sizes(c, v[:, None])[:, 0] - self.limits[c], 0.0)
-
-    def _price_of_excess(self, c: int, v: np.ndarray) -> np.ndarray:
-        """Return what every column of v exceeds the limits of a class by, at their prices."""
-        return self.prices[c] @ np.maximum(self._sizes(c, v) - self.limits[c][:, None], 0.0)
-
-    def _excess(self, a: int, b: int, change: np.ndarray) -> np.ndarray:
-        """Return the same for two classes after every change of the second one's v."""
-        after = self._price_of_excess(b, self.v[:, b, None] + change)
-        return after + self._price_of_excess(a, self.v[:, a, None] - change)
-
-    def _value_to_beat(self, a: int, b: int) -> float:
-        """Return the price of what two classes exceed now, less rounding."""
-        nothing = np.zeros((len(self.v), 1))
-        return float(self._excess(a, b, nothing)[0]) - _ROUNDING * self.flip
-
-    def _slope(self, c: int) -> np.ndarray:
-        """Return what a unit of every row of v is worth to a class, near to its limits alone."""
-        v = self._own(c, self.v[:, [c]])[:, 0]
-        near = self.sets[c].sizes(v[:, None])[:, 0] > self.limits[c] - _ACTIVE * self.unit[c]
-        slope = np.zeros(len(self.v))
-        own = self.sets[c].slope(v, np.where(near, self.prices[c], 0.0))
-        np.maximum.at(slope, self.rows[c], np.abs(own) * self.groups.scale[self.rows[c]])
-        return slope
-
-    def _wanted(self, a: int, b: int) -> np.ndarray:
-        """Return the change of b's v, and minus that of a's, that brings both into their sets."""
-        change = np.zeros(len(self.v))
+    def _wanted(self, b: int, pair: _Pair) -> np.ndarray:
+        """Return the change of v that brings the two classes into their sets."""
+        v, row = self.v[pair.rows], self.groups.image.row[pair.rows]
+        way = np.where(self.column[pair.rows] == b, 1.0, -1.0)
+        change = np.zeros(len(v))
         for _ in range(_TURNS):
-            before = change.copy()
-            for c, sign in ((a, -1.0), (b, 1.0)):
-                v = self._own(c, (self.v[:, c] + sign * change)[:, None])[:, 0]
-                step = (self.sets[c].nearest(v) - v) / self.groups.scale[self.rows[c]]
-                np.add.at(change, self.rows[c], sign * step)
-            if (change == before).all():
-                break
+            change = way * (pair.sets.nearest(v + change) - v)
+            # What the one class gains the other one loses.
+            change = way * (np.bincount(row, change) / np.maximum(np.bincount(row), 1))[row]
         return change
 
 
-def _largest(sets: Product, multipliers: np.ndarray) -> np.ndarray:
-    """Return the largest multiplier of every set, once for each of its limits."""
-    parts = sets.split(np.abs(multipliers))
-    return np.concatenate([np.full(len(part.limits), own.max()) for part, own in parts])
+def _with_first(column: np.ndarray) -> np.ndarray:
+    """Return costs of both classes from those of the second one."""
+    return np.column_stack([np.zeros(len(column)), column[:, 0]])
 
 
-@lru_cache(maxsize=32)
+def _least(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of so many least values, in their order."""
+    if len(values) > count:
+        found = np.argpartition(values, count)[:count]
+        return found[np.argsort(values[found], kind="stable")]
+    return np.argsort(values, kind="stable")
+
+
+@cache
 def _pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(n, k=1)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..constraints import FittedConstraint, Product
+from ..constraints import FittedConstraint, GroupBall, Product
 from ..kernels import row_blocks
 
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
@@ -245,11 +245,48 @@ class Groups:
         np.put_along_axis(reduced, base[:, None], np.inf, axis=1)
         return base, reduced
 
-    def dual_value(self, multipliers: np.ndarray) -> float:
+    def dual_value(self, multipliers: np.ndarray, allowed: Product | None = None) -> float:
         """Return the lower bound that multipliers prove: Σ size·min(C − E'λ) − σ(−λ)."""
         least = self.reduced(multipliers).min(axis=1)
         used = least < 0 if self.n_columns == 1 else slice(None)
-        return float(self.size[used] @ least[used]) - self.image.allowed.support(multipliers)
+        allowed = self.image.allowed if allowed is None else allowed
+        return float(self.size[used] @ least[used]) - allowed.support(multipliers)
+
+    def soft_choice(self, multipliers: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least reduced cost, smoothed, (g,), and the shares of the columns, (g, m)."""
+        reduced = self.reduced(multipliers)
+        if self.n_columns == 1:
+            reduced = reduced[:, 0]
+            odds = np.exp(-np.abs(reduced) / width)
+            least = np.minimum(reduced, 0.0) - width * np.log1p(odds)
+            return least, (np.where(reduced < 0, 1.0, odds) / (1 + odds))[:, None]
+        lowest = reduced.min(axis=1, keepdims=True)
+        odds = np.exp((lowest - reduced) / width)
+        total = odds.sum(axis=1, keepdims=True)
+        return (lowest - width * np.log(total))[:, 0], odds / total
+
+    def jumps(self) -> tuple[np.ndarray, np.ndarray, float] | None:
+        """Return how a row changes the deviations of groups of the attribute, where v are these.
+
+        Returns
+        -------
+        code : ndarray of int, shape (g,)
+            Which row of E a row of group g changes most.
+        jump : ndarray of shape (g,)
+            By how much more than all others.
+        common : float
+            What it changes these by.
+        """
+        parts = self.image.allowed.parts
+        if len(parts) != 1 or not (isinstance(parts[0], GroupBall) and parts[0].are_means):
+            return None
+        code, every = self.matrix.argmax(axis=0), np.arange(self.n)
+        own = self.matrix[code, every] * self.scale[code]
+        other = (code == 0).astype(int)
+        others = self.matrix[other, every] * self.scale[other]
+        if np.ptp(others) > 1e-9 * np.abs(others).max():  # weights differ
+            return None
+        return code, own - others, float(others[0])
 
     def range_of_costs(self) -> float:
         """Return by how much the classes of the rows differ in cost, summed."""

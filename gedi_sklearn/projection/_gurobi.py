@@ -97,7 +97,12 @@ class GurobiSession(SolverSession):
         return _licensed(lambda: _import_gurobipy().Model(env=env))
 
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         gurobipy = _import_gurobipy()
@@ -118,6 +123,8 @@ class GurobiSession(SolverSession):
             if start is not None:
                 x[: len(start)].Start = start
             settings = {"MIPGap": 0.0, "MIPGapAbs": gap, "TimeLimit": deadline.left}
+            if most_nodes is not None:
+                settings["NodeLimit"] = float(most_nodes)
             status = self._optimize(gurobi_model, settings)
             solved = status != "infeasible" and gurobi_model.SolCount > 0
             bound = float(gurobi_model.ObjBound) if solved else -np.inf

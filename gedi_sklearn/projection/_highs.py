@@ -44,7 +44,12 @@ class HighsSession(SolverSession):
     name = "highs"
 
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         options: dict[str, Any] = {
@@ -56,7 +61,9 @@ class HighsSession(SolverSession):
             "random_seed": self.seed,
             "time_limit": deadline.left,
         }
-        highs, status = _run(model, model.n_integers, options | self.params)
+        if most_nodes is not None:
+            options["mip_max_nodes"] = most_nodes
+        highs, status = _run(model, model.n_integers, options | self.params, start)
         info = highs.getInfo()
         # An infeasible or unfinished model can hand back a vector of zeros: only an objective
         # marks a solution.
@@ -96,8 +103,13 @@ class _Silent(Highs):
         """Enable none."""
 
 
-def _run(model: LinearModel, n_integers: int, options: dict[str, Any]) -> tuple[Highs, str]:
-    """Solve a model; return what holds its solution, and the status.
+def _run(
+    model: LinearModel,
+    n_integers: int,
+    options: dict[str, Any],
+    start: np.ndarray | None = None,
+) -> tuple[Highs, str]:
+    """Solve a model, from values of its integers; return what holds its solution, and the status.
 
     Raises
     ------
@@ -128,6 +140,8 @@ def _run(model: LinearModel, n_integers: int, options: dict[str, Any]) -> tuple[
         kinds = [HighsVarType.kInteger] * n_integers
         lp.integrality_ = kinds + [HighsVarType.kContinuous] * (len(model.cost) - n_integers)
     highs.passModel(lp)
+    if start is not None:
+        highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
     # Another number of threads than in this thread's last run would be an error.
     highs.resetGlobalScheduler(True)
     highs.run()

@@ -116,7 +116,12 @@ class SolverSession(ABC):
 
     @abstractmethod
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
     ) -> Outcome:
         """Solve a mixed-integer model.
 
@@ -130,6 +135,8 @@ class SolverSession(ABC):
             Known values of the integers, feasible or not; a hint.
         deadline : Deadline
             When to end.
+        most_nodes : int, default=None
+            Nodes of the search tree after which to end; None is no limit.
 
         Returns
         -------

@@ -40,7 +40,12 @@ from ..constraints import (
     joint_columns,
     split_attributes,
 )
-from ..exceptions import IllConditionedKernelWarning, SolverLimitError, warn_caller
+from ..exceptions import (
+    ConstraintNotMetWarning,
+    IllConditionedKernelWarning,
+    SolverLimitError,
+    warn_caller,
+)
 from ..kernels import AttributeEncoder, FittedKernel, GroupColumns
 from ._absolute import AbsoluteLoss
 from ._classes import ClassTargets
@@ -121,7 +126,8 @@ class Projection:
         Parameters of the solver, in its own names.
     time_limit : float or None, default=60.0
         Seconds for one solve, to the end of a step. Classes get the best targets found by then,
-        with their gap; where there are none, it is a :class:`SolverLimitError`.
+        with their gap; real targets are a :class:`SolverLimitError` by then. Searches for classes
+        end by themselves, most of them sooner, so that equal calls give equal targets.
     random_state : int, RandomState or None, default=None
         Which of equal rows flip, and the solver's seed. None is a fixed seed.
     verbose : int, default=0
@@ -313,21 +319,23 @@ class Projection:
         Raises
         ------
         InfeasibleProjectionError
-            If no targets satisfy the constraint.
+            If it is proven that no targets satisfy the constraint.
         SolverLimitError
-            If a limit was reached before any solution was found.
+            If the time limit comes before real targets are found; classes always get some.
         SolverError
             If the solver failed.
 
         Warns
         -----
         ConvergenceWarning
-            If a limit stopped the solver: the targets satisfy the constraint, with the reported
-            gap to the nearest ones.
+            If a limit stopped the search for classes: the targets satisfy the constraint, with the
+            reported gap to the nearest ones.
+        ConstraintNotMetWarning
+            If no classes that satisfy the constraint were found: the targets are the closest ones
+            that were, with status "closest".
         """
         solution, result = self._solve(y_pred, target_weight)
-        if self.is_classification:
-            self._warn_early_stop(solution)
+        if self.is_classification and not self._warn_early_stop(solution, result.violation):
             self._warn_collapse(solution.z)
         return result
 
@@ -349,7 +357,8 @@ class Projection:
             solution = self._problem.solve(p, weight, deadline)
         constraint = self.fitted_constraint_
         judged = constraint.judge(solution.z)
-        judged.warn_rounding()
+        if solution.status != "closest":  # which is said in other words
+            judged.warn_rounding()
         correction = solution.correction
         if correction is None:
             correction = np.full(len(solution.multipliers), np.nan)
@@ -624,12 +633,15 @@ class Projection:
         targets[self._rows] = z
         return targets
 
-    def _warn_early_stop(self, solution: Solution) -> None:
-        """Warn where classes are not proven to be as near as was asked."""
+    def _warn_early_stop(self, solution: Solution, violation: float) -> bool:
+        """Warn where classes are not proven to be as near as was asked; tell whether."""
         if solution.status in ("optimal", "gap") and solution.gap <= max(self.gap, 1e-9):
-            return
+            return False
+        if solution.status == "closest":
+            warn_caller(ConstraintNotMetWarning.from_closest(violation))
+            return True
         advice = "Raise `time_limit`, or the limits in `solver_params`, for nearer ones."
-        if solution.status == "work_limit" and not self._session.params:  # no solver's limit
+        if solution.status == "work_limit":
             advice = "The search had found nothing nearer for long; a larger `gap` ends it sooner."
         warn_caller(
             f"the projection stopped with status {solution.status!r} at a gap of "
@@ -637,28 +649,31 @@ class Projection:
             + advice,
             ConvergenceWarning,
         )
+        return True
 
     def _warn_collapse(self, z: np.ndarray) -> None:
         """Warn where a class is nearly lost, to groups of single rows or but for the last row."""
         y, n_classes = self.counted(self._targets.y), self._targets.n_classes
-        fate = "are nearly constant" if n_classes == 2 else "hardly use it"
         assert isinstance(self._problem, ClassTargets)
         n_single = self._problem.excessive_groups()
-        for c in range(n_classes):
-            had, kept = int((y == c).sum()), int((z == c).sum())
-            if n_single and kept < had / 2:
-                warn_caller(
-                    f"the projection leaves {kept} of {had} rows in class {c} (of the encoded "
-                    f"classes): {n_single} groups are single rows, whose own rate is 0 or 1, which "
-                    "alone is more than the bound on the DIDI. Pool rare groups, or raise "
-                    "`threshold`."
-                )
-            elif kept == 1 < had:
-                warn_caller(
-                    f"the projection leaves a single row in class {c} (of the encoded classes): "
-                    f"the nearest targets that satisfy the constraint {fate}. Raise `threshold`, "
-                    "or `target_weight`."
-                )
+        had, kept = np.bincount(y.astype(int)), np.bincount(z.astype(int), minlength=n_classes)
+        lost = np.flatnonzero(kept < had / 2) if n_single else np.empty(0, dtype=int)
+        if len(lost):
+            parts = [f"{kept[c]} of {had[c]} rows in class {c}" for c in lost]
+            warn_caller(
+                f"the projection leaves {', '.join(parts)} (of the encoded classes): {n_single} "
+                "groups are single rows, whose own rate is 0 or 1, which alone is more than the "
+                "bound on the DIDI. Pool rare groups, or raise `threshold`."
+            )
+            return
+        lost = np.flatnonzero((kept == 1) & (had > 1))
+        if len(lost):
+            fate = "are nearly constant" if n_classes == 2 else "hardly use it"
+            warn_caller(
+                f"the projection leaves a single row in class {', '.join(map(str, lost))} (of the "
+                f"encoded classes): the nearest targets that satisfy the constraint {fate}. Raise "
+                "`threshold`, or `target_weight`."
+            )
 
 
 class UnseenProjection(Projection):

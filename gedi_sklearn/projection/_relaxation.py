@@ -21,6 +21,7 @@ from .._deadline import Deadline
 from ..constraints import Product
 from ..kernels import row_blocks
 from ._core import Core
+from ._dual import maximise_dual
 from ._groups import Groups
 from ._highs import solve_continuous
 
@@ -30,6 +31,12 @@ _DIRECT = 2600
 _GROWTH, _LARGEST_SAMPLE = 4, 300_000
 # Sampling error of λ, in the share of groups whose choice it leaves open: OPEN / √(sample size).
 _OPEN = 8.0
+
+
+# What polyhedra inside the sets may lose, relative to the tolerance.
+_INSIDE = 0.01
+# Rows of v of sets that join classes up to which there is a linear program.
+_JOINT_ROWS = 300
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,8 @@ class Relaxed:
         What a row costs at least that leaves its base for a column; inf for the base.
     allowed : Product
         The sets, or polyhedra inside that hold its v.
+    is_basic : bool
+        Whether no more groups are split than there are rows of v; soft counts can split many.
     """
 
     counts: np.ndarray
@@ -58,6 +67,57 @@ class Relaxed:
     base: np.ndarray
     detour: np.ndarray
     allowed: Product
+    is_basic: bool = True
+
+
+def relax(
+    groups: Groups,
+    allowed: Product,
+    tolerance: float,
+    offset: np.ndarray,
+    deadline: Deadline,
+    start: np.ndarray | None = None,
+) -> Relaxed | None:
+    """Return the relaxation with an offset of v; None if it is infeasible.
+
+    Of two classes, and where few rows of v join classes, it is a linear program, of a polyhedron
+    about the dual solution where the sets are none; else it is the dual with soft counts.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+    allowed : Product
+        Their sets, or others in their place.
+    tolerance : float
+        How far from its optimum the bound may be.
+    offset : ndarray of shape (r,)
+        What is added to v before it has to be in the sets.
+    deadline : Deadline
+        When to end; TimeoutError where it comes first.
+    start : ndarray of shape (r,), default=None
+        Multipliers of other sets to begin with.
+    """
+    is_joint = groups.n_columns > 1 and groups.jumps() is not None
+    is_linear = groups.n_columns == 1 or (is_joint and len(offset) <= _JOINT_ROWS)
+    # In one dimension every set is an interval.
+    if is_linear and (allowed.is_polyhedron or len(offset) == 1):
+        return solve_relaxation(groups, allowed, offset, deadline, start)
+    dual = maximise_dual(groups, allowed, tolerance, offset, deadline, start)
+    loss = max(_INSIDE * tolerance, 1e-12 * groups.range_of_costs())
+    inside = allowed.inside(dual.points, dual.multipliers, loss / max(len(allowed.parts), 1))
+    if groups.n_columns == 1:
+        return solve_relaxation(groups, inside, offset, deadline, dual.multipliers, is_optimal=True)
+    base, detour = groups.choose(dual.multipliers)
+    return Relaxed(dual.counts, dual.multipliers, dual.bound, base, detour, inside, is_basic=False)
+
+
+def unsolved(groups: Groups, allowed: Product) -> Relaxed:
+    """Return what stands for a relaxation that takes too long: the counts of least cost."""
+    multipliers = np.zeros(len(groups.image.row))
+    base, detour = groups.choose(multipliers)
+    bound = groups.dual_value(multipliers, allowed)
+    return Relaxed(groups.placed(base), multipliers, bound, base, detour, allowed)
 
 
 def solve_relaxation(

@@ -46,9 +46,11 @@ class ProjectionResult:
     orthonormal_correction : ndarray of shape (k,)
         The same in the orthonormal basis of the kernel: z = t + Q(x)c, exact where powers of the
         attribute cancel.
-    status : {"optimal", "gap", "time_limit", "work_limit", "node_limit", "interrupted"}
+    status : {"optimal", "gap", "time_limit", "work_limit", "node_limit", "interrupted", "closest"}
         Why the solver stopped; "gap" is within the asked gap without a proof of optimality,
-        "work_limit" also the end of a search that for long had found nothing nearer.
+        "work_limit" also the end of a search that for long had found nothing nearer. "closest":
+        no targets of classes that satisfy the constraint were found; these are the closest ones
+        that were, and `satisfied` is False.
     solver : {"exact", "gurobi", "highs"}
         What solved it.
     n_variables : int

@@ -70,18 +70,23 @@ class AutoSession(SolverSession):
         self._current.close()
 
     def solve_linear(
-        self, model: LinearModel, gap: float, start: np.ndarray | None, deadline: Deadline
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
     ) -> Outcome:
         """Solve a mixed-integer model; see :class:`SolverSession`."""
         try:
-            return self._current.solve_linear(model, gap, start, deadline)
+            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
         except (SolverLicenceError, ImportError) as error:
             warn_caller(f"solver='auto' goes on with HiGHS: {error}")
             self.close()
             limit = self.params.get("TimeLimit")
             kept = {} if limit is None else {"time_limit": limit}
             self._current = _highs.HighsSession(kept, self.seed, self.verbose)
-            return self._current.solve_linear(model, gap, start, deadline)
+            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -1,0 +1,335 @@
+r"""The search for whole counts of least cost: one list of searches, from cheap to costly.
+
+Labels come first: those of least cost and constant ones are looked at before anything is solved,
+so that there is an answer from the first moment on, and what is found last is never worse. The
+relaxation then gives multipliers λ, a lower bound, and for every group an absolute reduced cost: by
+how much its cheapest class at C − E'λ beats another one. Rounding, integer models of the moves of
+least reduced cost and exchanges of rows find counts near to it; where nothing is allowed yet, so do
+relaxations of smaller sets. Every search is limited by work that is counted, so that equal calls
+give equal counts; the deadline is a ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+
+from .._deadline import Deadline
+from ..constraints import Product
+from ..exceptions import SolverError
+from ._class_rounding import rounded_classes
+from ._core import Core
+from ._exchange import Exchange
+from ._groups import Groups, mix_ranges, smallest
+from ._incumbent import Effort, Found, Incumbent
+from ._linear_model import LIMITS, SolverSession
+from ._relaxation import Relaxed, relax, unsolved
+from ._rounding import rounded_ones, rounded_soft
+
+__all__ = ["MOST_COLUMNS", "Search"]
+
+# Columns that one integer model holds at once, else those of models of the nearest moves.
+_FEW, _CORE_SIZES = 600, (300, 1500)
+# The licence that comes with gurobipy allows 2,000 variables.
+MOST_COLUMNS = _CORE_SIZES[-1]
+# Rows of v of a model of everything, and of many moves: with more it comes to no end.
+_MOST_ROWS, _FEW_ROWS = 300, 15
+# Nodes of an integer model times its columns, so many times more where the optimum is asked for;
+# sets that are no polyhedra are cut off so often.
+_NODES, _MORE_NODES, _MOST_CUTS = 150_000, 20, 12
+# Columns of least detour among which a core is chosen; a count further than this from an integer is
+# not one.
+_NEAREST, _INTEGRALITY = 50_000, 1e-3
+# Shares of the sets in which the relaxation is solved and rounded where nothing else is found, and
+# the precision that is enough there, relative to the range of costs.
+_SHARES, _PRECISE = (0.97, 0.85, 0.6, 0.3, 0.0), 1e-4
+# Share of the time that the relaxation may take, where that is short.
+_RELAXED = 0.6
+# Rounding class after class: how many groups it takes, its share of the time, and how often it is
+# tried.
+_ROUNDED_GROUPS, _ROUNDED, _ROUNDED_TRIES = 1000, 0.3, 8
+# Classes of which all labels, but for a few rows, are tried.
+_CONSTANTS = 3
+# Numbers that all exchanges may compute, for each column and at most; rounds in vain of later
+# exchanges, and how many there are.
+_EFFORT_OF_COLUMN, _EFFORT, _FEWER_IN_VAIN, _MOST_EXCHANGES = 2e6, 2e9, 20, 30
+
+
+class Search:
+    """The search for one problem over groups.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+    tolerance : float
+        Largest difference of cost and bound that is asked for.
+    session : SolverSession
+        Solves the integer models.
+    deadline : Deadline
+        A ceiling in wall time.
+    """
+
+    def __init__(
+        self, groups: Groups, tolerance: float, session: SolverSession, deadline: Deadline
+    ) -> None:
+        self.groups, self.tolerance = groups, tolerance
+        self.session, self.deadline = session, deadline
+        self.nowhere = np.zeros(len(groups.image.row))
+        self.best = Incumbent(groups, tolerance)
+        self.effort = min(_EFFORT, _EFFORT_OF_COLUMN * groups.cost.size)
+        self.n_exchanges, self.constant = 0, np.inf
+        self.is_infeasible = self.is_solved = False
+        self.status = "work_limit"
+
+    def run(self, known: np.ndarray | None = None) -> Found | None:
+        """Return the best counts; None where it is proven that none are allowed.
+
+        Parameters
+        ----------
+        known : ndarray of shape (g, m), default=None
+            Counts to look at first.
+        """
+        if known is not None:
+            self.best.offer(known)
+        searches: tuple[Callable[[], None], ...] = (
+            self._take_least_cost,
+            self._relax,
+            self._round,
+            self._take_constants,
+            self._solve_whole,
+            self._round_classes,
+            self._exchange,
+            self._shrink_sets,
+            self._solve_cores,
+            self._exchange_again,
+        )
+        for search in searches:
+            if self.best.is_near_enough or self.is_infeasible or self.is_solved:
+                break
+            # What there is when the time is over has to do.
+            with suppress(TimeoutError):
+                search()
+        if self.is_infeasible and self.best.counts is None:
+            return None
+        if not self.deadline.left:
+            self.status = "time_limit"
+        return self.best.found(self.status)
+
+    def _take_least_cost(self) -> None:
+        """Take the counts of least cost, where they are allowed as they are."""
+        base, _ = self.groups.choose(self.nowhere)
+        self.best.offer(self.groups.placed(base))
+
+    def _take_constants(self) -> None:
+        """Take labels of one class, but for a row of each other one."""
+        is_searched = self.best.counts is not None
+        for counts in _constants(self.groups):
+            self.best.offer(counts)
+        self.constant = np.inf if is_searched else self.best.objective
+
+    @cached_property
+    def relaxed(self) -> Relaxed:
+        """The relaxation."""
+        groups, allowed = self.groups, self.groups.image.allowed
+        try:
+            deadline = Deadline(_RELAXED * self.deadline.left)
+            relaxed = relax(groups, allowed, self.tolerance, self.nowhere, deadline)
+        except TimeoutError:
+            return unsolved(groups, allowed)
+        if relaxed is None:
+            raise SolverError.from_status("highs", "infeasible, though equal shares are not")
+        return relaxed
+
+    def _relax(self) -> None:
+        """Take the bound of the relaxation."""
+        self.best.multipliers = self.relaxed.multipliers
+        self.best.prove(self.relaxed.bound)
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """Whole counts near to the relaxation."""
+        soft = self.relaxed.counts
+        return np.rint(soft) if self.groups.n_columns == 1 else rounded_soft(self.groups, soft)
+
+    def _round(self) -> None:
+        """Take whole counts near to the relaxation."""
+        if self.groups.n_columns == 1:
+            relaxed, nearest = self.relaxed, self.nearest
+            found = rounded_ones(relaxed, self.groups, nearest, self.tolerance, self.deadline)
+            for counts in found:
+                if self.best.offer(counts) and self.best.is_near_enough:
+                    return
+        self.best.offer(self.start)
+
+    def _solve_whole(self) -> None:
+        """Solve the integer model of all columns, where these are few."""
+        if len(self.nowhere) <= _MOST_ROWS and len(self.nearest) <= _FEW:
+            self._run_exchange(self.start, 0.02)
+            self._solve_model(_FEW)
+
+    def _round_classes(self) -> None:
+        """Round more than two classes, one after another."""
+        groups, by_class = self.groups, self.groups.image.by_class()
+        if groups.n_columns == 1 or by_class is None or not self.tolerance:
+            return
+        if groups.n < _ROUNDED_GROUPS or len(self.nowhere) > _FEW_ROWS:
+            return
+        soon = Deadline(_ROUNDED * self.deadline.left)
+        found = rounded_classes(self.relaxed, groups, by_class, self.nearest, self.tolerance, soon)
+        for counts in islice(found, _ROUNDED_TRIES):
+            if counts is not None and self.best.offer(counts) and self.best.is_near_enough:
+                break
+
+    def _exchange(self) -> None:
+        """Exchange rows, from the rounded relaxation."""
+        self._run_exchange(self.start, 0.4)
+
+    def _shrink_sets(self) -> None:
+        """Exchange rows from relaxations of smaller sets, which have room to be rounded."""
+        groups, best = self.groups, self.best
+        if best.objective < self.constant:  # the search has found some
+            return
+        multipliers, precise = self.relaxed.multipliers, _PRECISE * groups.range_of_costs()
+        for share in _SHARES:
+            sets = Product([part.scaled(share) for part in groups.image.allowed.parts])
+            smaller = relax(
+                groups, sets, max(self.tolerance, precise), self.nowhere, self.deadline, multipliers
+            )
+            assert smaller is not None  # equal shares are in every set
+            multipliers, start = smaller.multipliers, rounded_soft(groups, smaller.counts)
+            is_allowed = best.offer(start)
+            self._run_exchange(start, 0.15, multipliers, _FEWER_IN_VAIN)
+            if is_allowed or best.objective < self.constant:
+                break
+
+    def _solve_cores(self) -> None:
+        """Solve integer models of the nearest moves."""
+        if len(self.nowhere) > _FEW_ROWS or len(self.nearest) <= _FEW:
+            return
+        for size in _CORE_SIZES if len(self.nearest) > MOST_COLUMNS else (MOST_COLUMNS,):
+            self._solve_model(size)
+
+    def _exchange_again(self) -> None:
+        """Exchange rows from the best counts, in other orders."""
+        for _ in range(_MOST_EXCHANGES):
+            start = self.start if self.best.counts is None else self.best.counts
+            if self.effort <= 0 or not self._run_exchange(start, 1.0, None, _FEWER_IN_VAIN):
+                break
+
+    def _run_exchange(
+        self,
+        start: np.ndarray,
+        share: float,
+        multipliers: np.ndarray | None = None,
+        most_in_vain: float | None = None,
+    ) -> bool:
+        """Exchange rows with a share of the effort left; tell whether there was need and time."""
+        if self.best.is_near_enough or not self.deadline.left:
+            return False
+        own = self.relaxed.multipliers if multipliers is None else multipliers
+        effort = Effort(share * self.effort, Deadline(share * self.deadline.left))
+        self.effort -= effort.left
+        exchange = Exchange(self.groups, own, self.best, effort, self.n_exchanges)
+        exchange.run(start, most_in_vain)
+        self.effort += effort.left
+        self.n_exchanges += 1
+        return True
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """The columns of groups that a core takes first, in that order."""
+        groups, relaxed = self.groups, self.relaxed
+        detour = relaxed.detour.ravel()
+        # Columns that the relaxation uses come first, whatever rounding makes of their detour.
+        used = np.abs(relaxed.counts - groups.placed(relaxed.base)).ravel() > _INTEGRALITY
+        used &= relaxed.is_basic
+        by_cost = smallest(detour, _NEAREST)
+        by_cost = by_cost[np.isfinite(detour[by_cost]) & ~used[by_cost]]
+        split = np.flatnonzero(used & np.isfinite(detour))
+        split = split[np.argsort(detour[split], kind="stable")]
+        group, column = np.divmod(by_cost, groups.n_columns)
+        # The nearest moves can all lead to a few of many classes, or be much the same in one.
+        classes = [column, relaxed.base[group]] if groups.n_columns > 1 else []
+        return np.r_[split, by_cost[mix_ranges(groups.matrix[:, group], *classes)]]
+
+    def _solve_model(self, size: int) -> None:
+        """Solve the integer model of the nearest moves, and take its counts.
+
+        Sets that are no polyhedra are cut off where a solution leaves them, which proves a bound. A
+        better solution is among these moves, or makes another one.
+        """
+        groups, relaxed, best = self.groups, self.relaxed, self.best
+        columns = self.nearest[:size]
+        outside = float(np.delete(relaxed.detour.ravel(), columns).min(initial=np.inf))
+        elsewhere, is_whole = relaxed.bound + outside, np.isinf(outside)
+        core = Core(groups, relaxed.base, columns)
+        # Where the relaxation is near their boundary, twice as far is outside.
+        allowed = groups.image.allowed.touched(2 * groups.v(relaxed.counts))
+        nodes = _NODES * (1 if self.tolerance else _MORE_NODES)
+        deadline = Deadline((0.7 if is_whole else 0.5) * self.deadline.left)
+        for _ in range(1 if allowed.is_polyhedron else _MOST_CUTS):
+            if best.is_near_enough:
+                break
+            start = None if best.counts is None else core.moved(best.counts)
+            outcome = self.session.solve_linear(
+                core.model(allowed, self.nowhere, keep_classes=True),
+                gap=self.tolerance,
+                start=start,
+                deadline=deadline,
+                most_nodes=nodes // max(len(core.group), 1),
+            )
+            best.n_variables = max(best.n_variables, len(core.group))
+            best.prove(min(outcome.bound + groups.objective(core.start), elsewhere))
+            if outcome.status in LIMITS and self.session.params:  # a limit of the user's own
+                self.status = outcome.status
+            if outcome.x is None:
+                self.is_infeasible = outcome.status == "infeasible" and is_whole
+                break
+            counts = core.counts(_as_integers(outcome.x[: len(core.group)], self.session.name))
+            fault = groups.fault(counts)
+            if fault is not None:
+                raise SolverError.from_status(self.session.name, fault)
+            is_allowed = best.offer(counts)
+            if is_allowed and is_whole and outcome.status not in LIMITS:
+                self.is_solved, self.status = True, "gap"
+            if is_allowed or outcome.status in LIMITS or allowed.is_polyhedron:
+                break
+            allowed = allowed.touched(groups.v(counts))
+
+
+def _constants(groups: Groups) -> Iterator[np.ndarray]:
+    """Yield counts of one of the least costly classes, but for a row of each other one.
+
+    These rows are of groups of least effect, against what the sets allow, or of any.
+    """
+    is_single = groups.n_columns == 1
+    cost = np.column_stack([0 * groups.cost, groups.cost]) if is_single else groups.cost
+    others = cost.shape[1] - 1
+    reach = np.zeros(len(groups.scale))
+    np.add.at(reach, groups.image.row, 1 / np.maximum(groups.image.allowed.reach, 1e-300))
+    effect = np.abs(groups.matrix.T) @ (groups.scale * reach)
+    for size in (effect, 0 * effect):
+        least = smallest(size, others)
+        for c in np.argsort(groups.size @ cost, kind="stable")[:_CONSTANTS]:
+            own = least if size.any() else smallest((cost - cost[:, [c]]).min(axis=1), others)
+            counts = np.zeros(cost.shape)
+            counts[:, c] = groups.size
+            for b in np.delete(np.arange(others + 1), c):
+                free = own[counts[own, c] > 0]
+                taken = free[(cost[free, b] - cost[free, c]).argmin()]
+                counts[taken, [c, b]] += -1, 1
+            yield counts[:, 1:] if is_single else counts
+
+
+def _as_integers(x: np.ndarray, solver: str) -> np.ndarray:
+    """Round a solver's counts, and refuse what is not near an integer."""
+    counts = np.rint(x)
+    worst = float(np.abs(x - counts).max(initial=0.0))
+    if worst > _INTEGRALITY:
+        raise SolverError.from_not_integral(solver, worst)
+    return counts
