@@ -1,6 +1,8 @@
 """More than two classes: every one, against the rest, satisfies the constraint."""
 
 import time
+import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from sklearn.model_selection import cross_val_predict
 from benchmarks import classes as benchmark
 from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, project_targets
 from gedi_sklearn._deadline import Deadline
-from gedi_sklearn.exceptions import InfeasibleProjectionError
+from gedi_sklearn.exceptions import ConstraintNotMetWarning, InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.projection import _search
 from gedi_sklearn.projection._highs import HighsSession
@@ -118,8 +120,10 @@ def test_objective_is_that_of_the_full_model(seed, n_classes, kind, loss, weight
     }
     if expected is None:
         # A class that hardly depends on x has a tiny threshold: no subset of 18 rows may meet it.
-        with pytest.raises(InfeasibleProjectionError):
-            project_targets(y, predictions, **options)
+        with suppress(InfeasibleProjectionError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstraintNotMetWarning)
+            # Where that is not proven, the closest targets are an answer.
+            assert not project_targets(y, predictions, **options).satisfied
         return
     result = project_targets(y, predictions, **options)
     assert result.satisfied
