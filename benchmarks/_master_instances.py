@@ -8,6 +8,7 @@ it, and the predictions are what a model that knows the score would say.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,18 +101,24 @@ class Instance:
         return len(self.y)
 
     @property
+    def costs(self) -> np.ndarray:
+        """Loss of every row in every class, shape (n, K): Hamming distances, to y and y_pred."""
+        return sum(1 - p for p in self._distributions())
+
+    @property
     def flip(self) -> float:
         """By how much the loss of an average row differs between its classes."""
-        own = np.eye(self.n_classes)[self.y]
-        if self.y_pred is None:
-            gain = own
-        elif self.y_pred.ndim == 2:
-            gain = own + self.y_pred
-        elif np.issubdtype(self.y_pred.dtype, np.integer):
-            gain = own + np.eye(self.n_classes)[self.y_pred]
+        return float(np.ptp(self.costs, axis=1).mean())
+
+    def _distributions(self) -> Iterator[np.ndarray]:
+        of_class, y_pred = np.eye(self.n_classes), self.y_pred
+        yield of_class[self.y]
+        if y_pred is None:
+            return
+        if np.issubdtype(y_pred.dtype, np.integer):
+            yield of_class[y_pred]
         else:
-            gain = own + np.column_stack([1 - self.y_pred, self.y_pred])
-        return float(np.ptp(gain, axis=1).mean())
+            yield y_pred if y_pred.ndim == 2 else np.column_stack([1 - y_pred, y_pred])
 
 
 TRAITS = (

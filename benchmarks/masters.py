@@ -1,7 +1,14 @@
-"""What the projection of classes finds in a few seconds, on 300 random instances.
+"""What the projection of classes finds in a few seconds, beside an earlier version of it.
 
-``OMP_NUM_THREADS=1 python -m benchmarks.masters`` projects the instances of
-``_master_instances.py``, each within ``--limit`` seconds, and writes ``results/masters.csv``.
+``OMP_NUM_THREADS=1 python -m benchmarks.masters`` projects the 300 random instances of
+``_master_instances.py``, each within ``--limit`` seconds, writes ``results/masters.csv`` and prints
+tables: how many of the instances that are known to have allowed targets got any, and gaps and
+losses beside those of ``results/masters_cac7592.csv``, measured by the same command with the
+package of commit cac7592. ``--docs`` writes the tables of ``docs/projection_benchmark.md``.
+
+Others help to know which instances have allowed targets: ``--add FILE NAME`` takes what a CSV has
+found into ``results/masters_known.csv``, and ``--full`` solves the full model of ``--seeds``.
+``--same N`` projects ``--seeds`` N times and tells whether the targets are equal.
 """
 
 from __future__ import annotations
@@ -11,18 +18,30 @@ import csv
 import hashlib
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import _master_tables as tables
+from benchmarks._full_classes import solve_full
 from benchmarks._master_instances import GENERATORS, N_SEEDS, TRAITS, Instance
+from benchmarks._storage import read_rows
+from benchmarks._tables import insert_between
 from gedi_sklearn import project_targets
 from gedi_sklearn.exceptions import InfeasibleProjectionError, SolverLimitError
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "masters.csv"
+BEFORE = HERE / "results" / "masters_cac7592.csv"
+KNOWN = HERE / "results" / "masters_known.csv"
+PAGE = HERE.parent / "docs" / "projection_benchmark.md"
+BEGIN = "<!-- masters: begin (written by `python -m benchmarks.masters --docs`) -->"
+END = "<!-- masters: end -->"
+# Seconds of a projection, and of a full model.
+LIMIT, FULL_LIMIT = 3.0, 60.0
 FIELDS = (
     "generator",
     "seed",
@@ -130,9 +149,45 @@ def instances_of(text: str) -> list[tuple[str, int]]:
     return [(name, seed) for seed in range(int(first), int(last or first) + 1)]
 
 
+def repeat(asked: Sequence[tuple[str, int]], times: int, limit: float) -> bool:
+    """Measure instances several times; tell whether each ended in the same targets every time."""
+    n_same = 0
+    for generator, seed in asked:
+        lines = [measure(GENERATORS[generator](seed), limit) for _ in range(times)]
+        ends = Counter((line["outcome"], line["labels"]) for line in lines)
+        n_same += len(ends) == 1
+        shown = ", ".join(f"{n} x {' '.join(end)}".rstrip() for end, n in ends.most_common())
+        print(
+            f"{generator}:{seed} {'equal' if len(ends) == 1 else 'DIFFERENT'}: {shown}", flush=True
+        )
+    print(f"{n_same} of {len(asked)} instances ended in the same targets {times} times.")
+    return n_same == len(asked)
+
+
+def full(asked: Sequence[tuple[str, int]], known_file: Path, limit: float) -> None:
+    """Solve the full model of instances, and add what it finds to what is known."""
+    for generator, seed in asked:
+        instance = GENERATORS[generator](seed)
+        try:
+            answer = solve_full(instance, limit)
+        except ValueError as error:
+            print(f"{generator}:{seed} refused: {error}", flush=True)
+            continue
+        print(f"{generator}:{seed} {answer.status} {answer.objective:.10g}", flush=True)
+        line = {"generator": generator, "seed": str(seed), "objective": str(answer.objective)}
+        line["satisfied"] = str(answer.targets is not None)
+        known = tables.read_known(known_file)
+        if tables.add_known(known, [line], f"full model, {limit:g} s"):
+            tables.write_known(known_file, known)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.masters", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.masters",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument(
         "--seeds",
         type=instances_of,
@@ -141,10 +196,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="GENERATOR:SEED[-LAST]",
         help=f"which instances (default: 0-{N_SEEDS - 1} of each generator)",
     )
-    parser.add_argument("--limit", type=float, default=3.0, help="seconds of one projection")
+    parser.add_argument(
+        "--limit", type=float, help=f"seconds of one solve (default: {LIMIT:g}, {FULL_LIMIT:g})"
+    )
     parser.add_argument("--output", type=Path, default=RESULTS, help="the CSV")
+    parser.add_argument("--before", type=Path, default=BEFORE, help="that of the earlier version")
+    parser.add_argument("--known", type=Path, default=KNOWN, help="what is known to be feasible")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--report", action="store_true", help="run nothing, print what is there")
+    mode.add_argument("--same", type=int, metavar="N", help="project N times, and compare")
+    mode.add_argument("--full", action="store_true", help="solve the full model of --seeds")
+    mode.add_argument("--add", nargs=2, metavar=("FILE", "NAME"), help="add to what is known")
+    parser.add_argument("--docs", action="store_true", help=f"also write docs/{PAGE.name}")
     options = parser.parse_args(arguments)
-    run([one for own in options.seeds for one in own], options.output, options.limit)
+    asked = [one for own in options.seeds for one in own]
+    if options.add:
+        known = tables.read_known(options.known)
+        with Path(options.add[0]).open(encoding="utf-8", newline="") as file:
+            n_added = tables.add_known(known, csv.DictReader(file), options.add[1])
+        tables.write_known(options.known, known)
+        print(f"{n_added} added or nearer, {len(known)} known in {options.known}.")
+        return
+    if options.full:
+        full(asked, options.known, options.limit or FULL_LIMIT)
+        return
+    if options.same:
+        if not repeat(asked, options.same, options.limit or LIMIT):
+            raise SystemExit(1)
+        return
+    if not options.report:
+        run(asked, options.output, options.limit or LIMIT)
+    text = tables.page(
+        read_rows(options.output, FIELDS),
+        read_rows(options.before, FIELDS),
+        tables.read_known(options.known),
+    )
+    print(text)
+    if options.docs:
+        page = PAGE.read_text(encoding="utf-8")
+        page = insert_between(page, BEGIN, END, text, page=f"docs/{PAGE.name}")
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -31,11 +31,14 @@ import sklearn
 from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks._tables import insert_between
 from gedi_sklearn import ProjectionResult, __version__, project_targets
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "projection.csv"
 TABLE = HERE.parent / "docs" / "projection_benchmark.md"
+BEGIN = "<!-- projection: begin (written by `python -m benchmarks.projection`) -->"
+END = "<!-- projection: end -->"
 DEGREE = 5
 THRESHOLD = 0.2
 FIELDS = (
@@ -291,15 +294,13 @@ def measure(
 
 
 def write(rows: Sequence[dict[str, object]], results: Path, table: Path, command: str) -> None:
-    """Write the lines as CSV and as a Markdown page."""
+    """Write the lines as CSV and as a part of a Markdown page."""
     results.parent.mkdir(parents=True, exist_ok=True)
     with results.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     lines = [
-        "# The projection in time and memory",
-        "",
         f"Written by `{command}`. On "
         f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, scipy "
         f"{scipy.__version__}, scikit-learn {sklearn.__version__}, gedi_sklearn {__version__}. "
@@ -312,9 +313,10 @@ def write(rows: Sequence[dict[str, object]], results: Path, table: Path, command
         "| " + " | ".join(name.replace("_", " ") for name in FIELDS) + " |",
         "| " + " | ".join("---" for _ in FIELDS) + " |",
         *("| " + " | ".join(str(row[name]) for name in FIELDS) + " |" for row in rows),
-        "",
     ]
-    table.write_text("\n".join(lines), encoding="utf-8")
+    page = table.read_text(encoding="utf-8")
+    page = insert_between(page, BEGIN, END, "\n".join(lines), page=f"docs/{TABLE.name}")
+    table.write_text(page, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -329,7 +331,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--full-licence", action="store_true", help="full Gurobi models of any size"
     )
     parser.add_argument("--output", type=Path, default=RESULTS, help="the CSV")
-    parser.add_argument("--table", type=Path, default=TABLE, help="the Markdown page")
+    parser.add_argument(
+        "--table", type=Path, default=TABLE, help="the Markdown page, with the markers"
+    )
     options = parser.parse_args(arguments)
     # Said once in the docs; not again for every solve.
     warnings.filterwarnings("ignore", "Gurobi runs on the size-limited licence", UserWarning)

@@ -8,25 +8,31 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linprog
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from benchmarks import (
     _boosting_models,
+    _full_classes,
+    _master_tables,
     _tables,
     _units,
     _unseen_rows,
     boosting,
     classes,
     dual,
+    masters,
     overheads,
     paper_tables,
+    projection,
     unseen_data,
 )
+from benchmarks._master_instances import GENERATORS, TRAITS
 from benchmarks._storage import append_row, read_rows
 from benchmarks._units import COLUMNS, MODELS, Settings, Unit, make_model, models_of, units
 from benchmarks.tasks import TASKS, load_task, split
-from gedi_sklearn import LagrangianDualClassifier, LagrangianDualRegressor
+from gedi_sklearn import LagrangianDualClassifier, LagrangianDualRegressor, project_targets
 from gedi_sklearn.metrics import gedi
 
 BY_NAME = {str(task): task for task in TASKS}
@@ -672,3 +678,204 @@ def test_simulated_classes_are_drawn_from_their_probabilities():
         p = np.column_stack([1 - p, p]) if n_classes == 2 else p
         assert_allclose(p.sum(axis=1), 1, atol=1e-12)
         assert_allclose(np.bincount(y) / len(y), p.mean(axis=0), atol=0.02)
+
+
+# --- what the projection of classes finds
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_instances_are_those_of_their_seed(name):
+    lines = {
+        int(line["seed"]): line
+        for line in read_rows(masters.BEFORE, masters.FIELDS)
+        if line["generator"] == name
+    }
+    assert sorted(lines)[:150] == list(range(150))
+    for seed in range(12):
+        one, again = GENERATORS[name](seed), GENERATORS[name](seed)
+        assert_array_equal(one.y, again.y)
+        assert_array_equal(one.sensitive_features, again.sensitive_features)
+        assert (one.y_pred is None) == (again.y_pred is None)
+        if one.y_pred is not None:
+            assert_array_equal(one.y_pred, again.y_pred)
+        line, traits = lines[seed], {name: str(one.traits[name]) for name in TRAITS}
+        assert traits == {name: line[name] for name in TRAITS}
+        assert (one.n, one.n_classes) == (int(line["n"]), int(line["classes"]))
+        assert one.flip == pytest.approx(float(line["flip"]), rel=1e-9)
+
+
+def test_masters_are_measured_compared_and_known(tmp_path, capsys):
+    output, known = tmp_path / "masters.csv", tmp_path / "known.csv"
+    files = ["--output", str(output), "--before", str(output), "--known", str(known)]
+    seeds = ["--seeds", "cycled:8", "drawn:1-2"]
+    masters.main([*seeds, "--limit", "1", *files])
+    lines = read_rows(output, masters.FIELDS)
+    assert [(line["generator"], line["seed"]) for line in lines] == [
+        ("cycled", "8"),
+        ("drawn", "1"),
+        ("drawn", "2"),
+    ]
+    for line in lines:
+        assert (line["outcome"], line["satisfied"]) == ("targets", "True")
+        lost = float(line["objective"]) - float(line["bound"])
+        assert float(line["flips"]) * float(line["flip"]) == pytest.approx(lost, abs=1e-4)
+        assert len(line["labels"]) == 12
+    printed = capsys.readouterr().out
+    assert "| all | 3 | 3 | 3 | 3 | 100.0 % | 3 | 3 | 0 |" in printed
+    assert "| all | 3 | 1 | 1 | 0.00 | 0.00 |" in printed
+
+    masters.main(["--add", str(output), "this version", *files])
+    assert {row["found_by"] for row in _master_tables.read_known(known).values()} == {
+        "this version"
+    }
+    masters.main(["--full", "--seeds", "drawn:3", "--limit", "5", *files])
+    found = _master_tables.read_known(known)
+    assert list(found) == [("cycled", 8), ("drawn", 1), ("drawn", 2), ("drawn", 3)]
+    assert found["drawn", 3]["found_by"] == "full model, 5 s"
+
+
+def test_a_projection_is_measured_many_times(monkeypatch, capsys):
+    masters.main(["--same", "3", "--seeds", "drawn:2", "--limit", "1"])
+    assert "drawn:2 equal: 3 x targets" in capsys.readouterr().out
+    hashes = iter("abb")
+    monkeypatch.setattr(masters, "hash_of", lambda targets: next(hashes))
+    with pytest.raises(SystemExit):
+        masters.main(["--same", "3", "--seeds", "drawn:2", "--limit", "1"])
+    assert "drawn:2 DIFFERENT: 2 x targets b, 1 x targets a" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ValueError("a rank"), "refused"),
+        (masters.InfeasibleProjectionError("none"), "infeasible"),
+        (masters.SolverLimitError("no time"), "limit"),
+        (ZeroDivisionError("a bug"), "error ZeroDivisionError"),
+    ],
+)
+def test_every_end_of_a_projection_has_its_name(error, outcome, monkeypatch):
+    def end(*_, **__):
+        raise error
+
+    monkeypatch.setattr(masters, "project_targets", end)
+    line = masters.measure(GENERATORS["drawn"](2), 1.0)
+    assert (line["outcome"], line["satisfied"], line["labels"]) == (outcome, "", "")
+
+
+def a_line(seed, outcome="targets", flips=1.0, objective=10.0, **others):
+    """Return a made-up line of 100 rows, two to a flip of 2.0."""
+    line = {"generator": "drawn", "seed": str(seed), "kind": "l1", "classes": "2", "n": "100"}
+    line |= {"outcome": outcome, "satisfied": str(outcome == "targets"), "flip": "2.0"}
+    line |= {"flips": str(flips), "gap": str(flips / 100), "objective": str(objective)}
+    return line | {"cpu_seconds": "0.5"} | others
+
+
+def test_gaps_are_compared_where_both_versions_have_targets():
+    before = [a_line(0), a_line(1, flips=0.0), a_line(2, "limit"), a_line(3, flips=4.0)]
+    now = [
+        a_line(0, flips=0.5, objective=9.0),
+        a_line(1, flips=0.0, kind="sd", classes="10"),
+        a_line(2, flips=3.0, cpu_seconds="2.5"),
+        a_line(3, flips=0.0, objective=6.0),
+        a_line(4),  # which the other one has not run
+    ]
+    pairs = _master_tables.paired(now, before)
+    assert [_master_tables.gap_ratio(*pair) for pair in pairs if pair[1]["outcome"] != "limit"] == [
+        0.5,
+        1.0,
+        2.5e-7,
+    ]
+    assert _master_tables.flips_more(*pairs[0]) == -0.5
+    table = _master_tables.gap_table(pairs).splitlines()
+    assert "| l1 | 2 | 0.25 | 0.45 | -1.25 | -0.65 | 0.50 | 0.50 |" in table
+    assert "| sd | 1 | 1 | 1 | 0.00 | 0.00 | 0.50 | 0.50 |" in table
+    assert "| didi | 0 |  |  |  |  |  |  |" in table
+    assert "| 10 and 20 classes | 1 | 1 | 1 | 0.00 | 0.00 | 0.50 | 0.50 |" in table
+    # All of 0.5, 1 and 2.5e-7.
+    assert "| all | 3 | 0.5 | 0.9 | -0.50 | -0.10 | 0.50 | 0.50 |" in table
+
+
+def test_instances_are_known_to_be_feasible_by_what_anything_has_found():
+    before = [a_line(0), a_line(1, "infeasible"), a_line(2, "limit"), a_line(3, "refused")]
+    now = [a_line(0, flips=2.0), a_line(1), a_line(2, "closest"), a_line(3, "refused")]
+    known = {}
+    found = [a_line(2, objective=7.0), a_line(2, objective=8.0), a_line(3, "limit")]
+    assert _master_tables.add_known(known, found, "somebody") == 1
+    assert _master_tables.add_known(known, [a_line(2, objective=6.0)], "somebody else") == 1
+    assert known == {
+        ("drawn", 2): {
+            "generator": "drawn",
+            "seed": "2",
+            "found_by": "somebody else",
+            "objective": "6",
+        }
+    }
+    pairs = _master_tables.paired(now, before)
+    table = _master_tables.found_table(pairs, known)
+    assert "| all | 4 | 1 | 2 | 3 | 66.7 % | 1 | 1 | 1 | 0.50 | 0.50 |" in table.splitlines()
+    outcomes = _master_tables.outcome_table(pairs, known).splitlines()
+    assert "| closest | 0 | 1 |" in outcomes
+    assert "| infeasible, though targets are known | 1 | 0 |" in outcomes
+    assert _master_tables.page([], before, known) == "No result yet."
+
+
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.AttributeScaleWarning")
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("cycled", 1),
+        ("cycled", 8),
+        ("cycled", 10),
+        ("cycled", 42),
+        ("drawn", 2),
+        ("drawn", 3),
+    ],
+)
+def test_full_model_is_the_projection(name, seed):
+    instance = GENERATORS[name](seed)
+    found = _full_classes.solve_full(instance, 30.0)
+    assert found.status == "optimal"
+    result = project_targets(
+        instance.y,
+        instance.y_pred,
+        sensitive_features=instance.sensitive_features,
+        **instance.keywords,
+    )
+    assert result.satisfied
+    loss = instance.costs[np.arange(instance.n), result.targets].sum()
+    assert loss == pytest.approx(result.objective, rel=1e-9)
+    # Each is within a flip of the optimum.
+    assert result.bound - 1e-6 <= found.objective <= result.objective + instance.flip + 1e-6
+
+
+def test_a_ball_holds_its_polyhedron_and_nearly_all_of_itself():
+    for n_v in (1, 2, 3, 5):
+        into, sums, most = _full_classes._set("sd", np.array([2.0]), n_v)
+        for seed in range(20):
+            direction = np.random.default_rng(seed).normal(size=n_v)
+            result = linprog(-direction @ into, A_ub=sums, b_ub=most, bounds=(-1, 1))
+            assert np.linalg.norm(into @ result.x) <= 2.0 * (1 + 1e-9)
+            assert -result.fun >= 0.995 * 2.0 * np.linalg.norm(direction)
+
+
+@pytest.mark.parametrize("text", ["wild:3", "drawn", "drawn:1-x"])
+def test_instances_that_are_none_are_refused(text, capsys):
+    with pytest.raises(SystemExit):
+        masters.main(["--seeds", text])
+    assert f"{text!r} is not GENERATOR:SEED" in capsys.readouterr().err
+
+
+def test_page_of_the_projection_has_what_both_benchmarks_say(tmp_path):
+    page = masters.PAGE.read_text(encoding="utf-8")
+    results = (read_rows(path, masters.FIELDS) for path in (masters.RESULTS, masters.BEFORE))
+    known = _master_tables.read_known(masters.KNOWN)
+    part = f"{masters.BEGIN}\n\n{_master_tables.page(*results, known)}\n\n{masters.END}"
+    assert part in page
+    table = tmp_path / "page.md"
+    table.write_text(page, encoding="utf-8")
+    rows = read_rows(projection.RESULTS, projection.FIELDS)
+    projection.write(rows, tmp_path / "projection.csv", table, "python -m benchmarks.projection")
+    again = table.read_text(encoding="utf-8")
+    assert part in again
+    assert again.count("| highs |") == page.count("| highs |") == 16
