@@ -1,10 +1,11 @@
 """What the projection of classes finds in a few seconds, beside an earlier version of it.
 
 ``OMP_NUM_THREADS=1 python -m benchmarks.masters`` projects the 300 random instances of
-``_master_instances.py``, each within ``--limit`` seconds, writes ``results/masters.csv`` and prints
-tables: how many of the instances that are known to have allowed targets got any, and gaps and
-losses beside those of ``results/masters_cac7592.csv``, measured by the same command with the
-package of commit cac7592. ``--docs`` writes the tables of ``docs/projection_benchmark.md``.
+``_master_instances.py``, each within ``--limit`` seconds of a core, writes
+``results/masters.csv`` and prints tables: how many of the instances that are known to have allowed
+targets got any, and gaps and losses beside those of ``results/masters_cac7592.csv``, measured by
+the same command with the package of commit cac7592. ``--docs`` writes the tables of
+``docs/projection_benchmark.md``.
 
 Others help to know which instances have allowed targets: ``--add FILE NAME`` takes what a CSV has
 found into ``results/masters_known.csv``, and ``--full`` solves the full model of ``--seeds``.
@@ -42,6 +43,8 @@ BEGIN = "<!-- masters: begin (written by `python -m benchmarks.masters --docs`) 
 END = "<!-- masters: end -->"
 # Seconds of a projection, and of a full model.
 LIMIT, FULL_LIMIT = 3.0, 60.0
+# Share of the limit that counts as all of it, and by how much it is made longer at most.
+_FULL, _LONGEST = 0.9, 4.0
 FIELDS = (
     "generator",
     "seed",
@@ -56,6 +59,7 @@ FIELDS = (
     "gap",
     "flips",
     "flip",
+    "limit",
     "seconds",
     "cpu_seconds",
     "labels",
@@ -68,8 +72,7 @@ def measure(instance: Instance, limit: float) -> dict[str, Any]:
     ``outcome`` is "targets" where they satisfy the constraint, "closest" where they do not,
     "infeasible" where none do, "refused" where the input is, "limit" where there are none in
     time, and else the name of the error. ``flips`` is the gap in flips of an average row, each of
-    which costs ``flip``; ``labels`` is a hash of the targets. The limit counts ``seconds``: where
-    ``cpu_seconds`` are far fewer, the machine had other work.
+    which costs ``flip``; ``labels`` is a hash of the targets.
     """
     line: dict[str, Any] = dict.fromkeys(FIELDS, "")
     line |= {
@@ -78,6 +81,7 @@ def measure(instance: Instance, limit: float) -> dict[str, Any]:
         "n": instance.n,
         "classes": instance.n_classes,
         "flip": f"{instance.flip:.10g}",
+        "limit": f"{limit:.3g}",
         **instance.traits,
     }
     wall, cpu = time.perf_counter(), time.process_time()
@@ -117,6 +121,18 @@ def measure(instance: Instance, limit: float) -> dict[str, Any]:
     return line
 
 
+def measure_fairly(instance: Instance, limit: float) -> dict[str, Any]:
+    """Measure, and again with a longer limit where the machine's other work took from the first.
+
+    A limit counts seconds of the clock, in which a process may have had a part of a core only.
+    """
+    line = measure(instance, limit)
+    seconds, cpu = float(line["seconds"]), float(line["cpu_seconds"])
+    if seconds < _FULL * limit or cpu >= _FULL * limit:
+        return line
+    return measure(instance, limit * seconds / max(cpu, seconds / _LONGEST))
+
+
 def hash_of(targets: Any) -> str:
     """Return a short hash of class targets."""
     whole = np.ascontiguousarray(targets, dtype=np.int64)
@@ -130,7 +146,7 @@ def run(asked: Sequence[tuple[str, int]], path: Path, limit: float) -> None:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         for generator, seed in asked:
-            line = measure(GENERATORS[generator](seed), limit)
+            line = measure_fairly(GENERATORS[generator](seed), limit)
             writer.writerow(line)
             file.flush()
             shown = ("kind", "n", "classes", "outcome", "status", "flips", "cpu_seconds")

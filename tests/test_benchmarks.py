@@ -745,6 +745,28 @@ def test_a_projection_is_measured_many_times(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
+    ("seconds", "cpu", "limits"),
+    [
+        (3.0, 2.9, [3.0]),  # all of the limit
+        (1.0, 0.4, [3.0]),  # ended before the limit
+        (3.0, 1.5, [3.0, 6.0]),
+        (3.0, 0.0, [3.0, 12.0]),
+        (5.0, 3.0, [3.0]),  # a limit in seconds of a core
+    ],
+)
+def test_a_busy_machine_gives_more_time(seconds, cpu, limits, monkeypatch):
+    given = []
+
+    def fake(instance, limit):
+        given.append(limit)
+        return {"seconds": str(seconds), "cpu_seconds": str(cpu)}
+
+    monkeypatch.setattr(masters, "measure", fake)
+    masters.measure_fairly(GENERATORS["drawn"](2), 3.0)
+    assert given == pytest.approx(limits)
+
+
+@pytest.mark.parametrize(
     ("error", "outcome"),
     [
         (ValueError("a rank"), "refused"),
