@@ -98,6 +98,9 @@ class ColumnsMixin:
         # By position: at prediction X may come without the names it had in `fit`.
         named = self.sensitive_columns is not None
         self._positions = column_positions(X, self.sensitive_columns) if named else []
+        if named:
+            seen = getattr(self, "feature_names_in_", None)
+            self._attribute_columns = None if seen is None else seen[self._positions].tolist()
         self._dropped = self._positions if self.drop_sensitive else []
 
     def _check_attribute(
@@ -160,7 +163,10 @@ class ColumnsMixin:
         self._check_columns(X)
         if self._positions and not self._dropped:
             # The inner estimator has seen no missing attribute in `fit` either.
-            check_sensitive(None, X=X, sensitive_columns=self._positions, kind="mixed")
+            named = _get_feature_names(X) is not None
+            columns: Any = (self._attribute_columns if named else None) or self._positions
+            given = columns[0] if len(columns) == 1 else columns  # as an error says it of `fit`
+            check_sensitive(None, X=X, sensitive_columns=given, kind="mixed")
         return self._inner_X(X)
 
 

@@ -221,13 +221,14 @@ def make_verdict(
     for j, own in enumerate(listed):
         if not own:
             continue
-        first, position = own[0], j if constraint.given_as_list else None
+        first = own[0]
         if first.given.relative:
             design, used, k = _reference_design(first, rows)
             numbers = [number for part in own for number in part.columns]
             p_values += [_p_value(design, targets[used, number], k) for number in numbers]
         if not first.given.needs_outcomes:  # which kernels see less of is not known of some rows
-            left += _remainders(own, rows, targets, columns, position)
+            names = _names(constraint, j)
+            left += _remainders(own, rows, targets, columns, names)
     return Verdict(
         None if training is None else _ratio(parts, constraint.columns(training)),
         None if new_rows is None else _ratio(parts, constraint.columns(new_rows)),
@@ -301,7 +302,7 @@ def _remainders(
     rows: np.ndarray | slice,
     targets: np.ndarray,
     predictions: np.ndarray,
-    position: int | None,
+    names: list[str],
 ) -> Iterator[Remainder]:
     """Yield what is left of each numeric attribute that y depends on, in each class.
 
@@ -318,7 +319,7 @@ def _remainders(
             design = _design_of(columns, columns, first, rows)
         except RankDeficientKernelError:
             continue
-        name, unit = _name(first, j, position), np.eye(design.fitted.n_columns)
+        unit = np.eye(design.fitted.n_columns)
         for part, share in asked:
             y, z = (own[rows, part.columns[0]] for own in (targets, predictions))
             # The matrix Q is made here, which what follows uses too.
@@ -327,17 +328,16 @@ def _remainders(
                 continue
             low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
             own = float(np.linalg.norm(design.inner_products(z)))
-            yield Remainder(name, own / size, float(low) / size, share)
+            yield Remainder(names[j], own / size, float(low) / size, share)
 
 
-def _name(part: ColumnConstraint, column: int, position: int | None) -> str:
-    """Return what an attribute is called; `position` is that of its constraint in a list."""
-    names = part.kernel.attribute_columns
-    if names is not None:
-        return str(names[column])
-    if position is None and part.design.values.shape[1] == 1:
-        return "the attribute"
-    return f"attribute {column if position is None else position}"
+def _names(constraint: FittedConstraint, position: int) -> list[str]:
+    """Return what the attributes of a constraint are called, given its position in a list."""
+    names, n_attributes = constraint.names, constraint.listed[position][0].kernel.n_attributes
+    if names is None and n_attributes == 1 and not constraint.given_as_list:
+        return ["the attribute"]
+    numbers = [position] if constraint.given_as_list else range(n_attributes)
+    return [f"attribute {j}" if names is None else names[j] for j in numbers]
 
 
 def _deviation(v: np.ndarray) -> np.ndarray:

@@ -346,7 +346,7 @@ def test_missing_values_are_the_inner_estimators_business(data):
         if options:  # what the learner does not see may be missing
             assert len(by_column.predict(holes)) == len(t)
         else:
-            with pytest.raises(ValueError, match=r"column \[1\] of X\) contains NaN"):
+            with pytest.raises(ValueError, match=r"column 1 of X\) contains NaN"):
                 by_column.predict(holes)
     with pytest.raises(ValueError, match="NaN"):
         MovingTargetsRegressor().fit(X, np.where(t > 1, np.nan, t), sensitive_features=attribute)

@@ -4,7 +4,9 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -13,6 +15,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from benchmarks.verdicts import CASES, exceeded, simulate
 from gedi_sklearn import (
+    CoarseConstraint,
+    ConstrainedBoostingRegressor,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
@@ -140,6 +144,42 @@ def test_every_classifier_has_a_verdict(kind):
     assert verdict.training.value > 0
     assert verdict.remainder.name == "the attribute"
     assert (verdict.new_rows is None) == (kind is MovingTargetsClassifier)
+
+
+@pytest.mark.parametrize(
+    "constraint", ["coarse", [CoarseConstraint(threshold=0.2), CoarseConstraint(threshold=0.2)]]
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        ProjectedRegressor(cv="train"),
+        MovingTargetsRegressor(LinearRegression(), max_iter=2),
+        ConstrainedBoostingRegressor(n_estimators=10),
+    ],
+)
+def test_attributes_have_the_names_of_their_columns(model, constraint):
+    X, pay = premiums(600)
+    frame = pd.DataFrame({"course": X[:, 2], "age": X[:, 0] / 50, "square": X[:, 1]})
+    model = clone(model).set_params(constraint=constraint, sensitive_columns=["course", "age"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        verdict = model.fit(frame, pay).verdict_
+    assert verdict.remainder.name == "age"
+    assert "age explains" in str([own.message for own in caught])
+    with pytest.raises(ValueError, match=r"column \['course', 'age'\] of X"):
+        model.predict(frame * np.nan)
+    own = {"sensitive_features": frame[["course", "age"]], "constraint": constraint}
+    with warnings.catch_warnings(action="ignore"):
+        verdict = project_targets(pay, **own).verdict
+    assert verdict.remainder.name == "age"
+
+
+def test_a_constant_column_of_a_list_is_named():
+    X, pay = premiums(600)
+    frame = pd.DataFrame({"course": X[:, 2], "age": 1.0})
+    constraint = [CoarseConstraint(threshold=0.2)] * 2
+    with pytest.raises(ValueError, match="column 'age' of sensitive_features is constant"):
+        ProjectedRegressor(constraint=constraint).fit(X, pay, sensitive_features=frame)
 
 
 def test_a_correction_is_judged_by_rows_that_it_has_not_seen():

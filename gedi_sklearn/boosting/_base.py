@@ -306,6 +306,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             n_classes=len(self.classes_) if is_classifier(self) else 0,
             outcomes=None if self.cv is None else self._outcomes(y),
             allow_constant=True,
+            names=self._attribute_columns,
             **{name: getattr(self, name) for name in CARRIED},
         )
 

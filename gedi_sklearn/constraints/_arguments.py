@@ -51,6 +51,7 @@ def fit_constraint(
     outcomes: Outcomes | None = None,
     takes_residuals: bool = False,
     allow_constant: bool = False,
+    names: list[str] | None = None,
     **carried: Any,
 ) -> FittedConstraint:
     """Return the constraint that parameters mean on given rows.
@@ -77,6 +78,8 @@ def fit_constraint(
     allow_constant : bool, default=False
         Whether a constant attribute gives the constraint that allows everything, with a warning;
         else it is an error.
+    names : list of str, default=None
+        Names of the columns of the attribute.
     **carried
         The parameters beside `constraint`.
 
@@ -93,7 +96,7 @@ def fit_constraint(
     built = _build(constraint, len(attributes), carried)
     _check_notions(built, outcomes, takes_residuals)
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
-    fitted = FittedConstraint([], everything, n_classes, is_list)
+    fitted = FittedConstraint([], everything, n_classes, is_list, names=names)
     columns = fitted.columns(y)
     listed: list[list[ColumnConstraint]] = []
     try:
@@ -107,8 +110,9 @@ def fit_constraint(
         beside = "" if subset is None else f" among the rows of subset={subset!r}"
         beside += "" if covariates is None else ", given conditional_on"
         if len(built) > 1:
+            name = len(listed) if names is None else repr(names[len(listed)])
             raise ValueError(
-                f"column {len(listed)} of sensitive_features is constant{beside}, so its "
+                f"column {name} of sensitive_features is constant{beside}, so its "
                 "constraint in the list bounds nothing. Leave out the column and its constraint."
             ) from error
         warn_caller(

@@ -233,6 +233,8 @@ class FittedConstraint:
         references.
     origin : ndarray of shape (n,), default=None
         Targets that are subtracted before anything is bounded; None for nothing.
+    names : list of str, default=None
+        Names of the columns of the attribute; None where they have none.
 
     Without any constraint, which is what a constant attribute leaves, every target is allowed.
     """
@@ -242,6 +244,7 @@ class FittedConstraint:
     n_classes: int
     given_as_list: bool
     origin: np.ndarray | None = None
+    names: list[str] | None = None
 
     def __post_init__(self) -> None:
         self.parts = [part for parts in self.listed for part in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Self
@@ -209,6 +210,12 @@ class FittedKernel:
         if self.encoder is not None:
             values = self.encoder.transform(values)
         return values
+
+    def of_share(self, share: float) -> Self:
+        """Return the kernel of rows that have a share of the weights: Q/√s and √s R."""
+        other = copy.copy(self)
+        other.R_ = np.sqrt(share) * self.R_
+        return other
 
     @property
     def R_inverse(self) -> np.ndarray:

@@ -12,6 +12,7 @@ Products with Q are then cumulative sums, and thousands of groups need no matrix
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -99,7 +100,7 @@ class IndicatorKernel(FittedKernel):
     """
 
     def __init__(self, weights: np.ndarray) -> None:
-        self.weights, own = weights, weights[1:]
+        self.weights, own, self._share = weights, weights[1:], 1.0
         self._after = np.cumsum(np.r_[weights[0], own[:0:-1]])[::-1]
         self._against = np.sqrt(own / (self._after * (self._after + own)))
         self._own = self._after * self._against / own
@@ -114,7 +115,14 @@ class IndicatorKernel(FittedKernel):
         self.check_size(self.n_columns)
         factor = np.triu(-np.outer(self._against, self.weights[1:]), 1)
         np.fill_diagonal(factor, self._after * self._against)
-        return factor / self.scale
+        return factor * (self._share / self.scale)
+
+    def of_share(self, share: float) -> Self:
+        other, root = copy.copy(self), np.sqrt(share)
+        other._share = self._share * share
+        other._against, other._own = self._against / root, self._own / root
+        vars(other).pop("R_", None)
+        return other
 
     @property
     def scale(self) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import cached_property
 
 import numpy as np
@@ -28,10 +27,9 @@ class SubsetDesign(KernelDesign):
     """
 
     def __init__(self, inside: KernelDesign, rows: np.ndarray, weight: np.ndarray | None) -> None:
-        fitted = copy.copy(inside.fitted)
         weight = None if weight is None else weight / weight.sum()
-        self._root = float(np.sqrt(rows.mean() if weight is None else weight[rows].sum()))
-        fitted.R_ = self._root * inside.fitted.R_
+        share = float(rows.mean() if weight is None else weight[rows].sum())
+        self._root, fitted = float(np.sqrt(share)), inside.fitted.of_share(share)
         self.inside, self.rows = inside, rows
         super().__init__(fitted, self._spread(inside.values), weight)
 

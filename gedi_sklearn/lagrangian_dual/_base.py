@@ -213,6 +213,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             weight=weight,
             n_classes=2 if self._loss == "log_loss" else 0,
             allow_constant=True,
+            names=self._attribute_columns,
             **{name: getattr(self, name) for name in CARRIED},
         )
 

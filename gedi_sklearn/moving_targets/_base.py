@@ -213,6 +213,7 @@ class BaseMovingTargets(MetaEstimator):
             y,
             attribute,
             outcomes=self._outcomes(y) if learner.source.is_unseen else None,
+            names=self._attribute_columns,
             conditional_on=self._covariates(X),
             loss=loss,
             sample_weight=weight,

@@ -33,7 +33,7 @@ class Master:
     outcomes : Outcomes, default=None
         The original targets as the caller gave them, where predictions are of unseen rows.
     **options
-        Keywords of :class:`Projection`.
+        Keywords of :class:`UnseenProjection`.
 
     Attributes
     ----------

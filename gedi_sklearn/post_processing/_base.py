@@ -210,6 +210,7 @@ class Projected(AttributeBlind):
             y,
             outcomes=outcomes,
             takes_residuals=True,
+            names=self._attribute_columns,
             sensitive_features=attribute,
             constraint=self.constraint,
             **{name: getattr(self, name) for name in CARRIED},

@@ -178,6 +178,8 @@ class Projection:
     # What a constraint on some of the rows, or on residuals, needs to know; None refuses these.
     _outcomes: Outcomes | None = None
     _takes_residuals = False
+    # Names of the attribute's columns where it comes without them.
+    _names: list[str] | None = None
 
     @validate_params(
         {
@@ -581,6 +583,7 @@ class Projection:
             n_classes=targets.n_classes,
             outcomes=self._counted_outcomes(),
             takes_residuals=self._takes_residuals,
+            names=self._names or self._columns,
             **options,
         )
 
@@ -689,14 +692,22 @@ class UnseenProjection(Projection):
         The same, as the caller gave them; None where their model has seen the rows after all.
     takes_residuals : bool
         Whether residuals can be bounded.
+    names : list of str, default=None
+        Names of the columns of the attribute, an array.
     **options
         Further keywords of :class:`Projection`.
     """
 
     def __init__(
-        self, y: np.ndarray, *, outcomes: Outcomes | None, takes_residuals: bool, **options: Any
+        self,
+        y: np.ndarray,
+        *,
+        outcomes: Outcomes | None,
+        takes_residuals: bool,
+        names: list[str] | None = None,
+        **options: Any,
     ) -> None:
-        self._outcomes, self._takes_residuals = outcomes, takes_residuals
+        self._outcomes, self._takes_residuals, self._names = outcomes, takes_residuals, names
         super().__init__(y, **options)
 
 
