@@ -30,14 +30,7 @@ from .exceptions import (
     UnseenDependenceWarning,
     warn_caller,
 )
-from .kernels import (
-    ConditionalDesign,
-    KernelDesign,
-    fit_resolved,
-    kernel_of_degree,
-    resolve_kernel,
-    spline_columns,
-)
+from .kernels import Design, fit_resolved, kernel_of_degree, resolve_kernel, spline_columns
 from .metrics import lower_limits
 
 __all__ = ["InWords", "Verdict", "make_verdict"]
@@ -254,11 +247,11 @@ def _ratio(parts: list[ColumnConstraint], columns: np.ndarray) -> Ratio | None:
 
 def _design_of(
     kernel: Any, x: np.ndarray, part: ColumnConstraint, rows: np.ndarray | slice
-) -> KernelDesign:
+) -> Design:
     """Return a kernel of the attribute on some rows, beside the covariates of a constraint."""
     design = fit_resolved(kernel, x, _weight(part, rows))
-    covariates = getattr(part.design, "covariates", None)
-    return design if covariates is None else ConditionalDesign(design, covariates[rows])
+    covariates = part.design.covariates
+    return design if covariates is None else design.beside(covariates.values[rows])
 
 
 def _weight(part: ColumnConstraint, rows: np.ndarray | slice) -> np.ndarray | None:
@@ -268,7 +261,7 @@ def _weight(part: ColumnConstraint, rows: np.ndarray | slice) -> np.ndarray | No
 
 def _reference_design(
     part: ColumnConstraint, rows: np.ndarray | slice
-) -> tuple[KernelDesign, np.ndarray | slice, int]:
+) -> tuple[Design, np.ndarray | slice, int]:
     """Return a design whose first k columns a relative threshold refers to, its rows, and k."""
     given, own = part.given, part.design
     if part.kernel.encoder is not None or given.kernel is None:
@@ -282,11 +275,11 @@ def _reference_design(
         kernel = kernel_of_degree(resolve_kernel(given.kernel, given.degree), degree)
     else:
         kernel = resolve_kernel(given.kernel, given.degree)
-    design = _design_of(kernel, own.values[rows], part, rows)
+    design = _design_of(kernel, own.points[rows], part, rows)
     return design, rows, design.fitted.n_columns
 
 
-def _p_value(design: KernelDesign, z: np.ndarray, k: int) -> float:
+def _p_value(design: Design, z: np.ndarray, k: int) -> float:
     """Return the p-value of the F test that a target does not depend on the first k columns."""
     n = design.n_rows
     explained = float(np.sum(design.coordinates(z)[:k] ** 2))
@@ -313,7 +306,7 @@ def _remainders(
     if not asked or first.kernel.encoder is not None:
         return
     weight = _weight(first, rows)
-    for j, x in enumerate(first.design.values[rows].T):
+    for j, x in enumerate(first.design.points[rows].T):
         columns = spline_columns(x, weight, _N_KNOTS)
         try:
             design = _design_of(columns, columns, first, rows)

@@ -226,7 +226,7 @@ def assert_nothing_large_or_native(estimator, n_rows):
         seen.add(id(value))
         module = type(value).__module__.partition(".")[0]
         assert module not in ("gurobipy", "highspy"), value
-        assert type(value).__name__ not in ("Projection", "KernelDesign"), value
+        assert type(value).__name__ not in ("Projection", "Design"), value
         if isinstance(value, np.ndarray):
             assert value.ndim < 2 or n_rows not in value.shape, value.shape
         elif isinstance(value, dict):

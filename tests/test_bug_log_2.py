@@ -45,7 +45,7 @@ from gedi_sklearn.exceptions import (
     ConstraintNotMetWarning,
     RankDeficientKernelError,
 )
-from gedi_sklearn.kernels import KernelDesign, fit_codes, fit_kernel
+from gedi_sklearn.kernels import Design, FittedKernel, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
     KernelIndicator,
     binned_didi,
@@ -900,8 +900,9 @@ def test_c2_08_groups_are_counted_and_not_expanded():
     codes = np.random.default_rng(0).integers(0, 5, n)
     columns = np.c_[t, y]
     grouped = fit_codes(codes)
-    plain = KernelDesign(grouped.fitted, grouped.values, None)
-    plain.orthonormal = grouped.orthonormal
+    fitted = FittedKernel(None, grouped.fitted.basis, grouped.fitted.names, 1)
+    plain = Design(fitted, codes[:, None], None)
+    plain.q = grouped.orthonormal
     rows = np.eye(4)
     for drawn in (False, True):
         limits = [

@@ -32,7 +32,6 @@ from gedi_sklearn.exceptions import (
 from gedi_sklearn.kernels import (
     KERNEL_CONSTRAINTS,
     NAMED_KERNELS,
-    ConditionalDesign,
     describe_kernel,
     fit_kernel,
     kernel_of_degree,
@@ -412,7 +411,7 @@ def test_a_conditional_kernel_knows_new_rows(weighted):
     x = 50 + 9 * rng.normal(size=(400, 1)) + 3 * covariates[:, :1]
     y = 0.2 * x[:, 0] + 0.01 * covariates[:, 1] + rng.normal(size=400)
     weight = rng.uniform(0.5, 2, 400) if weighted else None
-    design = ConditionalDesign(fit_kernel("polynomial", x, degree=3, weight=weight), covariates)
+    design = fit_kernel("polynomial", x, degree=3, weight=weight).beside(covariates)
     stored = pickle.dumps(design.fitted)
     assert len(stored) < 4_000
     kernel = pickle.loads(stored)
@@ -443,7 +442,7 @@ def test_a_conditional_kernel_of_levels():
     rng = np.random.default_rng(4)
     team = rng.choice(["a", "b", "c"], 60).astype(object)[:, None]
     covariates = rng.normal(size=(60, 1))
-    design = ConditionalDesign(fit_kernel("polynomial", team), covariates)
+    design = fit_kernel("polynomial", team).beside(covariates)
     Q = design.fitted.orthonormal(team, covariates)
     np.testing.assert_allclose(Q, design.orthonormal, atol=1e-12)
 

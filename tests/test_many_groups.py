@@ -17,7 +17,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.constraints._span import JointSpan
 from gedi_sklearn.exceptions import TooManyGroupsError
-from gedi_sklearn.kernels import GroupColumns, GroupDesign, fit_codes, fit_kernel
+from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
     binned_didi,
     didi,
@@ -111,13 +111,20 @@ def test_groups_in_closed_form_are_the_factorised_indicators(weighted, threshold
         numbers,
         weight=np.bincount(codes, weights=share),
     )
-    factorised, closed = GroupDesign(indicators, codes, share), fit_codes(codes, weight=share)
+    factorised, closed = indicators.on_groups(codes, share), fit_codes(codes, weight=share)
+    coordinates = np.arange(11.0)
     for one, other in [
         (closed.fitted.R_, factorised.fitted.R_),
         (closed.orthonormal, factorised.orthonormal),
-        (closed.explained(np.arange(11.0)), factorised.explained(np.arange(11.0))),
-        (closed.raw_multipliers(np.arange(11.0)), factorised.raw_multipliers(np.arange(11.0))),
-        (closed.raw_correction(np.arange(11.0)), factorised.raw_correction(np.arange(11.0))),
+        (closed.explained(coordinates), factorised.explained(coordinates)),
+        (
+            closed.fitted.raw_multipliers(np.arange(11.0)),
+            factorised.fitted.raw_multipliers(np.arange(11.0)),
+        ),
+        (
+            closed.fitted.raw_correction(np.arange(11.0)),
+            factorised.fitted.raw_correction(np.arange(11.0)),
+        ),
         *zip(closed.solve(y), factorised.solve(y), strict=True),
     ]:
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from .._validation import Outcomes, StrOptions
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import FittedKernel, KernelDesign, is_categorical, warn_attribute_scale
+from ..kernels import Design, FittedKernel, is_categorical, warn_attribute_scale
 from ._base import Constraint
 from ._didi import DidiConstraint
 from ._fitted import ColumnConstraint, FittedConstraint, fit_design
@@ -120,6 +120,8 @@ def fit_constraint(
             "is the plain learner, fitted once on the original targets."
         )
         return replace(fitted, given_as_list=False)
+    if not is_list:
+        listed[0][0].kernel.attribute_columns = names
     origin = y if built[0].on == "residuals" else None
     return replace(fitted, listed=listed, origin=origin)
 
@@ -148,7 +150,7 @@ def _check_notions(
 
 def _fit_columns(
     constraint: Constraint,
-    design: KernelDesign,
+    design: Design,
     values: np.ndarray,
     columns: np.ndarray,
     is_class: bool,
@@ -204,8 +206,8 @@ def split_attributes(values: np.ndarray, is_list: bool) -> list[np.ndarray]:
 def joint_columns(
     kernel: FittedKernel | list[FittedKernel] | None,
     values: np.ndarray,
-    evaluate: Callable[[FittedKernel, np.ndarray], np.ndarray],
-) -> np.ndarray:
+    evaluate: Callable[[FittedKernel, np.ndarray], Any],
+) -> Any:
     """Return Q of the kernels of all constraints on rows, side by side.
 
     Parameters
@@ -215,7 +217,7 @@ def joint_columns(
     values : ndarray of shape (n, m)
         The attributes; of a list a column for each.
     evaluate : callable
-        From a kernel and its attribute to Q.
+        From a kernel and its attribute to Q; of groups, where it is the only kernel, its products.
 
     Returns
     -------
@@ -224,8 +226,9 @@ def joint_columns(
     if kernel is None:
         return np.empty((len(values), 0))
     kernels = kernel if isinstance(kernel, list) else [kernel]
-    own = zip(kernels, split_attributes(values, isinstance(kernel, list)), strict=True)
-    return np.hstack([evaluate(each, attribute) for each, attribute in own])
+    pairs = zip(kernels, split_attributes(values, isinstance(kernel, list)), strict=True)
+    columns = [evaluate(each, attribute) for each, attribute in pairs]
+    return columns[0] if len(columns) == 1 else np.hstack(columns)
 
 
 def constraint_in_words(constraint: Any, **carried: Any) -> str:

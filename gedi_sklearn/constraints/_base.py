@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._validation import check_notion, check_numbers_or_inf, remember_signature
-from ..kernels import FittedKernel, KernelDesign, fit_kernel, warn_many_levels
+from ..kernels import Design, FittedKernel, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
 from ._span import CoordinateSet
 
@@ -69,7 +69,7 @@ class Constraint(BaseEstimator):
             return float(self.threshold) * reference
         return check_numbers_or_inf(self.threshold) * reference
 
-    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> KernelDesign:
+    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> Design:
         """Return the kernel on rows of positive weight.
 
         Raises
@@ -80,7 +80,7 @@ class Constraint(BaseEstimator):
         warn_many_levels(values)
         return fit_kernel(self.kernel, values, degree=self.degree, weight=weight)
 
-    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> KernelDesign:
+    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> Design:
         """Return a fitted kernel's own columns on other rows, centred there."""
         return fit_kernel(kernel.transform(values), values)
 
@@ -88,12 +88,12 @@ class Constraint(BaseEstimator):
         """Return an indicator of 1 in units of the targets, per deviation of the first column."""
         return float(kernel.scale[0])
 
-    def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
+    def indicator(self, design: Design, columns: np.ndarray, *, is_class: bool) -> float:
         """Return the indicator of targets: ‖α̃(z)‖₁, of the worst of several columns.
 
         Parameters
         ----------
-        design : KernelDesign
+        design : Design
             The kernel on the rows.
         columns : ndarray of shape (n, m)
             Real targets or the 0/1 column of the second of two classes (m = 1), or of every class.
@@ -103,7 +103,7 @@ class Constraint(BaseEstimator):
         return max(float(np.abs(design.coefficients(column)).sum()) for column in columns.T)
 
     def reference(
-        self, design: KernelDesign, values: np.ndarray, columns: np.ndarray, *, is_class: bool
+        self, design: Design, values: np.ndarray, columns: np.ndarray, *, is_class: bool
     ) -> float:
         """Return the indicator of the original targets that `relative` asks for; 0 within rounding.
 
@@ -117,17 +117,17 @@ class Constraint(BaseEstimator):
             relative=self.relative or True,
             weight=design.weight,
             norm=getattr(self, "norm", "l1"),
-            covariates=getattr(design, "covariates", None),
+            covariates=None if design.covariates is None else design.covariates.values,
         )
 
     def allowed(
-        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
     ) -> CoordinateSet:
         """Return the set for a fitted kernel; `threshold` is absolute by now.
 
         Parameters
         ----------
-        design : KernelDesign
+        design : Design
             The kernel on the rows.
         unit : float
             The reference, in outcome units per deviation of the first kernel column.

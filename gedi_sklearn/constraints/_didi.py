@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._validation import NOTION_PARAMETERS, Interval, check_group_codes, warn_many_groups
-from ..kernels import FittedKernel, IndicatorDesign, KernelDesign, fit_groups
+from ..kernels import Design, FittedKernel, fit_groups
 from ..metrics import is_negligible
 from ._base import Constraint
 from ._groups import deviations
@@ -75,24 +75,24 @@ class DidiConstraint(Constraint):
         self.subset = subset
         self.on = on
 
-    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> KernelDesign:
+    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> Design:
         """Return the indicators of the groups on rows of positive weight."""
         warn_many_groups(len(check_group_codes(values)[1]), len(values))
         return fit_groups(values, weight=weight)
 
-    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> KernelDesign:
+    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> Design:
         """Return the indicators of the groups that other rows hold."""
         return fit_groups(values)
 
-    def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
+    def indicator(self, design: Design, columns: np.ndarray, *, is_class: bool) -> float:
         """Return the DIDI of targets, in its classification form where they are classes."""
-        weights, scale = design.group_weights(), design.fitted.scale
+        weights, scale = np.asarray(design.group_weights), design.fitted.scale
         gaps = [design.standardized(column) / scale for column in columns.T]
         values = [np.abs(deviations(own, weights)).sum() for own in gaps]
         return _n_forms(columns.shape[1], is_class) * float(np.sum(values))
 
     def reference(
-        self, design: KernelDesign, values: np.ndarray, columns: np.ndarray, *, is_class: bool
+        self, design: Design, values: np.ndarray, columns: np.ndarray, *, is_class: bool
     ) -> float:
         """Return the DIDI of the original targets, 0 within rounding."""
         if all(is_negligible(design, design.standardized(own), own) for own in columns.T):
@@ -100,16 +100,16 @@ class DidiConstraint(Constraint):
         return self.indicator(design, columns, is_class=is_class)
 
     def allowed(
-        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
     ) -> CoordinateSet:
         """Return the L1 ball in the deviations of the groups; see the base class."""
         radius = float(self.threshold) / _n_forms(n_columns, is_class)
-        weights = design.group_weights()
+        weights = np.asarray(design.group_weights)
         unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
         ball = GroupBall(
             n_columns * len(weights), unit, radius, weights, are_means=design.n_covariates == 0
         )
-        if isinstance(design, IndicatorDesign):
+        if design.fitted.has_closed_form:
             return GroupCoordinates(ball, design.fitted)
         to_v = group_rows(design)
         # A coefficient is how far a group's mean is from that of the first group.
@@ -122,10 +122,10 @@ class DidiConstraint(Constraint):
         return bound + self.notion_in_words()
 
 
-def group_rows(design: KernelDesign) -> np.ndarray:
+def group_rows(design: Design) -> np.ndarray:
     """Return V with d = V s for the deviations of all groups, shape (g, k)."""
     indicators = design.fitted.basis.evaluate(np.arange(design.fitted.n_columns + 1.0)[:, None])
-    return indicators - design.group_weights() @ indicators
+    return indicators - design.group_weights @ indicators
 
 
 def _n_forms(n_columns: int, is_class: bool) -> float:

@@ -13,13 +13,7 @@ from sklearn.base import clone
 
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
-from ..kernels import (
-    ConditionalDesign,
-    GroupColumns,
-    IndicatorDesign,
-    KernelDesign,
-    SubsetDesign,
-)
+from ..kernels import Design, GroupColumns
 from ..metrics import lower_limits, upper_limits
 from ._base import Constraint
 from ._product import pieces
@@ -45,7 +39,7 @@ class ColumnConstraint:
     ----------
     given : Constraint
         As given, with a threshold that may be relative.
-    design : KernelDesign
+    design : Design
         The kernel on the rows.
     columns : tuple of int
         Which columns of all targets these are.
@@ -70,7 +64,7 @@ class ColumnConstraint:
     """
 
     given: Constraint
-    design: KernelDesign
+    design: Design
     columns: tuple[int, ...]
     is_class: bool
     reference: float
@@ -102,7 +96,7 @@ class ColumnConstraint:
         """Return the columns of this constraint, shape (n, c), which are next to each other."""
         return columns[:, self.columns[0] : self.columns[-1] + 1]
 
-    def indicator(self, columns: np.ndarray, design: KernelDesign) -> float:
+    def indicator(self, columns: np.ndarray, design: Design) -> float:
         """Return the bounded indicator of all columns on the rows of a design."""
         return self.constraint.indicator(design, self.of(columns), is_class=self.is_class)
 
@@ -136,7 +130,7 @@ class ColumnConstraint:
         low = lower_limits(
             self.design,
             self.of(columns),
-            None if isinstance(self.design, IndicatorDesign) else self.coordinate_set.rows,
+            None if self.kernel.has_closed_form else self.coordinate_set.rows,
             bounded,
             is_basis_drawn=self.allowed.is_of_coordinates,
         )
@@ -288,10 +282,9 @@ class FittedConstraint:
     @property
     def group_columns(self) -> GroupColumns | None:
         """The same as its products, where the only constraint is that on groups."""
-        designs = [parts[0].design for parts in self.listed]
-        if len(designs) == 1 and isinstance(designs[0], IndicatorDesign):
-            return designs[0].row_columns
-        return None
+        if len(self.listed) != 1:
+            return None
+        return self.listed[0][0].design.group_columns
 
     def by_column(self, stacked: np.ndarray) -> np.ndarray:
         """Return numbers of all parts, (k,) per column, as those that belong to `orthonormal`.
@@ -366,14 +359,14 @@ class FittedConstraint:
             del worst["share"]
             warn_caller(ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do))
 
-    def indicator(self, z: np.ndarray, designs: Sequence[KernelDesign] | None = None) -> float:
+    def indicator(self, z: np.ndarray, designs: Sequence[Design] | None = None) -> float:
         """Return the bounded indicator: the sum over constraints, of the worst class each.
 
         Parameters
         ----------
         z : ndarray of shape (n,)
             Targets.
-        designs : sequence of KernelDesign, default=None
+        designs : sequence of Design, default=None
             The kernel of every constraint on the rows of z; None on the rows of this object.
         """
         if not self.listed:
@@ -390,7 +383,7 @@ class FittedConstraint:
         attributes: Sequence[np.ndarray],
         covariates: np.ndarray | None,
         outcomes: Outcomes | None,
-    ) -> list[KernelDesign]:
+    ) -> list[Design]:
         """Return the kernels on other rows, for :meth:`indicator` in the units of these kernels.
 
         Parameters
@@ -410,17 +403,17 @@ class FittedConstraint:
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃; both (k,) per column."""
-        return self._by_design(multipliers, lambda own, mu: own.raw_multipliers(mu))
+        return self._by_kernel(multipliers, lambda own, mu: own.raw_multipliers(mu))
 
     def raw_correction(self, correction: np.ndarray) -> np.ndarray:
         """Return β with F̃β = Qc from c; both (k,) per column."""
-        return self._by_design(correction, lambda own, c: own.raw_correction(c))
+        return self._by_kernel(correction, lambda own, c: own.raw_correction(c))
 
-    def _by_design(self, stacked: np.ndarray, change: Callable[..., np.ndarray]) -> np.ndarray:
-        designs = [part.design for part in self.parts for _ in part.columns]
-        lengths = [design.fitted.n_columns for design in designs]
-        own = zip(designs, pieces(stacked, lengths), strict=True)
-        return np.concatenate([np.empty(0), *(change(design, piece) for design, piece in own)])
+    def _by_kernel(self, stacked: np.ndarray, change: Callable[..., np.ndarray]) -> np.ndarray:
+        kernels = [part.kernel for part in self.parts for _ in part.columns]
+        lengths = [kernel.n_columns for kernel in kernels]
+        own = zip(kernels, pieces(stacked, lengths), strict=True)
+        return np.concatenate([np.empty(0), *(change(kernel, piece) for kernel, piece in own)])
 
     def describe(self) -> dict[str, Any]:
         """Return what an error says about the problem."""
@@ -434,23 +427,23 @@ class FittedConstraint:
         }
 
 
-def beside_covariates(design: KernelDesign, covariates: np.ndarray | None) -> KernelDesign:
+def beside_covariates(design: Design, covariates: np.ndarray | None) -> Design:
     """Return a kernel as it is beside covariates, where there are any."""
-    return design if covariates is None else ConditionalDesign(design, covariates)
+    return design if covariates is None else design.beside(covariates)
 
 
-def _on_kernel(part: ColumnConstraint, values: np.ndarray, weight: None) -> KernelDesign:
+def _on_kernel(part: ColumnConstraint, values: np.ndarray, weight: None) -> Design:
     return part.constraint.design_on(part.kernel, values)
 
 
 def fit_design(
-    fit: Callable[[np.ndarray, Any], KernelDesign],
+    fit: Callable[[np.ndarray, Any], Design],
     values: np.ndarray,
     weight: np.ndarray | None,
     covariates: np.ndarray | None,
     subset: Any,
     outcomes: Outcomes | None,
-) -> KernelDesign:
+) -> Design:
     """Return a kernel on rows, or on those of a subset, beside covariates.
 
     Parameters
@@ -471,4 +464,4 @@ def fit_design(
         raise ValueError(f"subset={subset!r} holds no row of positive weight.")
     inside = fit(values[rows], None if weight is None else weight[rows])
     inside = beside_covariates(inside, None if covariates is None else covariates[rows])
-    return SubsetDesign(inside, rows, weight)
+    return inside.within(rows, weight)

@@ -10,8 +10,8 @@ import numpy as np
 from .._validation import NOTION_PARAMETERS, Interval, StrOptions, check_numbers_or_inf
 from ..kernels import (
     KERNEL_CONSTRAINTS,
+    Design,
     FittedKernel,
-    KernelDesign,
     PolynomialKernel,
     describe_kernel,
 )
@@ -112,15 +112,15 @@ class CoarseConstraint(Constraint):
         """Return an indicator of 1 in units of the targets; see the base class."""
         return super().outcome_scale(kernel) if self.norm == "l1" else 1.0
 
-    def indicator(self, design: KernelDesign, columns: np.ndarray, *, is_class: bool) -> float:
+    def indicator(self, design: Design, columns: np.ndarray, *, is_class: bool) -> float:
         """Return ‖α̃(z)‖₁ or S(z), of the worst of several columns."""
         if self.norm == "l1":
             return super().indicator(design, columns, is_class=is_class)
         size = max(float(np.linalg.norm(design.coordinates(column))) for column in columns.T)
-        return size / design.root_share
+        return size / np.sqrt(design.fitted.share)
 
     def allowed(
-        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
     ) -> CoordinateSet:
         """Return the L1 ball of raw coefficients, or the ball of orthonormal ones."""
         radius = float(self.threshold)
@@ -129,7 +129,7 @@ class CoarseConstraint(Constraint):
         if self.norm == "sd":
             ball = Ball(kernel.n_columns, unit, radius)
             # In the coordinates of all rows a deviation within some of them is smaller.
-            root = design.root_share
+            root = np.sqrt(design.fitted.share)
             to_v, from_v = kernel.R_ / root, kernel.R_inverse * root
             return CoordinateSet(ball, to_v, from_v, kernel, in_raw_units=False)
         l1_ball = L1Ball(kernel.n_columns, unit, radius)
@@ -239,7 +239,7 @@ class FineConstraint(Constraint):
         return bounds
 
     def allowed(
-        self, design: KernelDesign, *, unit: float, is_class: bool, n_columns: int = 1
+        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
     ) -> CoordinateSet:
         """Return the box, in outcome units per deviation of a kernel column; see the base class.
 

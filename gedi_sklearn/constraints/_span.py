@@ -25,7 +25,7 @@ from scipy.linalg import qr, solve_triangular
 
 from .._deadline import Deadline
 from ..exceptions import SolverError
-from ..kernels import FittedKernel, IndicatorDesign, IndicatorKernel, row_blocks
+from ..kernels import FittedKernel, IndicatorKernel, row_blocks
 from ._groups import deviations, shrink_deviations
 from ._product import pieces
 from ._sets import AllowedSet, GroupBall
@@ -248,9 +248,10 @@ class GroupCoordinates(CoordinateSet):
 
     kernel: IndicatorKernel
 
-    def __init__(self, allowed: GroupBall, kernel: IndicatorKernel) -> None:
+    def __init__(self, allowed: GroupBall, kernel: Any) -> None:
         self.allowed, self.kernel, self.in_raw_units, self.is_exact = allowed, kernel, True, True
-        self.rounding = float(np.finfo(float).eps * np.sqrt(1 / kernel.weights - 1).sum())
+        of_rows = np.sqrt((1 / kernel.weights - 1) / kernel.share)
+        self.rounding = float(np.finfo(float).eps * of_rows.sum())
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -260,7 +261,7 @@ class GroupCoordinates(CoordinateSet):
     @property
     def matrix(self) -> np.ndarray:
         """M."""
-        return (self.rows * self.kernel.weights[:, None]).T
+        return self.kernel.share * (self.rows * self.kernel.weights[:, None]).T
 
     @property
     def magnitude(self) -> np.ndarray:
@@ -284,7 +285,7 @@ class GroupCoordinates(CoordinateSet):
         if v is None:
             return super().outward(multipliers, v)
         move = self.kernel.of_groups(multipliers)
-        normal = -self.kernel.weights * move
+        normal = -self.kernel.share * self.kernel.weights * move
         size = self.kernel.size_of_groups(self.kernel.coordinates(v))
         rounding = 4 * self.size * np.finfo(float).eps * float(np.abs(normal) @ size)
         return self.kernel.coordinates(move), self.allowed.support(normal) + rounding
@@ -339,8 +340,7 @@ class JointSpan:
     def check_square(self) -> None:
         """Refuse as many groups as no square matrix should have."""
         for own in self._designs:
-            if isinstance(own, IndicatorDesign):
-                own.fitted.check_size(own.fitted.n_columns)
+            own.fitted.check_size(own.fitted.n_columns)
 
     def joined(self, stacked: np.ndarray) -> np.ndarray:
         """Return B'μ, shape (K,)."""
@@ -364,7 +364,7 @@ class JointSpan:
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return x = Q'Wz of targets, shape (K,)."""
         if self._is_harmless:
-            if len(self.sets) == 1 and isinstance(self._designs[0], IndicatorDesign):
+            if len(self.sets) == 1:
                 return self._designs[0].inner_products(z)
             # One number where the weights are equal, which saves passes over many rows.
             share = self.normalized_weight if self.weight.strides[0] else 1 / len(z)

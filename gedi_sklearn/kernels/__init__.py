@@ -21,8 +21,7 @@ over blocks of rows, so that the state is O(k²) whatever the number of rows.
 
 from .._validation import is_text as is_categorical
 from ._categories import AttributeEncoder, warn_many_levels
-from ._conditional import ConditionalDesign, ConditionalKernel
-from ._design import FittedKernel, KernelDesign
+from ._design import BaseDesign, Design
 from ._fit import (
     fit_codes,
     fit_groups,
@@ -31,8 +30,9 @@ from ._fit import (
     list_columns,
     warn_attribute_scale,
 )
-from ._group_design import GroupColumns, GroupDesign, IndicatorDesign, IndicatorKernel
-from ._kernel_sums import KernelSums, SummedDesign
+from ._fitted import FittedKernel
+from ._indicators import GroupColumns, IndicatorKernel
+from ._kernel_sums import KernelSums, MomentDesign
 from ._moments import row_blocks
 from ._named import (
     KERNEL_CONSTRAINTS,
@@ -43,7 +43,6 @@ from ._named import (
     resolve_kernel,
     takes_degree,
 )
-from ._subset import SubsetDesign
 from ._transformers import (
     NAMED_KERNELS,
     FourierKernel,
@@ -56,20 +55,16 @@ __all__ = [
     "KERNEL_CONSTRAINTS",
     "NAMED_KERNELS",
     "AttributeEncoder",
-    "ConditionalDesign",
-    "ConditionalKernel",
+    "BaseDesign",
+    "Design",
     "FittedKernel",
     "FourierKernel",
     "GroupColumns",
-    "GroupDesign",
-    "IndicatorDesign",
     "IndicatorKernel",
-    "KernelDesign",
     "KernelSums",
+    "MomentDesign",
     "PolynomialKernel",
     "SplineKernel",
-    "SubsetDesign",
-    "SummedDesign",
     "describe_kernel",
     "fit_codes",
     "fit_groups",

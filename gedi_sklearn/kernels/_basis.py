@@ -39,6 +39,22 @@ class Basis:
         """
         raise NotImplementedError
 
+    def restandardized(self, center: np.ndarray, R: np.ndarray) -> Basis:
+        """Return the same columns, of which those that users see are standardised on other rows.
+
+        Parameters
+        ----------
+        center : ndarray of shape (k,)
+            Mean of the standardised columns on those rows.
+        R : ndarray of shape (k, k)
+            Their QR factor there.
+
+        Returns
+        -------
+        Basis
+        """
+        return self
+
     def of_columns(self, columns: np.ndarray) -> Basis:
         """Return the change of basis of some columns, for coefficients alone."""
         basis = Basis()
@@ -93,19 +109,8 @@ class PolynomialBasis(Basis):
         return self.to_raw if self.is_raw else expansion(self.powers, self.mean, self.scale)
 
     def restandardized(self, center: np.ndarray, R: np.ndarray) -> PolynomialBasis:
-        """Return the same monomials, whose own columns are standardised on other rows.
-
-        Parameters
-        ----------
-        center : ndarray of shape (k,)
-            Mean of the monomials on those rows.
-        R : ndarray of shape (k, k)
-            Their QR factor there.
-
-        Returns
-        -------
-        PolynomialBasis
-        """
+        if not self.is_raw:
+            return self
         m = len(self.mean)
         shift = np.where(self.is_indicator, 0.0, center[:m])
         scale = np.where(self.is_indicator, 1.0, np.linalg.norm(R[:, :m], axis=0))

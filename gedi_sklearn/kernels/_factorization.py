@@ -7,21 +7,19 @@ import numpy as np
 from .._validation import check_group_codes
 from ..exceptions import RankDeficientKernelError
 from ._basis import PolynomialBasis
-from ._design import KernelDesign
-from ._moments import BLOCK, sum_products, weighted_moments
+from ._covariates import RANK_TOLERANCE
+from ._design import Design
+from ._moments import BLOCK, row_blocks, sum_products, weighted_moments
 
 # More than one block of rows is factorised from the columns' moments, up to this condition.
 _MOMENT_CONDITION = 1e4
-# A column is dependent on its predecessors if its part outside their span has less than this
-# fraction of its norm; rounding leaves about 1e-15.
-RANK_TOLERANCE = 1e-12
 # Rows of a sample that a basis is standardised by, and how far from its mean, in deviations, that
 # of all rows may be: within it the move costs no digits.
 _SAMPLE = 1000
 _NEAR = 0.25
 
 
-def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
+def factorize(design: Design, target: np.ndarray | None = None) -> None:
     """Find the weighted mean of the standardised columns and the factor R of their centring.
 
     The columns are factorised with a leading 1: the first row of the factor gives the mean, the
@@ -33,7 +31,7 @@ def factorize(design: KernelDesign, target: np.ndarray | None = None) -> None:
         moments, products, variance = _moments(design, target)
         factor = _moment_factor(moments)
         if factor is not None and target is not None:
-            design._known = (target, products, variance)
+            design.known = (target, products, variance)
     if factor is None:
         factor = _qr_factor(design)
     # The sign of a factor's row is free; a positive diagonal makes it unique.
@@ -47,9 +45,7 @@ def sampled(rows: np.ndarray) -> np.ndarray:
     return rows if len(rows) <= BLOCK else rows[:: len(rows) // _SAMPLE]
 
 
-def _moments(
-    design: KernelDesign, target: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, float]:
+def _moments(design: Design, target: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
     """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (of [1, B] without one).
 
     This takes one pass where a basis of powers was standardised by a sample, and the target is
@@ -78,15 +74,15 @@ def _moments(
         sums = turn.T @ sums @ turn
     else:
         if powers is not None:
-            powers.standardize(*weighted_moments(design.values, design.weight))
+            powers.standardize(*weighted_moments(design.points, design.weight))
         sums = _sums(design, targets, np.array([design.mean(z) for z in targets]))
     return sums[: k + 1, : k + 1], sums[1 : k + 1, -1], float(sums[-1, -1])
 
 
-def _sums(design: KernelDesign, targets: list[np.ndarray], origin: np.ndarray) -> np.ndarray:
+def _sums(design: Design, targets: list[np.ndarray], origin: np.ndarray) -> np.ndarray:
     """Return (1, B, z)'W(1, B, z) for targets z less their origin."""
     sums = sum_products(
-        lambda rows, out: design.fitted.basis.evaluate(design.values[rows], out),
+        lambda rows, out: design.fitted.basis.evaluate(design.points[rows], out),
         design.n_rows,
         targets,
         [design.weight],
@@ -114,11 +110,11 @@ def are_far_from_parallel(moments: np.ndarray) -> bool:
     return bool(eigenvalues[0] * _MOMENT_CONDITION >= eigenvalues[-1])
 
 
-def _qr_factor(design: KernelDesign) -> np.ndarray:
+def _qr_factor(design: Design) -> np.ndarray:
     """Return the R of a QR factorisation of the columns with a leading 1, block by block."""
     k = design.fitted.n_columns
     factor: np.ndarray = np.zeros((k + 1, k + 1))
-    for rows in design.blocks():
+    for rows in row_blocks(design.n_rows):
         columns = design.columns(rows)
         block = np.column_stack([np.ones(len(columns)), columns])
         block *= np.sqrt(np.reshape(design.shares(rows), (-1, 1)))
@@ -126,11 +122,11 @@ def _qr_factor(design: KernelDesign) -> np.ndarray:
     return factor
 
 
-def _refuse_dependent_columns(design: KernelDesign, factor: np.ndarray) -> None:
+def _refuse_dependent_columns(design: Design, factor: np.ndarray) -> None:
     # Norms of the columns before centring: a constant column must come out as dependent.
     norms = np.linalg.norm(factor[:, 1:], axis=0)
     own = np.diag(factor)[1:]
     rank = int((own > RANK_TOLERANCE * np.where(norms == 0, 1.0, norms)).sum())
     if rank < len(own):
-        n_distinct = len(check_group_codes(design.values)[1])
+        n_distinct = len(check_group_codes(design.points)[1])
         raise RankDeficientKernelError.from_rank(rank, len(own), n_distinct)

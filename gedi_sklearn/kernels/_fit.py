@@ -11,9 +11,10 @@ from .._validation import check_group_codes, check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
 from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
-from ._design import FittedKernel, KernelDesign
+from ._design import Design
 from ._factorization import factorize, sampled
-from ._group_design import GroupDesign, IndicatorDesign
+from ._fitted import FittedKernel
+from ._indicators import IndicatorKernel
 from ._moments import weighted_moments
 from ._named import is_named_type, resolve_kernel
 from ._transformers import PolynomialKernel, SplineKernel
@@ -30,7 +31,7 @@ def fit_kernel(
     weight: np.ndarray | None = None,
     names: list[str] | None = None,
     target: np.ndarray | None = None,
-) -> KernelDesign:
+) -> Design:
     """Fit a kernel on rows of positive weight.
 
     Parameters
@@ -51,7 +52,7 @@ def fit_kernel(
 
     Returns
     -------
-    KernelDesign
+    Design
 
     Raises
     ------
@@ -59,7 +60,7 @@ def fit_kernel(
         If the kernel's columns are linearly dependent on these rows (rank 0: all constant).
     """
     design = fit_resolved(resolve_kernel(kernel, degree), values, weight, names, target)
-    known = design.groups.values if isinstance(design, GroupDesign) else design.values
+    known = design.points
     design.fitted.range_ = np.array([known.min(axis=0), known.max(axis=0)])
     return design
 
@@ -70,7 +71,7 @@ def fit_resolved(
     weight: np.ndarray | None,
     names: list[str] | None = None,
     target: np.ndarray | None = None,
-) -> KernelDesign:
+) -> Design:
     """Fit what :func:`resolve_kernel` has returned, itself; see :func:`fit_kernel`.
 
     It is for these rows alone: their range, which takes a pass, stays unknown.
@@ -80,7 +81,6 @@ def fit_resolved(
         return _fit_rows(kernel, values, weight, names, target)
     encoder = AttributeEncoder(values, names)
     kernel = _categorical_kernel(kernel, encoder)
-    design: KernelDesign
     if encoder.is_indicator.all():
         codes, groups = check_group_codes(values)
         design = _fit_by_group(kernel, encoder.transform(groups), codes, weight, encoder.names)
@@ -96,10 +96,10 @@ def _fit_by_group(
     codes: np.ndarray,
     weight: np.ndarray | None,
     names: list[str] | None = None,
-) -> GroupDesign:
+) -> Design:
     """Fit a kernel on numbers, one row of them per group of rows."""
     total = np.bincount(codes, weights=weight)
-    return GroupDesign(_fit_rows(kernel, groups, total / total.sum(), names), codes, weight)
+    return _fit_rows(kernel, groups, total / total.sum(), names).on_groups(codes, weight)
 
 
 def _fit_rows(
@@ -108,7 +108,7 @@ def _fit_rows(
     weight: np.ndarray | None,
     names: list[str] | None = None,
     target: np.ndarray | None = None,
-) -> KernelDesign:
+) -> Design:
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes = values.shape[1]
     if isinstance(kernel, PolynomialKernel):
@@ -128,12 +128,12 @@ def _fit_rows(
         basis = ColumnBasis(columns_of, *weighted_moments(columns, weight))
         n_columns = columns.shape[1]
     fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
-    design = KernelDesign(fitted, values, weight)
+    design = Design(fitted, values, weight)
     factorize(design, target)
     return design
 
 
-def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> IndicatorDesign:
+def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Design:
     """Fit the indicators of all groups but the first.
 
     Parameters
@@ -145,7 +145,7 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Indic
 
     Returns
     -------
-    IndicatorDesign
+    Design
         Its values are the numbers of the groups, its encoder knows their labels.
 
     Raises
@@ -162,7 +162,7 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Indic
     return design
 
 
-def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> IndicatorDesign:
+def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> Design:
     """Fit the indicators of the groups 1…g−1.
 
     Parameters
@@ -174,9 +174,13 @@ def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> Indicat
 
     Returns
     -------
-    IndicatorDesign
+    Design
     """
-    return IndicatorDesign(codes, None if weight is None else weight / weight.sum())
+    weight = None if weight is None else weight / weight.sum()
+    total = np.bincount(codes, weights=weight)
+    fitted = IndicatorKernel(total / total.sum())
+    numbers = np.arange(float(len(total)))[:, None]
+    return Design(fitted, numbers, fitted.weights).on_groups(codes, weight)
 
 
 def _categorical_kernel(
@@ -200,12 +204,12 @@ def _categorical_kernel(
     return MixedPolynomialKernel(degree, standardize=kernel.standardize, encoder=encoder)
 
 
-def warn_attribute_scale(design: KernelDesign, *, is_joint_bound: bool = False) -> None:
+def warn_attribute_scale(design: Design, *, is_joint_bound: bool = False) -> None:
     """Warn once if a polynomial takes attributes in units that its coefficients should not be in.
 
     Parameters
     ----------
-    design : KernelDesign
+    design : Design
         The kernel on the rows.
     is_joint_bound : bool, default=False
         Whether one number bounds the sum of the coefficients of all attributes.

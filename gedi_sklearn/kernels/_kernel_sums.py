@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..exceptions import RankDeficientKernelError
-from ._basis import PolynomialBasis
-from ._design import FittedKernel, KernelDesign
-from ._factorization import RANK_TOLERANCE, are_far_from_parallel
+from ._covariates import RANK_TOLERANCE
+from ._design import BaseDesign
+from ._factorization import are_far_from_parallel
+from ._fitted import FittedKernel
 from ._moments import sum_products
 
 # Where the columns of all rows are this far from orthonormal, coefficients have lost digits.
@@ -161,7 +162,7 @@ class KernelSums:
 
     def design(
         self, *, columns: np.ndarray | None = None, without: int | None = None
-    ) -> SummedDesign:
+    ) -> MomentDesign:
         """Return the kernel on all rows.
 
         Parameters
@@ -173,7 +174,7 @@ class KernelSums:
 
         Returns
         -------
-        SummedDesign
+        MomentDesign
 
         Raises
         ------
@@ -183,10 +184,10 @@ class KernelSums:
         products = self.products.sum(axis=0)
         if without is not None:
             products = products - self.products[without]
-        return SummedDesign(self, products, columns)
+        return MomentDesign(self, products, columns)
 
 
-class SummedDesign(KernelDesign):
+class MomentDesign(BaseDesign):
     """A kernel on rows of which only sums are left.
 
     A target z is a combination of those that were summed up, given by its shares, shape (t,).
@@ -218,9 +219,7 @@ class SummedDesign(KernelDesign):
         center = given.center_ + means[1 : k + 1] @ given.R_
         # R of all columns, and with it the orthonormal basis, leads to those of some.
         R = self._factor @ given.R_
-        basis = given.basis
-        if isinstance(basis, PolynomialBasis) and basis.is_raw:
-            basis = basis.restandardized(center, R)
+        basis = given.basis.restandardized(center, R)
         self._turn = np.eye(k)
         if columns is not None:
             basis = basis.of_columns(columns)
@@ -229,14 +228,12 @@ class SummedDesign(KernelDesign):
             self._turn, R = self._turn * signs, R * signs[:, None]
         self._coordinates = self._turn.T @ coordinates
         names = [given.names[j] for j in chosen]
-        fitted = FittedKernel(given.kernel, basis, names, given.n_attributes, given.encoder)
-        fitted.center_, fitted.R_ = center[chosen], R
-        fitted.attribute_columns = given.attribute_columns
-        super().__init__(fitted, np.empty((0, given.n_attributes)), None)
+        self.fitted = FittedKernel(given.kernel, basis, names, given.n_attributes, given.encoder)
+        self.fitted.center_, self.fitted.R_ = center[chosen], R
+        self.fitted.attribute_columns = given.attribute_columns
 
     @property
     def n_rows(self) -> int:
-        """Number of rows n."""
         return self._sums.n_rows
 
     @property
@@ -245,20 +242,16 @@ class SummedDesign(KernelDesign):
         return self.condition > _LARGEST_CONDITION
 
     def mean(self, z: np.ndarray) -> float:
-        """Return the weighted mean of a target."""
         return float(self._target_means @ z)
 
     def deviation(self, z: np.ndarray) -> float:
-        """Return the weighted population deviation of a target."""
         return float(np.sqrt(max(z @ self._target_covariance @ z, 0.0)))
 
     def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the orthonormal coordinates c and the standardised coefficients s of a target."""
         coordinates = self._coordinates @ z
         return coordinates, np.linalg.solve(self.fitted.R_, coordinates)
 
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
-        """Return the covariance of c over random permutations of the targets."""
         n, unweighted = self.n_rows, self._sums.unweighted
         means = unweighted[0, 1:] / n
         variance = z @ (unweighted[1:, 1:] / n - np.outer(means, means)) @ z

@@ -20,7 +20,6 @@ from ..exceptions import RankDeficientKernelError
 from ..kernels import (
     KERNEL_CONSTRAINTS,
     AttributeEncoder,
-    ConditionalDesign,
     fit_resolved,
     list_columns,
     resolve_kernel,
@@ -337,7 +336,7 @@ def fit_gedi(
     if norm == "l1":  # the others do not depend on the attribute's unit
         warn_attribute_scale(design)
     if covariates is not None:
-        design = ConditionalDesign(design, covariates)
+        design = design.beside(covariates)
     return FittedGedi(sample, kernel, covariates, KernelIndicator(design, norm, sample.size))
 
 

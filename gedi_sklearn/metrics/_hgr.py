@@ -18,7 +18,7 @@ from .._validation import (
     validate_params,
 )
 from ..exceptions import warn_caller
-from ..kernels import KernelDesign, PolynomialKernel, fit_kernel
+from ..kernels import Design, PolynomialKernel, fit_kernel, row_blocks
 from ._inputs import (
     TARGET_CONSTRAINTS,
     Sample,
@@ -340,7 +340,7 @@ def _canonical_correlation(
     """Return the largest correlation of a polynomial of the attribute with one of the target."""
     first, second = (_polynomials(v, degree, counts) for v in (values, target[:, None]))
     cross = np.zeros((first.fitted.n_columns, second.fitted.n_columns))
-    for rows in first.blocks():
+    for rows in row_blocks(first.n_rows):
         own = second.orthonormal_of(rows)
         if counts is not None:
             own = own * (counts[rows, None] * (first.n_rows / counts.sum()))
@@ -372,7 +372,7 @@ def _neural_correlation(values: np.ndarray, target: np.ndarray, seed: int) -> fl
             torch.set_default_dtype(default)
 
 
-def _polynomials(values: np.ndarray, degree: int, weight: np.ndarray | None) -> KernelDesign:
+def _polynomials(values: np.ndarray, degree: int, weight: np.ndarray | None) -> Design:
     if values.shape[1] == 1:
         degree = min(degree, len(np.unique(values)) - 1)
     return fit_kernel(PolynomialKernel(degree, standardize=True), values, weight=weight)

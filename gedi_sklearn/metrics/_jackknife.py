@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import KernelDesign, KernelSums
+from ..kernels import KernelSums, MomentDesign
 from ._sampling import error_quantile, farthest, limit_of_lacking_rows
 
 
@@ -54,7 +54,7 @@ def jackknife_limit(
     return max(limit, limit_of_lacking_rows(v, q, share, leverage, confidence))
 
 
-def _turned(design: KernelDesign, whole: KernelDesign, z: np.ndarray) -> np.ndarray:
+def _turned(design: MomentDesign, whole: MomentDesign, z: np.ndarray) -> np.ndarray:
     """Return G^(−1/2) E[Qz], G = E[QQ'], on the rows of a design; Q is orthonormal on all rows."""
     to_whole = np.linalg.solve(whole.fitted.R_.T, design.fitted.R_.T)
     values, vectors = np.linalg.eigh(to_whole @ to_whole.T)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,7 +20,7 @@ from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
-from ..kernels import GroupDesign, KernelDesign, PolynomialKernel, fit_codes
+from ..kernels import BaseDesign, Design, PolynomialKernel, fit_codes
 from ._sampling import farthest, normal_draws, robust_covariance, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
@@ -47,7 +47,7 @@ class LinearIndicator(ABC):
 
     @property
     @abstractmethod
-    def design(self) -> KernelDesign:
+    def design(self) -> Design:
         """The columns, on the rows."""
 
     @property
@@ -202,7 +202,7 @@ class KernelIndicator(LinearIndicator):
 
     Parameters
     ----------
-    design : KernelDesign
+    design : BaseDesign
         The kernel on its rows.
     norm : {"l1", "sd", "adjusted_sd"}
         ‖α̃‖₁; ‖F̃α̃‖/√n = ‖c‖, the deviation of the part of z in the kernel's span; or that
@@ -211,13 +211,13 @@ class KernelIndicator(LinearIndicator):
         Number of rows that the weights stand for, for the adjustment.
     """
 
-    def __init__(self, design: KernelDesign, norm: str = "l1", size: float | None = None) -> None:
-        self._design = design
+    def __init__(self, design: BaseDesign, norm: str = "l1", size: float | None = None) -> None:
+        self._design: Any = design  # one of sums answers what the accumulator asks
         self.norm = norm
         self._size = design.n_rows if size is None else size
 
     @property
-    def design(self) -> KernelDesign:
+    def design(self) -> Design:
         """The kernel on its rows."""
         return self._design
 
@@ -295,14 +295,14 @@ class GroupIndicator(LinearIndicator):
         self._total = np.bincount(codes, weights=weight)
 
     @cached_property
-    def design(self) -> GroupDesign:
+    def design(self) -> Design:
         """The indicators of all groups but the first, which only inference needs."""
         return fit_codes(self._codes, weight=self._weight)
 
     @cached_property
     def matrix(self) -> np.ndarray:
         """One row of the orthonormal columns for each group."""
-        return self._factor * self.design.groups.orthonormal
+        return self._factor * np.asarray(self.design.q)
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator of one target."""
@@ -322,7 +322,7 @@ class GroupIndicator(LinearIndicator):
         return self._factor * float(self._norm(means))
 
 
-def is_negligible(design: KernelDesign, standardized: np.ndarray, y: np.ndarray) -> bool:
+def is_negligible(design: Design, standardized: np.ndarray, y: np.ndarray) -> bool:
     """Tell whether standardised coefficients are rounding noise on the scale of the targets.
 
     They are where ‖s‖₁ ≤ 1e-12·sd(y): at degree 1, where gedi·sd(x) ≤ 1e-12·sd(y).

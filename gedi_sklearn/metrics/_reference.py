@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import ConditionalDesign, fit_resolved, kernel_of_degree, resolve_kernel
+from ..kernels import fit_resolved, kernel_of_degree, resolve_kernel
 from ._linear import KernelIndicator
 
 
@@ -58,7 +58,7 @@ def reference_disparity(
         kernel = kernel_of_degree(kernel, int(relative))
     design = fit_resolved(kernel, values, weight, target=y)
     if covariates is not None:
-        design = ConditionalDesign(design, covariates)
+        design = design.beside(covariates)
     return KernelIndicator(design, norm, size).reference(y)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from ..kernels import IndicatorDesign, KernelDesign
+from ..kernels import Design
 
 _N_DRAWS = 1000
 # Numbers that are drawn at a time.
@@ -25,13 +26,13 @@ _MAX_LEVERAGE = 0.8
 
 
 def robust_covariance(
-    design: KernelDesign, columns: np.ndarray, *, is_basis_drawn: bool = False
+    design: Design, columns: np.ndarray, *, is_basis_drawn: bool = False
 ) -> np.ndarray:
     """Return the HC3 covariance of coordinates, valid under unequal variances of the residuals.
 
     Parameters
     ----------
-    design : KernelDesign
+    design : Design
         The kernel on the rows.
     columns : ndarray of shape (n, m)
         Targets, or several.
@@ -56,7 +57,7 @@ def robust_covariance(
     return scores - float(weight @ weight) * np.outer(mean, mean)
 
 
-def _errors(design: KernelDesign, z: np.ndarray, c: np.ndarray, share: float) -> np.ndarray:
+def _errors(design: Design, z: np.ndarray, c: np.ndarray, share: float) -> np.ndarray:
     """Return w(e/(1 − h) + share·q'c), with e = z − q'c: what the rows without one lack of it."""
     residual, explained = design.residual(z), design.explained(c)
     residual = residual - design.mean(residual) - explained
@@ -84,7 +85,7 @@ def _fixed_draws(size: int) -> np.ndarray:
 
 
 def lower_limits(
-    design: KernelDesign,
+    design: Design,
     columns: np.ndarray,
     rows: np.ndarray | None,
     norms: Callable[[np.ndarray], np.ndarray],
@@ -100,13 +101,13 @@ def lower_limits(
 
     Parameters
     ----------
-    design : KernelDesign
+    design : Design
         The kernel on the rows.
     columns : ndarray of shape (n, m)
         Targets, or several.
     rows : ndarray of shape (r, k) or None
         A, the same for each column. None for the deviations of groups, without that matrix: of
-        an :class:`IndicatorDesign`.
+        a kernel in closed form.
     norms : callable
         Returns the norms (c,) of a vector (m·r,), and (c, d) of d vectors (m·r, d).
     is_basis_drawn : bool
@@ -121,8 +122,8 @@ def lower_limits(
     """
     coordinates = [design.coordinates(own) for own in columns.T]
     if rows is None:
-        assert isinstance(design, IndicatorDesign)
-        v = [design.fitted.of_groups(c) for c in coordinates]
+        kernel: Any = design.fitted
+        v = [kernel.of_groups(c) for c in coordinates]
         blocks = _deviation_draws(design, columns)
     else:
         v = [rows @ c for c in coordinates]
@@ -136,7 +137,7 @@ def lower_limits(
 
 
 def _draws(
-    design: KernelDesign, columns: np.ndarray, rows: np.ndarray, is_basis_drawn: bool
+    design: Design, columns: np.ndarray, rows: np.ndarray, is_basis_drawn: bool
 ) -> Iterator[np.ndarray]:
     """Yield draws of the sampling error of v = A c, shape (draws, m·r)."""
     of_all = np.kron(np.eye(columns.shape[1]), rows)
@@ -144,23 +145,24 @@ def _draws(
     yield _with_covariance(_fixed_draws(len(of_all)), covariance @ of_all.T)
 
 
-def _deviation_draws(design: IndicatorDesign, columns: np.ndarray) -> Iterator[np.ndarray]:
+def _deviation_draws(design: Design, columns: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the same of the deviations of groups, whose sums of errors are independent."""
-    weights, m, rng = design.fitted.weights, columns.shape[1], np.random.RandomState(0)
+    fitted: Any = design.fitted  # in closed form
+    weights, m, rng = fitted.weights, columns.shape[1], np.random.RandomState(0)
     errors = [_errors(design, own, design.coordinates(own), 0.0) for own in columns.T]
-    sums = [np.bincount(design.codes, weights=one * other) for one in errors for other in errors]
+    sums = [design.of_points(one * other) for one in errors for other in errors]
     values, vectors = np.linalg.eigh(np.stack(sums, axis=-1).reshape(-1, m, m))
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
     n_draws = max(1, min(_N_DRAWS, _MOST_NUMBERS // (m * len(weights))))
     for start in range(0, _N_DRAWS, n_draws):
         normal = rng.standard_normal((min(n_draws, _N_DRAWS - start), len(weights), m, 1))
         moved = (root @ normal)[..., 0]
-        moved = moved / weights[:, None] - moved.sum(axis=1, keepdims=True)
+        moved = (moved / weights[:, None] - moved.sum(axis=1, keepdims=True)) / design.fitted.share
         yield np.moveaxis(moved, 1, 2).reshape(len(moved), -1)
 
 
 def upper_limits(
-    design: KernelDesign,
+    design: Design,
     columns: np.ndarray,
     rows: np.ndarray,
     norm: str,
@@ -219,7 +221,7 @@ def upper_limits(
     return np.maximum(limits, lacking)
 
 
-def _skewness_term(design: KernelDesign, column: np.ndarray, z: float) -> float:
+def _skewness_term(design: Design, column: np.ndarray, z: float) -> float:
     """Return what the skewness of S = ‖c‖ adds to its limit of z standard errors.
 
     S² is a mean of squares. Of a mean with skewness γ/√n the studentised error has the quantile

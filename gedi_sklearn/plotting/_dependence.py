@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import Interval, StrOptions, check_random_state, validate_params
-from ..kernels import KernelDesign
+from ..kernels import Design
 from ..metrics import Sample, check_sample, fit_gedi, quantile_bin_edges
 from ._support import (
     MEASURED_COLOR,
@@ -253,7 +253,7 @@ class DependenceDisplay(PredictionDisplay):
         return f"{type(estimator).__name__}.{response_method}"
 
 
-def _require_one_numeric_attribute(caller: str, sample: Sample, design: KernelDesign) -> None:
+def _require_one_numeric_attribute(caller: str, sample: Sample, design: Design) -> None:
     if sample.values.shape[1] != 1 or sample.values.dtype.kind != "f":
         raise ValueError(
             f"{caller} shows one numeric attribute; sensitive_features has "
@@ -267,7 +267,7 @@ def _require_one_numeric_attribute(caller: str, sample: Sample, design: KernelDe
         )
 
 
-def _curve(design: KernelDesign, z: np.ndarray, grid: np.ndarray) -> np.ndarray:
+def _curve(design: Design, z: np.ndarray, grid: np.ndarray) -> np.ndarray:
     """Return mean(z) + F̃α̃ on a grid, from the orthonormal columns, which keep their digits."""
     return design.mean(z) + design.fitted.orthonormal(grid) @ design.coordinates(z)
 

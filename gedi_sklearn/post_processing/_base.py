@@ -25,7 +25,7 @@ from .._validation import (
 )
 from ..constraints import CARRIED, joint_columns
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, silent, warn_caller
-from ..kernels import AttributeEncoder, FittedKernel, IndicatorKernel
+from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
 from ._corrections import attribute_blind_correction
@@ -485,8 +485,6 @@ class Projected(AttributeBlind):
                 covariates, len(values), kind="mixed", name="conditional_on"
             )
             beside = [self._covariate_encoder.transform(covariates)]
-        if isinstance(self.kernel_, IndicatorKernel):
-            return self.kernel_.columns_of(values)
         return joint_columns(
             self.kernel_,
             values,

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError
-from ..kernels import KernelDesign
 from ..projection import Projection
 from ._clipped import ClippedRule
 
@@ -28,33 +27,27 @@ _MAX_RATIO = 10.0
 _ROWS_PER_TERM = 20
 
 
-class _ExpectedDesign(KernelDesign):
-    """A kernel whose orthonormal columns are replaced by what X says of them.
+class _Expected:
+    """What X says of the columns of Q, in the place of a design.
 
     Parameters
     ----------
-    design : KernelDesign
-        The kernel on the rows.
-    expected : ndarray of shape (n, k)
+    columns : ndarray of shape (n, k)
         m(X), for rows that its learner has not seen.
+    share : ndarray of shape (n,)
+        Weights of the rows, summing to 1.
     """
 
-    def __init__(self, design: KernelDesign, expected: np.ndarray) -> None:
-        super().__init__(design.fitted, design.values, design.weight)
-        self.expected = expected
-
-    @property
-    def keys(self) -> np.ndarray:
-        """What a row of the columns is a function of."""
-        return self.expected
+    def __init__(self, columns: np.ndarray, share: np.ndarray) -> None:
+        self.keys, self._share = columns, share
 
     def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows of m(X)."""
-        return self.expected[rows]
+        return self.keys[rows]
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return what is expected of the coordinates of a target."""
-        return (z * self.shares(slice(None))) @ self.expected
+        return (z * self._share) @ self.keys
 
 
 def attribute_blind_correction(
@@ -199,10 +192,10 @@ def score_correction(
 def _seen_through(constraint: FittedConstraint, expected: np.ndarray) -> FittedConstraint:
     """Return constraints on m(X) in the place of the columns of their kernels."""
     ends = np.cumsum([parts[0].kernel.n_columns for parts in constraint.listed])
-    listed = []
+    listed, share = [], constraint.weight / constraint.weight.sum()
     own = np.split(expected, ends[:-1], axis=1)
     for parts, columns in zip(constraint.listed, own, strict=True):
-        design = _ExpectedDesign(parts[0].design, columns)
+        design = _Expected(columns, share)
         listed.append([part.altered(design=design) for part in parts])
     return replace(constraint, listed=listed)
 

@@ -46,7 +46,7 @@ from ..exceptions import (
     SolverLimitError,
     warn_caller,
 )
-from ..kernels import AttributeEncoder, FittedKernel, GroupColumns
+from ..kernels import AttributeEncoder, GroupColumns
 from ._absolute import AbsoluteLoss
 from ._classes import ClassTargets
 from ._linear_model import Solution
@@ -234,8 +234,6 @@ class Projection:
             relative=relative,
             slack=slack,
         )
-        if isinstance(fitted.kernel, FittedKernel):
-            fitted.kernel.attribute_columns = self._columns
         self.gap = max(_LEAST_GAP, 1 / len(fitted.weight)) if isinstance(gap, str) else gap
         self._time_limit = time_limit
         # Ties and the solver draw from the same stream.
