@@ -20,9 +20,9 @@ from gedi_sklearn import (
     Projection,
     project_targets,
 )
+from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
+from gedi_sklearn._geometry._span import CoordinateSet
 from gedi_sklearn.constraints import joint_multipliers
-from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
-from gedi_sklearn.constraints._span import CoordinateSet
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import gedi, gedi_coefficients
 

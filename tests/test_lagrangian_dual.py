@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, LagrangianDualRegressor
-from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
+from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.exceptions import ConstraintNotMetWarning
 from gedi_sklearn.metrics import gedi, hgr, make_gedi_scorer
 from tests.estimator_checks import instance, make_data, public_estimators

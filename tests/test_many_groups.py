@@ -15,7 +15,7 @@ from gedi_sklearn import (
     ProjectedRegressor,
     project_targets,
 )
-from gedi_sklearn.constraints._span import JointSpan
+from gedi_sklearn._geometry._span import JointSpan
 from gedi_sklearn.exceptions import TooManyGroupsError
 from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (

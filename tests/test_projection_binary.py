@@ -14,8 +14,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from gedi_sklearn import FineConstraint, PolynomialKernel, Projection, project_targets
 from gedi_sklearn._deadline import Deadline
+from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.constraints import Product
-from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi_coefficients
 from gedi_sklearn.projection._relaxation import _Sifting, solve_relaxation

@@ -20,7 +20,7 @@ from gedi_sklearn import (
     project_targets,
     projection_path,
 )
-from gedi_sklearn.constraints._groups import shrink_deviations
+from gedi_sklearn._geometry._groups import shrink_deviations
 from gedi_sklearn.metrics import didi, gedi
 
 pd = pytest.importorskip("pandas")

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..constraints import ColumnConstraint, CoordinateSet, FittedConstraint
+from .._geometry import CoordinateSet
+from ..constraints import ColumnConstraint, FittedConstraint
 
 __all__ = ["Ascent", "indicator_of"]
 

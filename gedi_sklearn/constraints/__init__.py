@@ -6,10 +6,11 @@ kernel, and a set
 .. math:: \{ c : A c \in C \}
 
 of allowed orthonormal coordinates c, where C is an L1 ball, a box or a Euclidean ball of v = A c.
-The sets of :mod:`._sets` own their geometry: their violation, support function, projection and
-what a linear model needs of them.
+The sets of :mod:`gedi_sklearn._geometry` own their geometry: their violation, support function,
+projection and what a linear model needs of them.
 """
 
+from .._geometry import GroupBall, Product, SoftSupport
 from ._arguments import (
     CARRIED,
     CONSTRAINT_PARAMETERS,
@@ -23,31 +24,23 @@ from ._base import Constraint
 from ._didi import DidiConstraint
 from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
-from ._product import Product
-from ._sets import AllowedSet, GroupBall, SoftSupport
-from ._span import CoordinateSet, JointSpan, Multipliers, joint_multipliers
 
 __all__ = [
     "CARRIED",
     "CONSTRAINT_PARAMETERS",
     "NAMED_CONSTRAINTS",
     "VIOLATION_TOLERANCE",
-    "AllowedSet",
     "CoarseConstraint",
     "ColumnConstraint",
     "Constraint",
-    "CoordinateSet",
     "DidiConstraint",
     "FineConstraint",
     "FittedConstraint",
     "GroupBall",
-    "JointSpan",
-    "Multipliers",
     "Product",
     "SoftSupport",
     "constraint_in_words",
     "fit_constraint",
     "joint_columns",
-    "joint_multipliers",
     "split_attributes",
 ]

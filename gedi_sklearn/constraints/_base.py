@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._geometry import CoordinateSet
 from .._validation import check_notion, check_numbers_or_inf, remember_signature
 from ..kernels import Design, FittedKernel, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
-from ._span import CoordinateSet
 
 
 class Constraint(BaseEstimator):

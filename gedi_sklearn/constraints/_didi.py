@@ -7,13 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._geometry import CoordinateSet, GroupBall, GroupCoordinates, deviations
 from .._validation import NOTION_PARAMETERS, Interval, check_group_codes, warn_many_groups
 from ..kernels import Design, FittedKernel, fit_groups
 from ..metrics import is_negligible
 from ._base import Constraint
-from ._groups import deviations
-from ._sets import GroupBall
-from ._span import CoordinateSet, GroupCoordinates
 
 
 class DidiConstraint(Constraint):

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from .._geometry import JointSpan, pieces
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import Design, GroupColumns
 from ..metrics import lower_limits, upper_limits
 from ._base import Constraint
-from ._product import pieces
-from ._span import JointSpan
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
 VIOLATION_TOLERANCE = 1e-9

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._geometry import Ball, Box, CoordinateSet, L1Ball
 from .._validation import NOTION_PARAMETERS, Interval, StrOptions, check_numbers_or_inf
 from ..kernels import (
     KERNEL_CONSTRAINTS,
@@ -17,8 +18,6 @@ from ..kernels import (
 )
 from ..metrics import check_relative
 from ._base import Constraint
-from ._sets import Ball, Box, L1Ball
-from ._span import CoordinateSet
 
 _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": KERNEL_CONSTRAINTS,

@@ -24,7 +24,8 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from skorch.utils import TeeGenerator
 
-from ..constraints import AllowedSet, FittedConstraint
+from .._geometry import AllowedSet
+from ..constraints import FittedConstraint
 
 # Batch size of predictions.
 _PREDICTION_ROWS = 50_000

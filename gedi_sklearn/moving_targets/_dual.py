@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..constraints import JointSpan
+from .._geometry import JointSpan
 from ..exceptions import warn_caller
 from ._learner import LearnerFit
 from ._master import Master

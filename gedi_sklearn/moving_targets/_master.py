@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._geometry import JointSpan
 from .._validation import Outcomes
 from .._verdict import Verdict, make_verdict
-from ..constraints import JointSpan
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import UnseenProjection
 

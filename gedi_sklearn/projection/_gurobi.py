@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._deadline import Deadline
-from ..constraints import JointSpan, Multipliers
+from .._geometry import JointSpan, Multipliers
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
 from ._linear_model import LinearModel, Outcome, SolverSession
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._deadline import Deadline
-from ..constraints import JointSpan, Multipliers
+from .._geometry import JointSpan, Multipliers
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._deadline import Deadline
-from ..constraints import FittedConstraint, joint_multipliers
+from .._geometry import joint_multipliers
+from ..constraints import FittedConstraint
 from ..exceptions import SolverError
 from ..kernels import row_blocks
 from ._linear_model import Solution, SolverSession
