@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtrc
 
+from ._geometry import deviation_block
 from .constraints import ColumnConstraint, FittedConstraint
 from .exceptions import (
     ConstraintNotMetWarning,
@@ -217,7 +218,7 @@ def make_verdict(
         first = own[0]
         if first.given.relative:
             design, used, k = _reference_design(first, rows)
-            numbers = [number for part in own for number in part.columns]
+            numbers = [number for part in own for number in part.outputs]
             p_values += [_p_value(design, targets[used, number], k) for number in numbers]
         if not first.given.needs_outcomes:  # which kernels see less of is not known of some rows
             names = _names(constraint, j)
@@ -312,14 +313,13 @@ def _remainders(
             design = _design_of(columns, columns, first, rows)
         except RankDeficientKernelError:
             continue
-        unit = np.eye(design.fitted.n_columns)
         for part, share in asked:
-            y, z = (own[rows, part.columns[0]] for own in (targets, predictions))
+            y, z = (own[rows, part.outputs[0]] for own in (targets, predictions))
             # The matrix Q is made here, which what follows uses too.
             size = float(np.linalg.norm(design.inner_products(y)))
             if _p_value(design, y, design.fitted.n_columns) > _CHANCE:
                 continue
-            low = lower_limits(design, z[:, None], unit, _deviation, is_basis_drawn=True)[0]
+            low = lower_limits(deviation_block(design), z[:, None])[0]
             own = float(np.linalg.norm(design.inner_products(z)))
             yield Remainder(names[j], own / size, float(low) / size, share)
 
@@ -333,15 +333,11 @@ def _names(constraint: FittedConstraint, position: int) -> list[str]:
     return [f"attribute {j}" if names is None else names[j] for j in numbers]
 
 
-def _deviation(v: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(v, axis=0)[None]
-
-
 def _asked_share(part: ColumnConstraint, targets: np.ndarray) -> float:
     """Return the share of the dependence of y that a constraint leaves; NaN where it has none."""
     if np.ndim(part.threshold) or part.given.kernel is None:
         return float("nan")
     if part.given.relative:
         return float(part.given.threshold)
-    value = part.indicator(targets, part.design)
+    value = part.measured.indicator(targets)
     return float(part.threshold / value) if value else float("nan")

@@ -876,19 +876,13 @@ def test_c2_08_learners_that_follow_are_silent():
 def test_c2_08_more_than_chance(degree, norm):
     """Bounds at the true value are seldom said to be exceeded, those a third below it mostly."""
     kernel, random = PolynomialKernel(degree), np.random.default_rng(0)
-    order = 1 if norm == "l1" else 2
 
     def measured(n_rows, noise):
         x = random.uniform(-1, 1, n_rows)
         design = fit_kernel(kernel, x[:, None])
         z = np.sin(2 * x) + noise * random.normal(size=n_rows)
-        matrix = KernelIndicator(design, norm).matrix
-
-        def norms(v):
-            return np.linalg.norm(np.reshape(v, (len(v), -1)), order, axis=0)[None]
-
-        low = lower_limits(design, z[:, None], matrix, norms, is_basis_drawn=norm == "sd")
-        return low.item(), norms(matrix @ design.coordinates(z)).item()
+        indicator = KernelIndicator(design, norm)
+        return lower_limits(indicator.block, z[:, None]).item(), indicator.measure(z)
 
     true = measured(100_000, 0.0)[1]
     low = np.array([measured(1000, 0.05)[0] for _ in range(400)])
@@ -898,18 +892,18 @@ def test_c2_08_more_than_chance(degree, norm):
 
 def test_c2_08_groups_are_counted_and_not_expanded():
     codes = np.random.default_rng(0).integers(0, 5, n)
-    columns = np.c_[t, y]
     grouped = fit_codes(codes)
     fitted = FittedKernel(None, grouped.fitted.basis, grouped.fitted.names, 1)
     plain = Design(fitted, codes[:, None], None)
     plain.q = grouped.orthonormal
-    rows = np.eye(4)
-    for drawn in (False, True):
+    plain.fitted.R_ = grouped.fitted.R_
+    for norm in ("l1", "sd"):
         limits = [
-            lower_limits(own, columns, rows, np.abs, is_basis_drawn=drawn)
+            lower_limits(KernelIndicator(own, norm).block, z[:, None])
             for own in (grouped, plain)
+            for z in (t, y)
         ]
-        np.testing.assert_allclose(*limits, atol=1e-12)
+        np.testing.assert_allclose(limits[:2], limits[2:], atol=1e-12)
 
 
 def test_c2_21_a_rare_class_keeps_half_of_its_rows():

@@ -14,7 +14,7 @@ from gedi_sklearn import (
     project_targets,
 )
 from gedi_sklearn._deadline import Deadline
-from gedi_sklearn.constraints._sets import Ball, Box, L1Ball
+from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.projection._dual import SmoothedDual, maximise_dual
 from gedi_sklearn.projection._exchange import Exchange
 from gedi_sklearn.projection._incumbent import Effort, Incumbent

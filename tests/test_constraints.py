@@ -20,9 +20,9 @@ from gedi_sklearn import (
     Projection,
     project_targets,
 )
+from gedi_sklearn._geometry._block import Block
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
-from gedi_sklearn._geometry._span import CoordinateSet
-from gedi_sklearn.constraints import joint_multipliers
+from gedi_sklearn._geometry._span import joint_multipliers
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import gedi, gedi_coefficients
 
@@ -211,8 +211,10 @@ SETS = st.builds(
 def seen_by(rows, allowed):
     """Return a set of v = rows @ c, for a kernel whose basis is orthonormal as it is."""
     unit = np.eye(len(rows))
-    kernel = SimpleNamespace(R_=unit, R_inverse=unit, conversion_is_harmless=False)
-    return CoordinateSet(allowed, rows, np.linalg.inv(rows), kernel)
+    kernel = SimpleNamespace(
+        R_=unit, R_inverse=unit, n_columns=len(unit), conversion_is_harmless=False
+    )
+    return Block(SimpleNamespace(fitted=kernel), allowed, rows, np.linalg.inv(rows))
 
 
 def vertices(allowed, rng):
@@ -305,7 +307,7 @@ def test_the_nearest_point_meets_the_variational_inequality(allowed, seed, in_a_
     pull = metric @ (point - u)
     size = np.linalg.norm(metric, 2) * np.linalg.norm(point) * (1 + np.linalg.norm(u))
     # max over the set of pull·(w − u) is 0, by the support function in v.
-    assert allowed.support(own.matrix.T @ pull) - pull @ u <= 1e-8 * size
+    assert allowed.support(own.inverse.T @ pull) - pull @ u <= 1e-8 * size
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -353,7 +355,7 @@ def test_the_nearest_point_of_several_sets(sets, seed, spans):
     scale = 1 + np.linalg.norm(x) + np.linalg.norm(mu)
     for own, one, end in zip(sets, seen, ends, strict=True):
         rows = slice(end - own.size, end)
-        assert own.violation(one.rows @ u[rows]) <= 1e-8 * scale
+        assert own.violation(one.operator @ u[rows]) <= 1e-8 * scale
         assert one.support(mu[rows]) + mu[rows] @ u[rows] <= 1e-8 * scale**2
 
 
@@ -362,7 +364,7 @@ def test_a_coarse_set_is_the_ball_of_raw_coefficients(is_class):
     x = 30 + 10 * X
     design = fit_kernel("polynomial", x[:, None], degree=3)
     constraint = CoarseConstraint(degree=3, threshold=0.5, relative=False)
-    seen = constraint.allowed(design, unit=1.0, is_class=is_class)
+    seen = constraint.block(design, unit=1.0, is_class=is_class)
     a = gedi_coefficients(Y, sensitive_features=x, degree=3)
     v = seen.to_v @ design.standardized(Y)
     assert_allclose(v, a, rtol=1e-8)
@@ -375,7 +377,7 @@ def test_an_infinite_threshold_bounds_nothing():
         CoarseConstraint(threshold=np.inf),
         FineConstraint(threshold=[np.inf] * 3),
     ):
-        seen = constraint.allowed(design, unit=1.0, is_class=True)
+        seen = constraint.block(design, unit=1.0, is_class=True)
         allowed = seen.allowed
         assert not allowed.bounded.any()
         assert allowed.take(allowed.bounded).size == 0
@@ -389,7 +391,7 @@ def test_a_fine_set_for_integers_does_not_depend_on_unit_and_origin(move):
     design = fit_kernel("polynomial", x[:, None], degree=3)
     q = 0.2 * gedi(Y, sensitive_features=x)
     constraint = FineConstraint(degree=3, threshold=q, relative=False, slack=0.01)
-    seen = constraint.allowed(design, unit=1.0, is_class=True)
+    seen = constraint.block(design, unit=1.0, is_class=True)
     slope = 0.2 * gedi(Y, sensitive_features=X) * X.std()
     assert_allclose(seen.allowed.half_widths, [slope, 0.01 * slope, 0.01 * slope], rtol=1e-10)
     s = np.abs(seen.to_v @ design.standardized(Y))
@@ -414,10 +416,10 @@ def test_forbidden_trailing_degrees_are_the_same_set_in_both_bases():
 def test_where_nothing_is_allowed_the_slack_is_a_share_of_the_reference():
     design = fit_kernel("polynomial", X[:, None], degree=2)
     constraint = FineConstraint(degree=2, threshold=0.0, relative=False, slack=0.01)
-    allowed = constraint.allowed(design, unit=3.0, is_class=True).allowed
+    allowed = constraint.block(design, unit=3.0, is_class=True).allowed
     assert_allclose(allowed.half_widths, [0.03, 0.03])
     assert allowed.forbidden.all()
-    exact = constraint.allowed(design, unit=3.0, is_class=False).allowed
+    exact = constraint.block(design, unit=3.0, is_class=False).allowed
     assert_allclose(exact.half_widths, 0)
 
 

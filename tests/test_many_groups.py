@@ -15,7 +15,8 @@ from gedi_sklearn import (
     ProjectedRegressor,
     project_targets,
 )
-from gedi_sklearn._geometry._span import JointSpan
+from gedi_sklearn._geometry._block import Block
+from gedi_sklearn._geometry._span import Span
 from gedi_sklearn.exceptions import TooManyGroupsError
 from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
@@ -129,14 +130,9 @@ def test_groups_in_closed_form_are_the_factorised_indicators(weighted, threshold
     ]:
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
     # The same projection, by matrices and by sums over the groups.
-    reference = DidiConstraint().indicator(factorised, y[:, None], is_class=False)
+    reference = DidiConstraint().measure(factorised, is_class=False).indicator(y[:, None])
     constraint = DidiConstraint(threshold=threshold * reference, relative=False)
-
-    class Part:
-        design = factorised
-        coordinate_set = constraint.allowed(factorised, unit=1.0, is_class=False)
-
-    span = JointSpan([Part()], weight)
+    span = Span([constraint.block(factorised, unit=1.0, is_class=False)], weight)
     multipliers = span.multipliers(span.coordinates(y))
     found = project_targets(
         y,
@@ -177,14 +173,10 @@ def test_limits_of_deviations_are_those_of_their_covariance(n_columns):
     codes = np.r_[np.arange(7), rng.integers(0, 7, size=400)]
     design = fit_codes(codes)
     columns = np.sin(codes)[:, None] + rng.normal(size=(len(codes), n_columns))
-    rows = design.fitted.orthonormal(np.arange(7))  # A: the deviations are A c
-
-    def size(v):
-        return np.abs(v).sum(axis=0)[None]
-
-    by_group = lower_limits(design, columns, None, size)
-    by_matrix = lower_limits(design, columns, rows, size)
-    value = size(np.concatenate([rows @ design.coordinates(own) for own in columns.T]))
+    block = DidiConstraint().measure(design, is_class=False, outputs=tuple(range(n_columns)))
+    dense = Block(design, block.allowed, block.operator @ design.fitted.R_, None, block.outputs)
+    by_group, by_matrix = lower_limits(block, columns), lower_limits(dense, columns)
+    value = block.indicator(columns)
     np.testing.assert_allclose(value - by_group, value - by_matrix, rtol=0.05)
 
 

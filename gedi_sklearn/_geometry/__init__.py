@@ -1,26 +1,28 @@
-"""Sets of allowed values, their product, and the joint span of several kernels.
+"""Sets of allowed values, the blocks that make these values of targets, and the span of several.
 
 What constraints, solvers and estimators need of v = A c; nothing here knows an estimator.
 """
 
-from ._groups import deviations
+from ._block import Block
+from ._gauges import coefficient_block, deviation_block, group_block
 from ._product import Product, pieces
 from ._sets import AllowedSet, Ball, Box, GroupBall, L1Ball, SoftSupport
-from ._span import CoordinateSet, GroupCoordinates, JointSpan, Multipliers, joint_multipliers
+from ._span import Multipliers, Span, joint_multipliers
 
 __all__ = [
     "AllowedSet",
     "Ball",
+    "Block",
     "Box",
-    "CoordinateSet",
     "GroupBall",
-    "GroupCoordinates",
-    "JointSpan",
     "L1Ball",
     "Multipliers",
     "Product",
     "SoftSupport",
-    "deviations",
+    "Span",
+    "coefficient_block",
+    "deviation_block",
+    "group_block",
     "joint_multipliers",
     "pieces",
 ]

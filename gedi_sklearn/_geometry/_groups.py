@@ -70,11 +70,6 @@ def _exact(t: np.ndarray, share: np.ndarray, radius: float, near: np.ndarray) ->
     return exact if (exact[active] * sign >= 0).all() else near
 
 
-def deviations(gaps: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return the deviations d of groups from their gaps to the first one, shapes (g,), (g − 1,)."""
-    return np.r_[0.0, gaps] - share[1:] @ gaps
-
-
 def tied_size(direction: np.ndarray, share: np.ndarray) -> float:
     """Return min over t of ‖d + t n‖_∞: the support function of Σ|d| ≤ 1 with Σ n d = 0.
 

@@ -15,20 +15,17 @@ correlated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import qr
 
 from .._deadline import Deadline
 from ..exceptions import SolverError
-from ..kernels import FittedKernel, IndicatorKernel, row_blocks
-from ._groups import deviations, shrink_deviations
+from ..kernels import row_blocks
+from ._block import Block
 from ._product import pieces
-from ._sets import AllowedSet, GroupBall
 
 # Dependent columns of the joint span, relative to the largest.
 _RANK_TOLERANCE = 1e-10
@@ -41,8 +38,6 @@ _PATIENCE = 5
 _REFINEMENTS = 2
 # Change of a move, relative to it, whose own error is beyond the digits of a long double.
 _SETTLED = 1e-9
-# Roundings that a product may have suffered.
-_MANY = 1000
 
 
 class Multipliers(NamedTuple):
@@ -60,258 +55,21 @@ class Multipliers(NamedTuple):
     faces: list[Any]
 
 
-@dataclass(eq=False)
-class CoordinateSet:
-    """An allowed set as seen from the orthonormal coordinates c of one kernel.
-
-    Parameters
-    ----------
-    allowed : AllowedSet
-        The set of v, of one column of targets or of several.
-    to_v, from_v : ndarray of shape (r, k) and (k, r)
-        v = V s and s = W v, with s the standardised coefficients of one column.
-    kernel : FittedKernel
-        Its R gives c = R s.
-    in_raw_units : bool, default=True
-        Whether v is in units of the attribute, which amplify rounding.
-
-    Attributes
-    ----------
-    is_exact : bool
-        Whether products with `rows` and `matrix` keep their digits.
-    rows, matrix : ndarray of shape (r, k) and (k, r)
-        v = A c and c = M v.
-    rounding : float
-        What rounding leaves in the bounded v, for targets of size 1.
-    """
-
-    allowed: AllowedSet
-    to_v: np.ndarray
-    from_v: np.ndarray
-    kernel: FittedKernel
-    in_raw_units: bool = True
-
-    def __post_init__(self) -> None:
-        R, R_inverse = self.kernel.R_, self.kernel.R_inverse
-        self.is_exact = not self.in_raw_units or self.kernel.conversion_is_harmless
-        self.rows = self.to_v @ R_inverse
-        self.matrix = R @ self.from_v
-        # What rounding makes of products with these, whose terms cancel far from 0.
-        self.magnitude = np.abs(R) @ np.abs(self.from_v)
-        self.rows_magnitude = np.abs(self.to_v) @ np.abs(R_inverse)
-        bounded = self.rows[self.allowed.bounded[: len(self.rows)]]
-        self.rounding = float(np.finfo(float).eps * np.linalg.norm(bounded, axis=1).sum())
-
-    def nearest(
-        self, point: np.ndarray, root: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the allowed coordinates nearest to given ones, and their v.
-
-        Parameters
-        ----------
-        point : ndarray of shape (k,)
-            Coordinates c.
-        root : ndarray of shape (k, k), default=None
-            L: the distance is ‖L⁻¹(u − c)‖.
-
-        Returns
-        -------
-        u : ndarray of shape (k,)
-        v : ndarray of shape (r,) or None
-            None where the point is allowed as it is.
-        """
-        v = self.v(point)
-        if self.allowed.violation(v) == 0.0:
-            return point, None
-        if root is None:
-            return self._nearest(point, v)
-        else:
-            solved = np.linalg.solve(root, self.matrix), np.linalg.solve(root, point)
-            v = self.allowed.nearest(*solved, None)
-        return (self.matrix @ v if self.is_exact else self._on_face(point, v, root)), v
-
-    def v(self, point: np.ndarray) -> np.ndarray:
-        """Return v = A c."""
-        return self.rows @ point
-
-    def _nearest(self, point: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what :meth:`nearest` does, of a point that is not allowed."""
-        v = self.allowed.nearest(self.matrix, point, v)
-        return (self.matrix @ v if self.is_exact else self._on_face(point, v, None)), v
-
-    def _on_face(self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None) -> np.ndarray:
-        """Return the coordinates of a nearest v, from the face that holds it.
-
-        Far from 0 the product with the matrix cancels. The nearest point of the face does not,
-        and is the same but for that rounding; where it is not, the face was not told apart.
-        """
-        u = self.matrix @ v
-        normals, limits = self.allowed.active(v)
-        columns = self.rows.T @ normals
-        norms = np.linalg.norm(columns, axis=0)
-        if not 0 < len(norms) <= len(point) or (norms == 0).any():
-            return u
-        columns, limits = columns / norms, limits / norms
-        moving = columns if root is None else root.T @ columns
-        basis, triangle = np.linalg.qr(moving)
-        if (np.abs(np.diag(triangle)) == 0).any():
-            return u
-        step = basis @ solve_triangular(triangle, limits - columns.T @ point, trans="T")
-        on_face = point + (step if root is None else root @ step)
-        rounding = np.finfo(float).eps * np.linalg.norm(self.magnitude @ np.abs(v))
-        near = np.linalg.norm(on_face - u) <= _MANY * rounding + 1e-13 * np.linalg.norm(point)
-        return on_face if near else u
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates k."""
-        return len(self.matrix)
-
-    def v_of_standardized(self, s: np.ndarray) -> np.ndarray:
-        """Return v = V s."""
-        return self.to_v @ s
-
-    def with_set(self, allowed: AllowedSet) -> CoordinateSet:
-        """Return the same with another set of v, with the same bounded coordinates."""
-        other = copy(self)
-        other.allowed = allowed
-        return other
-
-    def extended(self, v: np.ndarray) -> np.ndarray:
-        """Return c = M v with the digits that its cancelling terms need."""
-        factors = self.kernel.R_, self.kernel.R_inverse, self.from_v
-        R, inverse, from_v = (factor.astype(np.longdouble) for factor in factors)
-        # The columns of Q are products with the inverse as it was rounded.
-        R = R + R @ (np.eye(len(R)) - inverse @ R)
-        return R @ (from_v @ v.astype(np.longdouble))
-
-    def derivative(self, point: np.ndarray, v: np.ndarray | None) -> np.ndarray:
-        """Return the derivative of :meth:`nearest` at a point whose nearest v is given."""
-        if v is None:
-            return np.eye(len(point))
-        return self.allowed.derivative(self.rows, point, v)
-
-    def support(self, multipliers: np.ndarray) -> float:
-        """Return max over the allowed u of −μ'u."""
-        return self.allowed.support(self.matrix.T @ multipliers)
-
-    def outward(self, multipliers: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, float]:
-        """Return multipliers near to given ones, and what −μ'u is at most over the allowed u.
-
-        Parameters
-        ----------
-        multipliers : ndarray of shape (k,)
-            μ; −μ points out of the set at v, but for rounding.
-        v : ndarray of shape (r,) or None
-            Where; None inside.
-
-        Returns
-        -------
-        mu : ndarray of shape (k,)
-            −A'ν, with ν exactly in the cone that points out of the set at v.
-        support : float
-            With what rounding may have taken from it.
-        """
-        if v is None:
-            return np.zeros(len(multipliers)), 0.0
-        known = -self.matrix.T @ multipliers
-        normal = known if self.is_exact else self._outward(known, multipliers, v)
-        terms = 4 * len(multipliers) * np.finfo(float).eps
-        rounding = terms * np.abs(normal) @ self.rows_magnitude @ np.abs(self.matrix @ v)
-        return -self.rows.T @ normal, self.allowed.support(normal) + float(rounding)
-
-    def _outward(self, known: np.ndarray, multipliers: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the direction that points out of the set at v, from one that should."""
-        on_face = self.allowed.outward(known, v, self.magnitude.T @ np.abs(multipliers))
-
-        def loss(normal: np.ndarray) -> float:
-            """Return what the multipliers of a direction lose against the optimal ones."""
-            change = self.rows.T @ normal + multipliers
-            return self.allowed.support(normal) - float(normal @ v) + 0.5 * float(change @ change)
-
-        # Where v is as small as rounding, its face says nothing.
-        return min((on_face, known), key=loss)
-
-
-class GroupCoordinates(CoordinateSet):
-    """The deviations of groups, as seen from the coordinates of their indicators.
-
-    Products are sums over the groups; the matrices are made for those who ask for them.
-
-    Parameters
-    ----------
-    allowed : GroupBall
-        The set of deviations, of one column of targets or of several.
-    kernel : IndicatorKernel
-        The indicators.
-    """
-
-    kernel: IndicatorKernel
-
-    def __init__(self, allowed: GroupBall, kernel: Any) -> None:
-        self.allowed, self.kernel, self.in_raw_units, self.is_exact = allowed, kernel, True, True
-        of_rows = np.sqrt((1 / kernel.weights - 1) / kernel.share)
-        self.rounding = float(np.finfo(float).eps * of_rows.sum())
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        """A, one row of Q for each group."""
-        return self.kernel.orthonormal_columns(np.arange(float(len(self.kernel.weights)))[:, None])
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """M."""
-        return self.kernel.share * (self.rows * self.kernel.weights[:, None]).T
-
-    @property
-    def magnitude(self) -> np.ndarray:
-        return np.abs(self.matrix)
-
-    @property
-    def size(self) -> int:
-        return self.kernel.n_columns
-
-    def v(self, point: np.ndarray) -> np.ndarray:
-        return self.kernel.of_groups(point)
-
-    def v_of_standardized(self, s: np.ndarray) -> np.ndarray:
-        return deviations(s / self.kernel.scale, self.kernel.weights)
-
-    def _nearest(self, point: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        v = shrink_deviations(v, self.kernel.weights, self.allowed.limits[0])
-        return self.kernel.coordinates(v), v
-
-    def outward(self, multipliers: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, float]:
-        if v is None:
-            return super().outward(multipliers, v)
-        move = self.kernel.of_groups(multipliers)
-        normal = -self.kernel.share * self.kernel.weights * move
-        size = self.kernel.size_of_groups(self.kernel.coordinates(v))
-        rounding = 4 * self.size * np.finfo(float).eps * float(np.abs(normal) @ size)
-        return self.kernel.coordinates(move), self.allowed.support(normal) + rounding
-
-
-class JointSpan:
+class Span:
     """The joint span of the kernels of some constraints on real targets or two classes.
 
     Parameters
     ----------
-    constraints : sequence of ColumnConstraint
-        The constraints that bound anything, on the same rows of positive weight.
+    blocks : sequence of Block
+        Those that bound anything, on the same rows of positive weight.
     weight : ndarray of shape (n,)
         Sample weights, all positive.
-
-    Attributes
-    ----------
-    sets : list of CoordinateSet
-        The allowed coordinates of every constraint.
     """
 
-    def __init__(self, constraints: Sequence[Any], weight: np.ndarray) -> None:
-        self.weight = weight
-        self.sets: list[CoordinateSet] = [own.coordinate_set for own in constraints]
-        self._is_harmless = all(own.is_exact for own in self.sets)
-        self._designs = [own.design for own in constraints]
+    def __init__(self, blocks: Sequence[Block], weight: np.ndarray) -> None:
+        self.blocks, self.weight = blocks, weight
+        self._is_harmless = all(own.is_exact for own in blocks)
+        self._designs = [own.design for own in blocks]
 
     @cached_property
     def q(self) -> np.ndarray:
@@ -335,7 +93,7 @@ class JointSpan:
     @property
     def size(self) -> int:
         """Number of coordinates K."""
-        return self.sets[0].size if len(self.sets) == 1 else self.q.shape[1]
+        return self.blocks[0].size if len(self.blocks) == 1 else self.q.shape[1]
 
     def check_square(self) -> None:
         """Refuse as many groups as no square matrix should have."""
@@ -344,7 +102,7 @@ class JointSpan:
 
     def joined(self, stacked: np.ndarray) -> np.ndarray:
         """Return B'μ, shape (K,)."""
-        return stacked if len(self.sets) == 1 else self.stacked.T @ stacked
+        return stacked if len(self.blocks) == 1 else self.stacked.T @ stacked
 
     @cached_property
     def normalized_weight(self) -> np.ndarray:
@@ -353,18 +111,18 @@ class JointSpan:
 
     def split(self, stacked: np.ndarray) -> list[np.ndarray]:
         """Return the vectors (or rows) of every constraint from those of all."""
-        return pieces(stacked, [own.size for own in self.sets])
+        return pieces(stacked, [own.size for own in self.blocks])
 
     def v(self, x: np.ndarray) -> np.ndarray:
         """Return the v of coordinates x, those of all sets one after another."""
-        seen = x if len(self.sets) == 1 else self.stacked @ x
-        own = zip(self.sets, self.split(seen), strict=True)
+        seen = x if len(self.blocks) == 1 else self.stacked @ x
+        own = zip(self.blocks, self.split(seen), strict=True)
         return np.concatenate([np.empty(0), *(one.v(c) for one, c in own)])
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return x = Q'Wz of targets, shape (K,)."""
         if self._is_harmless:
-            if len(self.sets) == 1:
+            if len(self.blocks) == 1:
                 return self._designs[0].inner_products(z)
             # One number where the weights are equal, which saves passes over many rows.
             share = self.normalized_weight if self.weight.strides[0] else 1 / len(z)
@@ -409,13 +167,13 @@ class JointSpan:
         deadline : Deadline, default=None
             When to end.
         """
-        if len(self.sets) == 1:
+        if len(self.blocks) == 1:
             if metric is not None:
-                return joint_multipliers(self.sets, x, metric, deadline)
-            nearest, v = self.sets[0].nearest(x)
+                return joint_multipliers(self.blocks, x, metric, deadline)
+            nearest, v = self.blocks[0].nearest(x)
             return Multipliers(nearest - x, [v])
         moved = self.stacked if metric is None else self.stacked @ metric
-        return joint_multipliers(self.sets, self.stacked @ x, moved @ self.stacked.T, deadline)
+        return joint_multipliers(self.blocks, self.stacked @ x, moved @ self.stacked.T, deadline)
 
     def move(self, x: np.ndarray) -> np.ndarray:
         """Return the shortest move that leads from x into every set, shape (K,)."""
@@ -427,7 +185,7 @@ class JointSpan:
         active = [b for b, v in enumerate(multipliers.faces) if v is not None]
         if self._is_harmless or not active:
             return t + self.explained(move)
-        wanted = np.concatenate([self.sets[b].extended(multipliers.faces[b]) for b in active])
+        wanted = np.concatenate([self.blocks[b].extended(multipliers.faces[b]) for b in active])
         back = np.linalg.pinv(np.vstack([self.split(self.stacked)[b] for b in active]))
         extended = move.astype(np.longdouble)
         for _ in range(_REFINEMENTS):
@@ -441,26 +199,26 @@ class JointSpan:
 
     def explained(self, move: np.ndarray) -> np.ndarray:
         """Return Qx on the rows, shape (n,)."""
-        return self._designs[0].explained(move) if len(self.sets) == 1 else self.q @ move
+        return self._designs[0].explained(move) if len(self.blocks) == 1 else self.q @ move
 
     def support(self, multipliers: np.ndarray) -> float:
         """Return Σ_b max over the allowed u of −μ_b'u."""
-        own = zip(self.sets, self.split(multipliers), strict=True)
+        own = zip(self.blocks, self.split(multipliers), strict=True)
         return float(sum(one.support(mu) for one, mu in own))
 
     def outward(self, multipliers: Multipliers) -> tuple[np.ndarray, float]:
         """Return multipliers near to given ones, and Σ_b of what −μ_b'u is at most over the sets.
 
-        Unlike :meth:`support` to the last digit; see :meth:`CoordinateSet.outward`.
+        Unlike :meth:`support` to the last digit; see :meth:`Block.outward`.
         """
-        own = zip(self.sets, self.split(multipliers.mu), multipliers.faces, strict=True)
+        own = zip(self.blocks, self.split(multipliers.mu), multipliers.faces, strict=True)
         found = [one.outward(mu, v) for one, mu, v in own]
         mu = np.concatenate([np.empty(0), *(one[0] for one in found)])
         return mu, float(sum(one[1] for one in found))
 
 
 def joint_multipliers(
-    sets: Sequence[CoordinateSet],
+    blocks: Sequence[Block],
     point: np.ndarray,
     gram: np.ndarray,
     deadline: Deadline | None = None,
@@ -469,7 +227,7 @@ def joint_multipliers(
 
     Parameters
     ----------
-    sets : sequence of CoordinateSet
+    blocks : sequence of Block
         The sets.
     point : ndarray of shape (Σk,)
         c, those of all sets one after another.
@@ -486,15 +244,15 @@ def joint_multipliers(
         If the deadline comes first.
     """
     deadline = deadline or Deadline()
-    blocks, end = [], 0
-    for own in sets:
-        rows = slice(end, end := end + len(own.matrix))
-        blocks.append((own, rows, _root(gram[rows, rows])))
+    placed, end = [], 0
+    for own in blocks:
+        rows = slice(end, end := end + own.size)
+        placed.append((own, rows, _root(gram[rows, rows])))
 
     def sweep(mu: np.ndarray) -> Multipliers:
         """Project on every set in turn."""
         mu, faces = mu.copy(), []
-        for own, rows, root in blocks:
+        for own, rows, root in placed:
             block = gram[rows, rows]
             without = point[rows] + gram[rows] @ mu - block @ mu[rows]
             nearest, v = own.nearest(without, root)
@@ -507,7 +265,7 @@ def joint_multipliers(
         """Return also u − Π(u − μ), 0 at the solution, and the derivative of the Π."""
         u = point + gram @ mu
         left, faces, derivative = np.empty(len(u)), [], np.zeros_like(gram)
-        for own, rows, _ in blocks:
+        for own, rows, _ in placed:
             deadline.check()
             wanted = u[rows] - mu[rows]
             nearest, v = own.nearest(wanted)

@@ -20,15 +20,11 @@ may be nothing but a slack: what is left there is chance, which no tree should f
 
 from __future__ import annotations
 
-import copy
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from .._geometry import CoordinateSet
 from ..constraints import ColumnConstraint, FittedConstraint
 
-__all__ = ["Ascent", "indicator_of"]
+__all__ = ["Ascent"]
 
 # Length of the first step and of the last: long ones soon find multipliers that trees hardly
 # follow, which see the attribute through other columns; short ones settle.
@@ -36,13 +32,6 @@ _FIRST, _LAST = 0.3, 0.03
 # Share of e that is taken out a round, beside what the multipliers do: κ times the learning rate.
 # Labels are not pulled: they come in steps, and rows near the cut would flip to and fro.
 _PULL = 0.15
-
-
-class _Block(NamedTuple):
-    """The multipliers of one column under one constraint: their place among all, and its set."""
-
-    place: tuple[slice, int]
-    seen: CoordinateSet
 
 
 class Ascent:
@@ -77,20 +66,21 @@ class Ascent:
         *,
         is_held_out: bool = False,
     ) -> None:
-        if any(len(part.columns) > 1 for part in constraint.parts):
+        if any(len(part.outputs) > 1 for part in constraint.parts):
             raise ValueError(
                 "constraint='didi' bounds the sum over all classes, which boosting does for two "
                 f"classes only; y has {constraint.n_classes}. Use MovingTargetsClassifier, or "
                 "constraint='coarse', which bounds every class."
             )
         self._lengths = iter(np.linspace(_FIRST, _LAST, n_steps))
-        self._blocks = [_Block(place, part.coordinate_set) for place, part in _places(constraint)]
+        # Without rows: they stay where they are.
+        self._blocks = [(place, part.block.on(None)) for place, part in _places(constraint)]
         n_rows = sum(parts[0].kernel.n_columns for parts in constraint.listed)
         n_columns = constraint.n_classes if constraint.n_classes > 2 else 1
         self.multipliers = np.zeros((n_rows, n_columns))
         self._kappa = np.zeros_like(self.multipliers)
-        for place, seen in self._blocks:
-            is_chance = is_held_out and seen.allowed.slack_units().any()
+        for place, block in self._blocks:
+            is_chance = is_held_out and block.allowed.slack_units().any()
             if not (constraint.n_classes or is_chance):
                 self._kappa[place] = _PULL / learning_rate
 
@@ -98,18 +88,18 @@ class Ascent:
         """Take a step at predictions of given coordinates, shape (Σk, C)."""
         length = next(self._lengths)
         v = self.multipliers + length * coordinates
-        for place, seen in self._blocks:
-            v[place] -= length * seen.nearest(v[place] / length)[0]
+        for place, block in self._blocks:
+            v[place] -= length * block.nearest(v[place] / length)[0]
         self.shift = v + self._kappa * (v - self.multipliers) / length
         self.multipliers = v
 
     def excess(self, coordinates: np.ndarray) -> float:
         """Return by how much a bound is exceeded, in units of it; 0 where all are met."""
-        found = [
-            seen.allowed.violation(seen.rows @ coordinates[place]) / seen.allowed.unit
-            for place, seen in self._blocks
+        excess = [
+            block.allowed.violation(block.v(coordinates[place])) / block.allowed.unit
+            for place, block in self._blocks
         ]
-        return max(found, default=0.0)
+        return max(excess, default=0.0)
 
 
 def _places(constraint: FittedConstraint) -> list[tuple[tuple[slice, int], ColumnConstraint]]:
@@ -117,20 +107,5 @@ def _places(constraint: FittedConstraint) -> list[tuple[tuple[slice, int], Colum
     found, end = [], 0
     for parts in constraint.listed:
         rows = slice(end, end := end + parts[0].kernel.n_columns)
-        found += [((rows, part.columns[0]), part) for part in parts]
+        found += [((rows, part.outputs[0]), part) for part in parts]
     return found
-
-
-def indicator_of(constraint: FittedConstraint, coordinates: np.ndarray) -> float:
-    """Return the bounded indicator of targets of given coordinates, without a pass over rows.
-
-    It is the sum over constraints, of the worst class each; NaN without any.
-    """
-    found: dict[int, float] = {}
-    for (rows, column), part in _places(constraint):
-        design: Any = copy.copy(part.design)
-        vars(design)["solve"] = lambda c, R=part.kernel.R_inverse: (c, R @ c)
-        own = coordinates[rows, [column]]
-        value = part.constraint.indicator(design, own, is_class=part.is_class)
-        found[rows.start] = max(value, found.get(rows.start, 0.0))
-    return sum(found.values()) if found else float("nan")

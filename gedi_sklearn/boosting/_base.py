@@ -33,7 +33,7 @@ from ..constraints import (
     fit_constraint,
 )
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
-from ._ascent import Ascent, indicator_of
+from ._ascent import Ascent
 from ._backends import BACKENDS, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._training import Member, Rows, Trained, decide, train
@@ -381,7 +381,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         history = trained.history
         self.history_ = {
             "loss": np.array(history["loss"]),
-            "indicator": np.array([indicator_of(constraint, c) for c in history["coordinates"]]),
+            "indicator": np.array([constraint.indicator_at(c) for c in history["coordinates"]]),
             "multipliers": np.array([_by_column(own) for own in history["multipliers"]]),
         }
         names = (f"validation_{number}" for number in range(len(trained.evaluated)))

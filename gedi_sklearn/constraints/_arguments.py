@@ -174,7 +174,7 @@ def _fit_columns(
         unit = disparity * constraint.outcome_scale(design.fitted)
         unit = unit or design.deviation(targets[:, 0]) or float(targets[:, 0].std())
         fitted.append(ColumnConstraint(constraint, design, own, is_class, reference, unit))
-    if fitted[0].coordinate_set.in_raw_units:
+    if fitted[0].block.in_raw_units:
         warn_attribute_scale(design, is_joint_bound=not constraint.bounds_each)
     _warn_percent(fitted, columns)
     return fitted

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._geometry import CoordinateSet
+from .._geometry import Block, coefficient_block
 from .._validation import check_notion, check_numbers_or_inf, remember_signature
-from ..kernels import Design, FittedKernel, fit_kernel, warn_many_levels
+from ..kernels import BaseDesign, Design, FittedKernel, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
 
 
@@ -88,19 +88,21 @@ class Constraint(BaseEstimator):
         """Return an indicator of 1 in units of the targets, per deviation of the first column."""
         return float(kernel.scale[0])
 
-    def indicator(self, design: Design, columns: np.ndarray, *, is_class: bool) -> float:
-        """Return the indicator of targets: ‖α̃(z)‖₁, of the worst of several columns.
+    def measure(
+        self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
+    ) -> Block:
+        """Return the block of the indicator, ‖α̃‖₁, without a bound.
 
         Parameters
         ----------
-        design : Design
+        design : BaseDesign
             The kernel on the rows.
-        columns : ndarray of shape (n, m)
-            Real targets or the 0/1 column of the second of two classes (m = 1), or of every class.
         is_class : bool
-            Whether the columns stand for classes.
+            Whether the targets are classes: one column is that of the second of two.
+        outputs : tuple of int, default=(0,)
+            Which columns of the targets it is of.
         """
-        return max(float(np.abs(design.coefficients(column)).sum()) for column in columns.T)
+        return coefficient_block(design, outputs)
 
     def reference(
         self, design: Design, values: np.ndarray, columns: np.ndarray, *, is_class: bool
@@ -120,27 +122,22 @@ class Constraint(BaseEstimator):
             covariates=None if design.covariates is None else design.covariates.values,
         )
 
-    def allowed(
-        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> CoordinateSet:
-        """Return the set for a fitted kernel; `threshold` is absolute by now.
+    def block(
+        self, design: BaseDesign, *, unit: float, is_class: bool, outputs: tuple[int, ...] = (0,)
+    ) -> Block:
+        """Return what is bounded on a design, and its set: here the indicator, by the threshold.
 
         Parameters
         ----------
-        design : Design
-            The kernel on the rows.
+        design, is_class, outputs
+            As in :meth:`measure`.
         unit : float
             The reference, in outcome units per deviation of the first kernel column.
-        is_class : bool
-            Whether the targets are classes.
-        n_columns : int, default=1
-            Number of target columns that share the set.
-
-        Returns
-        -------
-        CoordinateSet
         """
-        raise NotImplementedError
+        measured = self.measure(design, is_class=is_class, outputs=outputs)
+        radius = float(self.threshold) / measured.factor
+        unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
+        return measured.bounded_by(radius, unit)
 
     @property
     def needs_outcomes(self) -> bool:

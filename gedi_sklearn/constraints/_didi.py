@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._geometry import CoordinateSet, GroupBall, GroupCoordinates, deviations
+from .._geometry import Block, group_block
 from .._validation import NOTION_PARAMETERS, Interval, check_group_codes, warn_many_groups
-from ..kernels import Design, FittedKernel, fit_groups
+from ..kernels import BaseDesign, Design, FittedKernel, fit_groups
 from ..metrics import is_negligible
 from ._base import Constraint
 
@@ -82,12 +82,12 @@ class DidiConstraint(Constraint):
         """Return the indicators of the groups that other rows hold."""
         return fit_groups(values)
 
-    def indicator(self, design: Design, columns: np.ndarray, *, is_class: bool) -> float:
-        """Return the DIDI of targets, in its classification form where they are classes."""
-        weights, scale = np.asarray(design.group_weights), design.fitted.scale
-        gaps = [design.standardized(column) / scale for column in columns.T]
-        values = [np.abs(deviations(own, weights)).sum() for own in gaps]
-        return _n_forms(columns.shape[1], is_class) * float(np.sum(values))
+    def measure(
+        self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
+    ) -> Block:
+        """Return the block of the DIDI, in its classification form where targets are classes."""
+        # The other one of two classes has the same deviations.
+        return group_block(design, outputs, 2.0 if is_class and len(outputs) == 1 else 1.0)
 
     def reference(
         self, design: Design, values: np.ndarray, columns: np.ndarray, *, is_class: bool
@@ -95,37 +95,9 @@ class DidiConstraint(Constraint):
         """Return the DIDI of the original targets, 0 within rounding."""
         if all(is_negligible(design, design.standardized(own), own) for own in columns.T):
             return 0.0
-        return self.indicator(design, columns, is_class=is_class)
-
-    def allowed(
-        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> CoordinateSet:
-        """Return the L1 ball in the deviations of the groups; see the base class."""
-        radius = float(self.threshold) / _n_forms(n_columns, is_class)
-        weights = np.asarray(design.group_weights)
-        unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
-        ball = GroupBall(
-            n_columns * len(weights), unit, radius, weights, are_means=design.n_covariates == 0
-        )
-        if design.fitted.has_closed_form:
-            return GroupCoordinates(ball, design.fitted)
-        to_v = group_rows(design)
-        # A coefficient is how far a group's mean is from that of the first group.
-        per_unit = np.diag(to_v[1:] - to_v[0])[:, None]
-        from_v = np.hstack([np.full_like(per_unit, -1.0), np.eye(len(per_unit))]) / per_unit
-        return CoordinateSet(ball, to_v, from_v, design.fitted)
+        outputs = tuple(range(columns.shape[1]))
+        return self.measure(design, is_class=is_class, outputs=outputs).indicator(columns)
 
     def in_words(self) -> str:
         bound = f"DIDI ≤ {self.threshold:g}{' × DIDI of y' if self.relative else ''}"
         return bound + self.notion_in_words()
-
-
-def group_rows(design: Design) -> np.ndarray:
-    """Return V with d = V s for the deviations of all groups, shape (g, k)."""
-    indicators = design.fitted.basis.evaluate(np.arange(design.fitted.n_columns + 1.0)[:, None])
-    return indicators - design.group_weights @ indicators
-
-
-def _n_forms(n_columns: int, is_class: bool) -> float:
-    """Return 2 for the one column of two classes, whose other class has the same deviations."""
-    return 2.0 if is_class and n_columns == 1 else 1.0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from .._geometry import JointSpan, pieces
+from .._geometry import Block, Span, pieces
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import Design, GroupColumns
@@ -40,7 +40,7 @@ class ColumnConstraint:
         As given, with a threshold that may be relative.
     design : Design
         The kernel on the rows.
-    columns : tuple of int
+    outputs : tuple of int
         Which columns of all targets these are.
     is_class : bool
         Whether they stand for classes.
@@ -56,15 +56,13 @@ class ColumnConstraint:
         The absolute threshold.
     constraint : Constraint
         The constraint with that threshold.
-    coordinate_set : CoordinateSet
-        What it allows, as seen from the orthonormal coordinates of one column.
-    allowed : AllowedSet
-        The set of v, those of all columns one after another.
+    block : Block
+        What it bounds of these columns, and what it allows.
     """
 
     given: Constraint
     design: Design
-    columns: tuple[int, ...]
+    outputs: tuple[int, ...]
     is_class: bool
     reference: float
     unit: float
@@ -73,11 +71,15 @@ class ColumnConstraint:
         self.kernel = self.design.fitted
         self.threshold = self.given.absolute_threshold(self.reference)
         self.constraint = clone(self.given).set_params(threshold=self.threshold, relative=False)
-        self.coordinate_set = self.constraint.allowed(
-            self.design, unit=self.unit, is_class=self.is_class, n_columns=len(self.columns)
+        self.block = self.constraint.block(
+            self.design, unit=self.unit, is_class=self.is_class, outputs=self.outputs
         )
-        self.allowed = self.coordinate_set.allowed
-        self.bounds_anything = bool(self.allowed.bounded.any())
+        self.bounds_anything = self.block.bounds_anything
+
+    @property
+    def allowed(self) -> Any:
+        """The set of v, those of all columns one after another."""
+        return self.block.allowed
 
     def at(self, threshold: Any) -> ColumnConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
@@ -85,73 +87,57 @@ class ColumnConstraint:
         given.validate()
         return replace(self, given=given)
 
-    def altered(self, **attributes: Any) -> ColumnConstraint:
-        """Return the same with other attributes in the place of its own, as they are."""
+    def with_block(self, block: Block) -> ColumnConstraint:
+        """Return the same with another block in the place of its own."""
         other = copy.copy(self)
-        vars(other).update(attributes)
+        other.block = block
         return other
 
-    def of(self, columns: np.ndarray) -> np.ndarray:
-        """Return the columns of this constraint, shape (n, c), which are next to each other."""
-        return columns[:, self.columns[0] : self.columns[-1] + 1]
+    @cached_property
+    def measured(self) -> Block:
+        """The block of the indicator on the rows."""
+        return self.measured_on(self.design)
 
-    def indicator(self, columns: np.ndarray, design: Design) -> float:
-        """Return the bounded indicator of all columns on the rows of a design."""
-        return self.constraint.indicator(design, self.of(columns), is_class=self.is_class)
+    def measured_on(self, design: Design) -> Block:
+        """Return the block of the indicator on other rows."""
+        return self.given.measure(design, is_class=self.is_class, outputs=self.outputs)
 
     def judge(self, columns: np.ndarray) -> Judgement:
         """Return what the constraint says of all columns."""
-        columns = self.of(columns)
-        seen, unit = self.coordinate_set, self.allowed.unit
-        standardized = [self.design.standardized(own) for own in columns.T]
-        violation = self.allowed.violation(
-            np.concatenate([seen.v_of_standardized(s) for s in standardized])
-        )
-        tolerance = VIOLATION_TOLERANCE * unit + 10 * seen.rounding * float(np.abs(columns).max())
+        block, own, unit = self.block, self.block.of(columns), self.allowed.unit
+        v, coefficients = block.measure(columns)
+        violation = self.allowed.violation(v)
+        tolerance = VIOLATION_TOLERANCE * unit + 10 * block.rounding * float(np.abs(own).max())
         hidden = 0.0
-        if not seen.is_exact:
-            hidden = seen.rounding * max(map(self.design.deviation, columns.T)) / unit
+        if not block.is_exact:
+            hidden = block.rounding * max(map(self.design.deviation, own.T)) / unit
         if violation <= tolerance:
             violation = 0.0
         # What a unit of the targets makes, per deviation of a kernel column.
-        per_outcome = float(np.abs(seen.v(np.eye(1, seen.size)[0])).max())
-        raw = np.concatenate([self.kernel.to_raw(s) for s in standardized])
-        return Judgement(raw, violation, violation / per_outcome, hidden)
+        per_outcome = float(np.abs(block.v(np.eye(1, block.size)[0])).max())
+        return Judgement(coefficients, violation, violation / per_outcome, hidden)
 
     def v(self, columns: np.ndarray) -> np.ndarray:
-        """Return v of all columns, shape (r,)."""
-        v, own = self.coordinate_set.v, self.of(columns)
-        return np.concatenate([v(self.design.coordinates(column)) for column in own.T])
+        """Return v of all columns, from their coordinates, shape (r,)."""
+        block = self.block
+        coordinates = map(block.design.coordinates, block.of(columns).T)
+        return np.concatenate([block.v(c) for c in coordinates])
 
     def sizes(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is bounded of all columns, its lower 95 % confidence limits, the bounds."""
-        bounded = self.allowed.sizes
-        low = lower_limits(
-            self.design,
-            self.of(columns),
-            None if self.kernel.has_closed_form else self.coordinate_set.rows,
-            bounded,
-            is_basis_drawn=self.allowed.is_of_coordinates,
-        )
-        return bounded(self.v(columns)), low, self.allowed.limits
+        v = self.block.measure(columns)[0]
+        return self.allowed.sizes(v), lower_limits(self.block, columns), self.allowed.limits
 
     def upper_limits(self, columns: np.ndarray, confidence: float) -> np.ndarray:
         """Return upper confidence limits of what is bounded, in the shape of the bounds.
 
         They hold together, also for predictions that were corrected on these rows.
         """
-        return upper_limits(
-            self.design,
-            self.of(columns),
-            self.coordinate_set.rows,
-            self.allowed.norm,
-            confidence,
-            simultaneous=True,
-        )
+        return upper_limits(self.block, columns, confidence, simultaneous=True)
 
     def excess(self, columns: np.ndarray) -> Excess | None:
         """Return by how much predictions exceed a bound, where that is worth a warning."""
-        sizes, limits = self.allowed.sizes(self.v(columns)), self.allowed.limits
+        sizes, limits = self.allowed.sizes(self.block.measure(columns)[0]), self.allowed.limits
         bounded, share = np.isfinite(limits), np.zeros(len(limits))
         least = np.maximum(limits[bounded], _LEAST_BOUND * self.allowed.unit)
         share[bounded] = (sizes - limits)[bounded] / least
@@ -255,9 +241,9 @@ class FittedConstraint:
         return joined[0] if joined else default
 
     @cached_property
-    def span(self) -> JointSpan:
+    def span(self) -> Span:
         """All that the constraints see of real targets, or of two classes."""
-        return JointSpan([part for part in self.parts if part.bounds_anything], self.weight)
+        return Span([part.block for part in self.parts if part.bounds_anything], self.weight)
 
     @property
     def in_span(self) -> np.ndarray:
@@ -313,9 +299,7 @@ class FittedConstraint:
         shares = iter(np.broadcast_to(share, len(self.parts)).tolist())
 
         def shrunk(part: ColumnConstraint) -> ColumnConstraint:
-            allowed = part.allowed.scaled(next(shares))
-            own = part.coordinate_set.with_set(allowed)
-            return part.altered(allowed=allowed, coordinate_set=own)
+            return part.with_block(part.block.with_set(part.allowed.scaled(next(shares))))
 
         return self.replaced(shrunk)
 
@@ -358,32 +342,33 @@ class FittedConstraint:
             del worst["share"]
             warn_caller(ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do))
 
-    def indicator(self, z: np.ndarray, designs: Sequence[Design] | None = None) -> float:
+    def indicator(self, z: np.ndarray, measured: Sequence[list[Block]] | None = None) -> float:
         """Return the bounded indicator: the sum over constraints, of the worst class each.
 
         Parameters
         ----------
         z : ndarray of shape (n,)
             Targets.
-        designs : sequence of Design, default=None
-            The kernel of every constraint on the rows of z; None on the rows of this object.
+        measured : sequence of list of Block, default=None
+            What :meth:`measured_on` returned for the rows of z; None on the rows of this object.
         """
-        if not self.listed:
-            return float("nan")
-        columns, own = self.columns(z), designs or [parts[0].design for parts in self.listed]
-        values = [
-            max(part.indicator(columns, design) for part in parts)
-            for parts, design in zip(self.listed, own, strict=True)
-        ]
-        return float(sum(values))
+        columns = self.columns(z)
+        own = measured or [[part.measured for part in parts] for parts in self.listed]
+        return _joined([[block.indicator(columns) for block in blocks] for blocks in own])
 
-    def designs_on(
+    def indicator_at(self, coordinates: np.ndarray) -> float:
+        """Return the same from coordinates of all columns, shape (Σk, C), without their rows."""
+        own = pieces(coordinates, [parts[0].kernel.n_columns for parts in self.listed])
+        pairs = zip(self.listed, own, strict=True)
+        return _joined([[part.measured.indicator_at(c) for part in parts] for parts, c in pairs])
+
+    def measured_on(
         self,
         attributes: Sequence[np.ndarray],
         covariates: np.ndarray | None,
         outcomes: Outcomes | None,
-    ) -> list[Design]:
-        """Return the kernels on other rows, for :meth:`indicator` in the units of these kernels.
+    ) -> list[list[Block]]:
+        """Return blocks on other rows, for :meth:`indicator` in the units of these kernels.
 
         Parameters
         ----------
@@ -394,11 +379,12 @@ class FittedConstraint:
         outcomes : Outcomes or None
             Their original targets; needed by constraints on some rows.
         """
-        designs = []
-        for (part, *_), values in zip(self.listed, attributes, strict=bool(self.listed)):
-            own = partial(_on_kernel, part)
-            designs.append(fit_design(own, values, None, covariates, part.given.subset, outcomes))
-        return designs
+        measured = []
+        for parts, values in zip(self.listed, attributes, strict=bool(self.listed)):
+            own, subset = partial(_on_kernel, parts[0]), parts[0].given.subset
+            design = fit_design(own, values, None, covariates, subset, outcomes)
+            measured.append([part.measured_on(design) for part in parts])
+        return measured
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃; both (k,) per column."""
@@ -409,7 +395,7 @@ class FittedConstraint:
         return self._by_kernel(correction, lambda own, c: own.raw_correction(c))
 
     def _by_kernel(self, stacked: np.ndarray, change: Callable[..., np.ndarray]) -> np.ndarray:
-        kernels = [part.kernel for part in self.parts for _ in part.columns]
+        kernels = [part.kernel for part in self.parts for _ in part.outputs]
         lengths = [kernel.n_columns for kernel in kernels]
         own = zip(kernels, pieces(stacked, lengths), strict=True)
         return np.concatenate([np.empty(0), *(change(kernel, piece) for kernel, piece in own)])
@@ -424,6 +410,11 @@ class FittedConstraint:
             "threshold": self.threshold,
             "slack": max((getattr(own.constraint, "slack", 0.0) for own in parts), default=0.0),
         }
+
+
+def _joined(indicators: list[list[float]]) -> float:
+    """Return the sum over constraints of the worst of each; NaN where there is none."""
+    return float(sum(map(max, indicators))) if indicators else float("nan")
 
 
 def beside_covariates(design: Design, covariates: np.ndarray | None) -> Design:

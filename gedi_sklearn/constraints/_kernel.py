@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._geometry import Ball, Box, CoordinateSet, L1Ball
+from .._geometry import Block, Box, deviation_block
 from .._validation import NOTION_PARAMETERS, Interval, StrOptions, check_numbers_or_inf
 from ..kernels import (
     KERNEL_CONSTRAINTS,
-    Design,
+    BaseDesign,
     FittedKernel,
     PolynomialKernel,
     describe_kernel,
@@ -111,28 +111,13 @@ class CoarseConstraint(Constraint):
         """Return an indicator of 1 in units of the targets; see the base class."""
         return super().outcome_scale(kernel) if self.norm == "l1" else 1.0
 
-    def indicator(self, design: Design, columns: np.ndarray, *, is_class: bool) -> float:
-        """Return ‖α̃(z)‖₁ or S(z), of the worst of several columns."""
+    def measure(
+        self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
+    ) -> Block:
+        """Return the block of the indicator, ‖α̃‖₁ or S; see the base class."""
         if self.norm == "l1":
-            return super().indicator(design, columns, is_class=is_class)
-        size = max(float(np.linalg.norm(design.coordinates(column))) for column in columns.T)
-        return size / np.sqrt(design.fitted.share)
-
-    def allowed(
-        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> CoordinateSet:
-        """Return the L1 ball of raw coefficients, or the ball of orthonormal ones."""
-        radius = float(self.threshold)
-        kernel = design.fitted
-        unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(kernel)
-        if self.norm == "sd":
-            ball = Ball(kernel.n_columns, unit, radius)
-            # In the coordinates of all rows a deviation within some of them is smaller.
-            root = np.sqrt(design.fitted.share)
-            to_v, from_v = kernel.R_ / root, kernel.R_inverse * root
-            return CoordinateSet(ball, to_v, from_v, kernel, in_raw_units=False)
-        l1_ball = L1Ball(kernel.n_columns, unit, radius)
-        return CoordinateSet(l1_ball, kernel.basis.to_raw, kernel.basis.from_raw, kernel)
+            return super().measure(design, is_class=is_class, outputs=outputs)
+        return deviation_block(design, outputs)
 
     def in_words(self) -> str:
         if self.norm == "sd":
@@ -237,9 +222,9 @@ class FineConstraint(Constraint):
             )
         return bounds
 
-    def allowed(
-        self, design: Design, *, unit: float, is_class: bool, n_columns: int = 1
-    ) -> CoordinateSet:
+    def block(
+        self, design: BaseDesign, *, unit: float, is_class: bool, outputs: tuple[int, ...] = (0,)
+    ) -> Block:
         """Return the box, in outcome units per deviation of a kernel column; see the base class.
 
         With d the last coefficient that is not forbidden, the trailing forbidden ones are
@@ -260,7 +245,7 @@ class FineConstraint(Constraint):
         if is_class:
             half_widths[forbidden] = self.slack * unit
         box = Box(kernel.n_columns, unit, half_widths, forbidden)
-        return CoordinateSet(box, to_v, from_v, kernel)
+        return Block(design, box, to_v, from_v, outputs)
 
     def in_words(self) -> str:
         if isinstance(self.threshold, Real):

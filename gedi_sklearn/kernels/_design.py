@@ -262,13 +262,13 @@ class Design(BaseDesign):
         """Return Q c, the function of the attribute with coordinates c on the rows, shape (n,)."""
         return self._on_rows(self.q @ coordinates)
 
-    def _weighted(self, z: np.ndarray) -> np.ndarray:
+    def weighted(self, z: np.ndarray) -> np.ndarray:
         """Return Wz̃, summed up at the points, shape (m,)."""
         return self.of_points((z - self.mean(z)) * self.shares(slice(None)))
 
     def inner_products(self, z: np.ndarray) -> np.ndarray:
         """Return Q'Wz from the matrix Q, shape (k,)."""
-        return self._weighted(z) @ self.q
+        return self.weighted(z) @ self.q
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """Return Q' diag(weight) Q, shape (k, k)."""
@@ -309,7 +309,7 @@ class Design(BaseDesign):
 
     def _products(self, z: np.ndarray, solution: np.ndarray | None = None) -> np.ndarray:
         """Return B̃'W(z̃ − B̃s), shape (k,), for the centred standardised columns B̃."""
-        weighted, total = self._weighted(z), np.zeros(self.fitted.n_columns)
+        weighted, total = self.weighted(z), np.zeros(self.fitted.n_columns)
         shares = self.weight if self.index is None else self._point_shares
         for points in row_blocks(len(weighted)):
             columns, own = self.columns(points) - self.fitted.center_, weighted[points]
@@ -330,7 +330,7 @@ class Design(BaseDesign):
         if self.covariates is not None:
             z = self.residual(z)
         if fitted.has_closed_form or ("q" in vars(self) and fitted.conversion_is_harmless):
-            return fitted.solve(self._weighted(z), self.q)
+            return fitted.solve(self.weighted(z), self.q)
         R = fitted.R_
         known = self.known is not None and self.known[0] is z
         products = self.known[1] if known else self._products(z)  # type: ignore[index]

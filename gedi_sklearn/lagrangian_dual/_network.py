@@ -119,8 +119,8 @@ class Batch(NamedTuple):
 class Rows(torch.utils.data.Dataset):
     """The training rows on the device, with the linear map to the bounded coefficients.
 
-    A constraint bounds v = V R⁻¹ QᵀW ŷ, which is linear in the predictions: V R⁻¹ Qᵀ is computed
-    once, and no step solves a least-squares problem.
+    A constraint bounds v = A QᵀW ŷ, which is linear in the predictions: A QᵀW is computed once,
+    and no step solves a least-squares problem.
     """
 
     def __init__(
@@ -140,10 +140,9 @@ class Rows(torch.utils.data.Dataset):
         self.allowed: AllowedSet | None = None
         terms = [y, weight]
         for part in constraint.parts:  # one, or none for a constant attribute
-            bounded = part.allowed.bounded
-            self.allowed = part.allowed.take(bounded)
-            to_v = part.coordinate_set.rows[bounded]
-            terms += list(weight * (to_v @ part.design.orthonormal.T))
+            self.allowed = part.block.bounded
+            terms += list(part.block.effects(np.arange(len(y)), weight))
+            part.design.with_matrix()  # each epoch is measured
         self.terms: Any = np.array(terms)
         if not self.X.is_cpu:
             self.terms = torch.tensor(self.terms, device=device)

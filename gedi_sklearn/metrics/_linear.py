@@ -8,9 +8,8 @@ the robust estimate of MacKinnon and White (HC3) in general.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,8 +18,9 @@ from scipy.special import gammaln
 from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
+from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
-from ..kernels import BaseDesign, Design, PolynomialKernel, fit_codes
+from ..kernels import BaseDesign, PolynomialKernel, fit_codes
 from ._sampling import farthest, normal_draws, robust_covariance, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
@@ -39,21 +39,28 @@ class Inference(NamedTuple):
     upper: float
 
 
-class LinearIndicator(ABC):
-    """‖A c(z)‖ for the orthonormal coordinates c of targets z on the columns of a design."""
+class LinearIndicator:
+    """The indicator of one target, the gauge of a block, and its inference.
 
-    # "l1", or else the Euclidean norm.
-    norm: str = "l1"
+    Parameters
+    ----------
+    block : Block
+        What it is a norm of, v = A c with c the coordinates of a target.
 
-    @property
-    @abstractmethod
-    def design(self) -> Design:
-        """The columns, on the rows."""
+    Attributes
+    ----------
+    norm : str
+        "l1", or else the Euclidean norm.
+    """
 
-    @property
-    @abstractmethod
+    def __init__(self, block: Block) -> None:
+        self.block, self.design = block, block.design
+        self.norm = block.allowed.norm
+
+    @cached_property
     def matrix(self) -> np.ndarray:
-        """A, shape (g, k)."""
+        """A, with the factor of the indicator, shape (g, k)."""
+        return self.block.factor * self.block.operator
 
     @property
     def scaled_matrix(self) -> tuple[float, np.ndarray]:
@@ -61,13 +68,15 @@ class LinearIndicator(ABC):
         unit = float(np.abs(self.matrix).max()) or 1.0
         return unit, self.matrix / unit
 
-    @abstractmethod
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator of one target."""
+        return self.block.indicator(z[:, None])
 
-    @abstractmethod
     def reference(self, y: np.ndarray) -> float:
         """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
+        if is_negligible(self.design, self.design.standardized(y), y):
+            return 0.0
+        return self.measure(y)
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the indicator for coordinates (…, k)."""
@@ -142,12 +151,10 @@ class LinearIndicator(ABC):
         n_new: int | None = None,
     ) -> float:
         """Return the upper confidence limit of the value; see :func:`gedi_upper_bound`."""
-        return float(
+        return self.block.factor * float(
             upper_limits(
-                self.design,
+                self.block,
                 z[:, None],
-                self.matrix,
-                self.norm,
                 confidence,
                 simultaneous=is_fitted or n_new is not None,
                 inflation=1.0 if n_new is None else 1 + self.design.n_rows / n_new,
@@ -212,22 +219,9 @@ class KernelIndicator(LinearIndicator):
     """
 
     def __init__(self, design: BaseDesign, norm: str = "l1", size: float | None = None) -> None:
-        self._design: Any = design  # one of sums answers what the accumulator asks
+        super().__init__(coefficient_block(design) if norm == "l1" else deviation_block(design))
         self.norm = norm
         self._size = design.n_rows if size is None else size
-
-    @property
-    def design(self) -> Design:
-        """The kernel on its rows."""
-        return self._design
-
-    @cached_property
-    def matrix(self) -> np.ndarray:
-        """T R⁻¹, or the unit matrix."""
-        fitted = self.design.fitted
-        if self.norm == "l1":
-            return fitted.basis.to_raw @ fitted.R_inverse
-        return np.eye(fitted.n_columns)
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator, with a warning if its rounding error may be visible.
@@ -289,40 +283,10 @@ class GroupIndicator(LinearIndicator):
     """
 
     def __init__(self, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0) -> None:
-        self._codes = codes
-        self._weight = weight
-        self._factor = factor
-        self._total = np.bincount(codes, weights=weight)
-
-    @cached_property
-    def design(self) -> Design:
-        """The indicators of all groups but the first, which only inference needs."""
-        return fit_codes(self._codes, weight=self._weight)
-
-    @cached_property
-    def matrix(self) -> np.ndarray:
-        """One row of the orthonormal columns for each group."""
-        return self._factor * np.asarray(self.design.q)
-
-    def measure(self, z: np.ndarray) -> float:
-        """Return the indicator of one target."""
-        return self._value(z - np.average(z, weights=self._weight))
-
-    def reference(self, y: np.ndarray) -> float:
-        """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
-        mean = float(np.average(y, weights=self._weight))
-        centred = y - mean
-        value = self._value(centred)
-        deviation = float(np.sqrt(np.average(centred**2, weights=self._weight)))
-        return 0.0 if _counts_as_zero(value, mean, deviation) else value
-
-    def _value(self, centred: np.ndarray) -> float:
-        weighted = centred if self._weight is None else centred * self._weight
-        means = np.bincount(self._codes, weights=weighted) / self._total
-        return self._factor * float(self._norm(means))
+        super().__init__(group_block(fit_codes(codes, weight=weight), factor=factor))
 
 
-def is_negligible(design: Design, standardized: np.ndarray, y: np.ndarray) -> bool:
+def is_negligible(design: BaseDesign, standardized: np.ndarray, y: np.ndarray) -> bool:
     """Tell whether standardised coefficients are rounding noise on the scale of the targets.
 
     They are where ‖s‖₁ ≤ 1e-12·sd(y): at degree 1, where gedi·sd(x) ≤ 1e-12·sd(y).

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
+from .._geometry import Block
 from ..kernels import Design
 
 _N_DRAWS = 1000
@@ -84,16 +84,8 @@ def _fixed_draws(size: int) -> np.ndarray:
     return draws
 
 
-def lower_limits(
-    design: Design,
-    columns: np.ndarray,
-    rows: np.ndarray | None,
-    norms: Callable[[np.ndarray], np.ndarray],
-    *,
-    is_basis_drawn: bool = False,
-    confidence_level: float = 0.95,
-) -> np.ndarray:
-    r"""Return lower confidence limits of norms of v = A c, which hold together.
+def lower_limits(block: Block, columns: np.ndarray, confidence_level: float = 0.95) -> np.ndarray:
+    r"""Return lower confidence limits of the norms that a block bounds, which hold together.
 
     By the triangle inequality \|v̂\| exceeds \|v\| by no more than the norm of the sampling error,
     whose quantile is simulated. So the limit holds where v is 0 as well, unlike one from the
@@ -101,17 +93,10 @@ def lower_limits(
 
     Parameters
     ----------
-    design : Design
-        The kernel on the rows.
-    columns : ndarray of shape (n, m)
-        Targets, or several.
-    rows : ndarray of shape (r, k) or None
-        A, the same for each column. None for the deviations of groups, without that matrix: of
-        a kernel in closed form.
-    norms : callable
-        Returns the norms (c,) of a vector (m·r,), and (c, d) of d vectors (m·r, d).
-    is_basis_drawn : bool
-        Whether A leaves v in the orthonormal basis of the rows; see :func:`robust_covariance`.
+    block : Block
+        The block, on the rows.
+    columns : ndarray of shape (n, C)
+        All columns of the targets.
     confidence_level : float, default=0.95
         Probability that all limits are below the true norms.
 
@@ -120,35 +105,28 @@ def lower_limits(
     ndarray of shape (c,)
         NaN where the rows leave no degree of freedom.
     """
-    coordinates = [design.coordinates(own) for own in columns.T]
-    if rows is None:
-        kernel: Any = design.fitted
-        v = [kernel.of_groups(c) for c in coordinates]
-        blocks = _deviation_draws(design, columns)
-    else:
-        v = [rows @ c for c in coordinates]
-        blocks = _draws(design, columns, rows, is_basis_drawn)
-    values = norms(np.concatenate(v))
+    design, norms = block.design, block.allowed.sizes
+    values = norms(block.measure(columns)[0])
     if design.n_rows <= design.n_covariates + design.fitted.n_columns + 1:
         return np.full(len(values), np.nan)
     level = 1 - (1 - confidence_level) / len(values)
-    noise = np.hstack([norms(block.T) for block in blocks])
+    errors = _deviation_draws if block.sums_groups else _draws
+    noise = np.hstack([norms(own.T) for own in errors(block, block.of(columns))])
     return values - np.quantile(noise, level, axis=1)
 
 
-def _draws(
-    design: Design, columns: np.ndarray, rows: np.ndarray, is_basis_drawn: bool
-) -> Iterator[np.ndarray]:
+def _draws(block: Block, columns: np.ndarray) -> Iterator[np.ndarray]:
     """Yield draws of the sampling error of v = A c, shape (draws, m·r)."""
-    of_all = np.kron(np.eye(columns.shape[1]), rows)
-    covariance = of_all @ robust_covariance(design, columns, is_basis_drawn=is_basis_drawn)
+    of_all = np.kron(np.eye(columns.shape[1]), block.operator)
+    is_basis_drawn = block.allowed.is_of_coordinates
+    covariance = of_all @ robust_covariance(block.design, columns, is_basis_drawn=is_basis_drawn)
     yield _with_covariance(_fixed_draws(len(of_all)), covariance @ of_all.T)
 
 
-def _deviation_draws(design: Design, columns: np.ndarray) -> Iterator[np.ndarray]:
+def _deviation_draws(block: Block, columns: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the same of the deviations of groups, whose sums of errors are independent."""
-    fitted: Any = design.fitted  # in closed form
-    weights, m, rng = fitted.weights, columns.shape[1], np.random.RandomState(0)
+    design, weights = block.design, block.kernel.weights
+    m, rng = columns.shape[1], np.random.RandomState(0)
     errors = [_errors(design, own, design.coordinates(own), 0.0) for own in columns.T]
     sums = [design.of_points(one * other) for one in errors for other in errors]
     values, vectors = np.linalg.eigh(np.stack(sums, axis=-1).reshape(-1, m, m))
@@ -157,32 +135,28 @@ def _deviation_draws(design: Design, columns: np.ndarray) -> Iterator[np.ndarray
     for start in range(0, _N_DRAWS, n_draws):
         normal = rng.standard_normal((min(n_draws, _N_DRAWS - start), len(weights), m, 1))
         moved = (root @ normal)[..., 0]
-        moved = (moved / weights[:, None] - moved.sum(axis=1, keepdims=True)) / design.fitted.share
+        moved = (moved / weights[:, None] - moved.sum(axis=1, keepdims=True)) / block.kernel.share
         yield np.moveaxis(moved, 1, 2).reshape(len(moved), -1)
 
 
 def upper_limits(
-    design: Design,
+    block: Block,
     columns: np.ndarray,
-    rows: np.ndarray,
-    norm: str,
     confidence: float,
     *,
     simultaneous: bool,
     inflation: float = 1.0,
 ) -> np.ndarray:
-    r"""Return upper confidence limits of norms of v = A c, which hold together.
+    r"""Return upper confidence limits of the norms that a block bounds, which hold together.
 
     A norm is the largest s·v over some vectors s, so the true one is s·v for one of them, and the
     largest of their limits s·v̂ + z·se(s·v̂) is its limit.
 
     Parameters
     ----------
-    design, columns, rows
-        As in :func:`lower_limits`.
-    norm : {"l1", "sd", "each"}
-        Σ|v_j|: the s are all patterns of signs. The root of Σv_j², with v = c: all unit vectors.
-        The |v_j| themselves: the axes.
+    block, columns
+        As in :func:`lower_limits`. Of Σ|v_j| the s are all patterns of signs; of the root of
+        Σv_j², with v = c, all unit vectors; of the |v_j| themselves the axes.
     confidence : float
         Confidence.
     simultaneous : bool
@@ -196,9 +170,10 @@ def upper_limits(
     ndarray of shape (1,), or (m·r,) for "each"
         NaN where the rows leave no degree of freedom.
     """
+    design, columns, norm = block.design, block.of(columns), block.allowed.norm
     # In units of the largest row, so that squares do not overflow.
-    unit = float(np.abs(rows).max()) or 1.0
-    rows = rows / unit
+    unit = float(np.abs(block.operator).max()) or 1.0
+    rows = block.operator / unit
     v = np.concatenate([rows @ design.coordinates(column) for column in columns.T])
     n_free = design.n_rows - design.n_covariates - design.fitted.n_columns - 1
     if n_free <= 0:

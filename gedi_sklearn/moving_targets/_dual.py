@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._geometry import JointSpan
+from .._geometry import Span
 from ..exceptions import warn_caller
 from ._learner import LearnerFit
 from ._master import Master
@@ -246,7 +246,7 @@ def response(
 
 
 def optimal_multipliers(
-    span: JointSpan, multipliers: np.ndarray, g: np.ndarray, response: np.ndarray
+    span: Span, multipliers: np.ndarray, g: np.ndarray, response: np.ndarray
 ) -> np.ndarray:
     """Return the λ in the normal cone of the constraint at an allowed g(λ), shape (K,).
 

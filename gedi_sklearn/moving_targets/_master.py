@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._geometry import JointSpan
+from .._geometry import Span
 from .._validation import Outcomes
 from .._verdict import Verdict, make_verdict
 from ..exceptions import ConstraintNotMetWarning, warn_caller
@@ -72,7 +72,7 @@ class Master:
         self.constraint = self.projection.fitted_constraint_
 
     @property
-    def span(self) -> JointSpan:
+    def span(self) -> Span:
         """All that the constraint sees of targets."""
         return self.constraint.span
 

@@ -35,7 +35,7 @@ def ascend(
     start : ndarray
         The first correction: c of every constraint and class, one after another.
     """
-    if any(len(part.columns) > 1 for part in constraint.parts):
+    if any(len(part.outputs) > 1 for part in constraint.parts):
         # One set of the columns of all classes, whose nearest point is in none of their bases.
         yield start
         return
@@ -60,5 +60,5 @@ def _nearest(constraint: FittedConstraint, point: np.ndarray) -> np.ndarray:
     found, start = [], 0
     for part in constraint.parts:
         own = point[start : (start := start + part.kernel.n_columns)]
-        found.append(part.coordinate_set.nearest(own)[0] if part.bounds_anything else own)
+        found.append(part.block.nearest(own)[0] if part.bounds_anything else own)
     return np.concatenate(found)

@@ -98,7 +98,7 @@ class ClippedRule:
         u = span.stacked @ self.constraint.coordinates(z)
         left, inward = np.empty(len(u)), np.zeros_like(slope)
         end = 0
-        for own in span.sets:
+        for own in span.blocks:
             rows = slice(end, end := end + own.size)
             wanted = u[rows] - pull * mu[rows]
             nearest, v = own.nearest(wanted)

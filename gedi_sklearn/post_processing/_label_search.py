@@ -109,8 +109,8 @@ class LabelRule:
     @property
     def _step(self) -> float:
         """What rows that the relaxation splits make by chance, one for each coefficient."""
-        sets = [part.coordinate_set for part in self.constraint.parts]
-        largest = max(own.size**0.5 * np.linalg.norm(own.rows, axis=1).max() for own in sets)
+        blocks = [part.block for part in self.constraint.parts]
+        largest = max(own.size**0.5 * np.linalg.norm(own.operator, axis=1).max() for own in blocks)
         unit = min(part.allowed.unit for part in self.constraint.parts)
         return min(float(largest) * self._row, _NEARLY * unit)
 

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .._geometry import pieces
 from ..constraints import FittedConstraint, GroupBall, Product
-from ..kernels import row_blocks
 
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
 _LOG_LOSS_MARGIN = 1e-3
@@ -82,18 +82,16 @@ class LinearImage:
     """
 
     def __init__(self, constraint: FittedConstraint) -> None:
-        self._maps = []
+        # The outputs of a constraint have the operator in common.
+        self._blocks = [parts[0].block for parts in constraint.listed]
         sets, rows, columns, start = [], [], [], 0
         for parts in constraint.listed:
-            matrix = parts[0].coordinate_set.rows
-            bounded = parts[0].allowed.bounded[: len(matrix)]
-            self._maps.append((parts[0].design, matrix[bounded]))
-            own = start + np.arange(int(bounded.sum()))
+            own = start + np.arange(len(parts[0].block.bounded_operator))
             for part in parts:
-                if part.allowed.bounded.any():
-                    sets.append(part.allowed.take(part.allowed.bounded))
-                    rows.append(np.tile(own, len(part.columns)))
-                    columns.append(np.repeat(part.columns, len(own)))
+                if part.bounds_anything:
+                    sets.append(part.block.bounded)
+                    rows.append(np.tile(own, len(part.outputs)))
+                    columns.append(np.repeat(part.outputs, len(own)))
             start += len(own)
         self.allowed = Product(sets)
         self.n_rows = start
@@ -104,7 +102,7 @@ class LinearImage:
     @property
     def keys(self) -> list[np.ndarray]:
         """What a column of E is a function of, beside the row's weight."""
-        return [design.keys for design, _ in self._maps]
+        return [block.design.keys for block in self._blocks]
 
     def effects(self, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return columns of E: what a 1 in a row adds to v.
@@ -116,14 +114,8 @@ class LinearImage:
         weight : ndarray of shape (g,)
             Their weights over the sum of all weights.
         """
-        effects = np.empty((self.n_rows, len(rows)))
-        start = 0
-        for design, matrix in self._maps:
-            own = effects[start : start + len(matrix)]
-            for block in row_blocks(len(rows)):
-                own[:, block] = matrix @ design.orthonormal_of(rows[block]).T * weight[block]
-            start += len(matrix)
-        return effects
+        own = [block.effects(rows, weight) for block in self._blocks]
+        return np.vstack([np.empty((0, len(rows))), *own])
 
     def by_class(self) -> list[tuple[np.ndarray, Product]] | None:
         """Return the rows of v and the sets of every class; None where a set joins classes."""
@@ -146,14 +138,10 @@ class LinearImage:
 
     def orthonormal_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of v as those of the orthonormal coordinates of every column."""
-        found, start = [], 0
-        for part in self.constraint.parts:
-            bounded = part.allowed.bounded
-            own = np.zeros(part.allowed.size)
-            own[bounded] = multipliers[start : start + int(bounded.sum())]
-            start += int(bounded.sum())
-            found.append((own.reshape(len(part.columns), -1) @ part.coordinate_set.rows).ravel())
-        return np.concatenate([np.empty(0), *found])
+        blocks = [part.block for part in self.constraint.parts]
+        own = pieces(multipliers, [block.bounded.size for block in blocks])
+        adjoint = [block.adjoint(mu) for block, mu in zip(blocks, own, strict=True)]
+        return np.concatenate([np.empty(0), *adjoint])
 
 
 @dataclass(frozen=True)

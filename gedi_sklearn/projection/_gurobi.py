@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._deadline import Deadline
-from .._geometry import JointSpan, Multipliers
+from .._geometry import Multipliers, Span
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
 from ._linear_model import LinearModel, Outcome, SolverSession
 
@@ -142,9 +142,7 @@ class GurobiSession(SolverSession):
             "solver='auto' or solver='highs'."
         )
 
-    def solve_distance(
-        self, span: JointSpan, x: np.ndarray, deadline: Deadline
-    ) -> Multipliers | None:
+    def solve_distance(self, span: Span, x: np.ndarray, deadline: Deadline) -> Multipliers | None:
         r"""Return the multipliers μ of the allowed point nearest to coordinates x.
 
         In residual form, with v_b in units in which every column of M_b has norm 1::
@@ -164,8 +162,8 @@ class GurobiSession(SolverSession):
         with self._new_model() as model:
             r = model.addMVar(len(x), lb=-infinity)
             links = []
-            for own, part in zip(span.sets, span.split(span.stacked), strict=True):
-                norms = np.linalg.norm(own.matrix, axis=0) / size
+            for own, part in zip(span.blocks, span.split(span.stacked), strict=True):
+                norms = np.linalg.norm(own.inverse, axis=0) / size
                 rows = own.allowed.linear_rows()
                 auxiliary = rows.auxiliary * norms[:, None]
                 # Every column in its own unit: far from 0 the norms differ by many digits.
@@ -174,10 +172,12 @@ class GurobiSession(SolverSession):
                 v = model.addMVar(len(norms), lb=-infinity)
                 w = model.addMVar(len(unit), ub=unit)
                 links.append(
-                    model.addConstr(part @ r == (own.matrix / norms / size) @ v - part @ x / size)
+                    model.addConstr(part @ r == (own.inverse / norms / size) @ v - part @ x / size)
                 )
-                if own.matrix.shape[0] != own.matrix.shape[1]:
-                    model.addConstr((own.rows @ own.matrix - np.eye(len(norms))) / norms @ v == 0)
+                if own.inverse.shape[0] != own.inverse.shape[1]:
+                    model.addConstr(
+                        (own.operator @ own.inverse - np.eye(len(norms))) / norms @ v == 0
+                    )
                 within = v + (auxiliary / unit) @ w if len(unit) else v
                 for limit, sign in ((rows.upper, 1.0), (-rows.lower, -1.0)):
                     finite = np.isfinite(limit)
@@ -198,7 +198,7 @@ class GurobiSession(SolverSession):
                 raise SolverError.from_status(self.name, status)
             mu = [size / 2 * np.atleast_1d(link.Pi) for link in links]
             u = span.split(span.stacked @ (x + span.stacked.T @ np.concatenate(mu)))
-            triples = zip(span.sets, u, mu, strict=True)
+            triples = zip(span.blocks, u, mu, strict=True)
             faces = [one.nearest(at - multiplier)[1] for one, at, multiplier in triples]
             return Multipliers(np.concatenate(mu), faces)
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._deadline import Deadline
-from .._geometry import JointSpan, Multipliers
+from .._geometry import Multipliers, Span
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
@@ -143,9 +143,7 @@ class SolverSession(ABC):
         Outcome
         """
 
-    def solve_distance(
-        self, span: JointSpan, x: np.ndarray, deadline: Deadline
-    ) -> Multipliers | None:
+    def solve_distance(self, span: Span, x: np.ndarray, deadline: Deadline) -> Multipliers | None:
         """Return the multipliers of the allowed point nearest to x.
 
         None leaves it to the closed form, where no solver was asked for by name. TimeoutError

@@ -440,8 +440,8 @@ class Projection:
         values = check_sensitive(sensitive_features, kind="mixed")
         covariates = _check_covariates(conditional_on, len(values))
         attributes = split_attributes(values, isinstance(self.kernel_, list))
-        designs = self.fitted_constraint_.designs_on(attributes, covariates, outcomes)
-        return lambda z: self.fitted_constraint_.indicator(z, designs)
+        measured = self.fitted_constraint_.measured_on(attributes, covariates, outcomes)
+        return lambda z: self.fitted_constraint_.indicator(z, measured)
 
     def violation(self, z: Any) -> float:
         """Return by how much targets miss the constraint (the worst one), 0 within rounding.

@@ -146,7 +146,7 @@ class SquaredLoss:
     ) -> tuple[np.ndarray, float]:
         """Return the minimiser μ and h(μ)."""
         span, share = self.span, self.span.normalized_weight
-        seen = span.q if len(span.sets) == 1 else span.q @ span.stacked.T
+        seen = span.q if len(span.blocks) == 1 else span.q @ span.stacked.T
 
         def targets(mu: np.ndarray) -> np.ndarray:
             return np.clip(t + seen @ mu, low, high)
@@ -165,7 +165,7 @@ class SquaredLoss:
             moving = seen[free] * np.sqrt(share[free])[:, None]
             # Where hardly a row is free the quadratic piece is flat; keep the step finite.
             hessian = moving.T @ moving + 1e-12 * np.eye(len(mu))
-            found = joint_multipliers(span.sets, gradient - hessian @ mu, hessian, deadline)
+            found = joint_multipliers(span.blocks, gradient - hessian @ mu, hessian, deadline)
             step = found.mu - mu
             left = float(np.linalg.norm(hessian @ step))
             if left <= tolerance:

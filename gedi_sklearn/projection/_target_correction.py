@@ -177,6 +177,6 @@ def correct_targets(
     if has_predictions:
         shares = np.array([target_weight, 1.0]) / (1 + target_weight)
     coordinates = design.coordinates(shares)
-    nearest, _ = bound.allowed(design, unit=1.0, is_class=False).nearest(coordinates)
+    nearest, _ = bound.block(design, unit=1.0, is_class=False).nearest(coordinates)
     own_weight = target_weight if has_predictions else None
     return TargetCorrection(design.fitted, nearest - coordinates, own_weight, threshold * reference)

@@ -1,0 +1,401 @@
+"""One constraint on some outputs: the operator that makes v of coordinates, and the set of v."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..kernels import row_blocks
+from ._groups import shrink_deviations
+from ._sets import AllowedSet, GroupBall
+
+# Roundings that a product may have suffered.
+_MANY = 1000
+
+
+@dataclass(eq=False)
+class Block:
+    """The bounded values v = A c of some outputs, and the set that they have to lie in.
+
+    c are the orthonormal coordinates of one output; the v of several stand one after another.
+
+    Parameters
+    ----------
+    design : BaseDesign
+        The kernel on the rows, where the coordinates of outputs come from.
+    allowed : AllowedSet
+        The set of v, of all outputs.
+    to_v, from_v : ndarray of shape (r, k) and (k, r)
+        v = V s and s = W v, with s the standardised coefficients of one output. W is None where
+        v are the raw coefficients, whose inverse few ask for.
+    outputs : tuple of int, default=(0,)
+        Which columns of the targets these are, next to each other.
+    factor : float, default=1.0
+        The indicator over the gauge of v: 2 where one output stands for two classes.
+
+    Attributes
+    ----------
+    kernel : FittedKernel
+        Its R gives c = R s.
+    """
+
+    design: Any
+    allowed: AllowedSet
+    to_v: np.ndarray
+    from_v: np.ndarray | None
+    outputs: tuple[int, ...] = (0,)
+    factor: float = 1.0
+
+    # Whether v is in units of the attribute, which amplify rounding.
+    in_raw_units: ClassVar[bool] = True
+    # Whether products are sums over groups.
+    sums_groups: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.kernel: Any = self.design.fitted
+
+    def on(self, design: Any) -> Block:
+        """Return the same operator and set beside another design; None leaves the rows out."""
+        other = copy(self)
+        other.design = design
+        return other
+
+    def bounded_by(self, radius: float, unit: float) -> Block:
+        """Return the same with a bound on the gauge, and what counts as 1 on its scale."""
+        return self.with_set(replace(self.allowed, radius=radius, unit=unit))  # type: ignore[call-arg]
+
+    def with_set(self, allowed: AllowedSet) -> Block:
+        """Return the same with another set of v, with the same bounded coordinates."""
+        other = copy(self)
+        other.allowed = allowed
+        vars(other).pop("bounded", None)
+        return other
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether products with the operator and its inverse keep their digits."""
+        return bool(self.kernel.conversion_is_harmless)
+
+    @cached_property
+    def operator(self) -> np.ndarray:
+        """A with v = A c, shape (r, k)."""
+        return self.to_v @ self.kernel.R_inverse
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """M with c = M v, shape (k, r)."""
+        return self.kernel.R_ @ self._from_v
+
+    @property
+    def _from_v(self) -> np.ndarray:
+        return self.kernel.basis.from_raw if self.from_v is None else self.from_v
+
+    # What rounding makes of products with these, whose terms cancel far from 0.
+
+    @cached_property
+    def _operator_magnitude(self) -> np.ndarray:
+        return np.abs(self.to_v) @ np.abs(self.kernel.R_inverse)
+
+    @cached_property
+    def _inverse_magnitude(self) -> np.ndarray:
+        return np.abs(self.kernel.R_) @ np.abs(self._from_v)
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding leaves in the bounded v, for targets of size 1."""
+        return float(np.finfo(float).eps * np.linalg.norm(self.bounded_operator, axis=1).sum())
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates k of an output."""
+        return self.kernel.n_columns
+
+    @cached_property
+    def bounded(self) -> AllowedSet:
+        """The set of those v that have a bound."""
+        return self.allowed.take(self.allowed.bounded)
+
+    @property
+    def bounded_operator(self) -> np.ndarray:
+        """Their rows of A."""
+        return self.operator[self.allowed.bounded[: len(self.operator)]]
+
+    @property
+    def bounds_anything(self) -> bool:
+        """Whether any v has a bound."""
+        return bool(self.allowed.bounded.any())
+
+    def of(self, columns: np.ndarray) -> np.ndarray:
+        """Return the outputs among all columns of the targets, shape (n, m)."""
+        return columns[:, self.outputs[0] : self.outputs[-1] + 1]
+
+    def v(self, point: np.ndarray) -> np.ndarray:
+        """Return v = A c."""
+        return self.operator @ point
+
+    def measure(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return v and α̃ of the targets' columns, from coefficients that are refined."""
+        measured = [self._measure(own) for own in self.of(columns).T]
+        v, coefficients = zip(*measured, strict=True)
+        return np.concatenate(v), np.concatenate(coefficients)
+
+    def _measure(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same of one output."""
+        s = self.design.standardized(z)
+        return self.to_v @ s, self.kernel.to_raw(s)
+
+    def indicator(self, columns: np.ndarray) -> float:
+        """Return the indicator of the targets' columns: the gauge of their v, times the factor."""
+        return self.factor * float(self.allowed.sizes(self.measure(columns)[0]).max())
+
+    def indicator_at(self, coordinates: np.ndarray) -> float:
+        """Return the same of the coordinates (k, m) of all columns, without their rows."""
+        v = np.concatenate([self.v(own) for own in self.of(coordinates).T])
+        return self.factor * float(self.allowed.sizes(v).max())
+
+    def adjoint(self, multipliers: np.ndarray) -> np.ndarray:
+        """Return multipliers of the bounded v as those of c: A'μ of every output, shape (m·k,)."""
+        own = np.zeros(self.allowed.size)
+        own[self.allowed.bounded] = multipliers
+        return (own.reshape(len(self.outputs), -1) @ self.operator).ravel()
+
+    def effects(self, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return what a 1 in a row of an output adds to its bounded v, shape (r, rows).
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (g,)
+            Which rows.
+        weight : ndarray of shape (g,)
+            Their weights over the sum of all weights.
+        """
+        operator = self.bounded_operator
+        effects = np.empty((len(operator), len(rows)))
+        for own in row_blocks(len(rows)):
+            effects[:, own] = operator @ self.design.orthonormal_of(rows[own]).T * weight[own]
+        return effects
+
+    def nearest(
+        self, point: np.ndarray, root: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the allowed coordinates nearest to given ones, and their v.
+
+        Parameters
+        ----------
+        point : ndarray of shape (k,)
+            Coordinates c.
+        root : ndarray of shape (k, k), default=None
+            L: the distance is ‖L⁻¹(u − c)‖.
+
+        Returns
+        -------
+        u : ndarray of shape (k,)
+        v : ndarray of shape (r,) or None
+            None where the point is allowed as it is.
+        """
+        v = self.v(point)
+        if self.allowed.violation(v) == 0.0:
+            return point, None
+        if root is None:
+            return self._nearest(point, v)
+        solved = np.linalg.solve(root, self.inverse), np.linalg.solve(root, point)
+        v = self.allowed.nearest(*solved, None)
+        return self._coordinates_of(point, v, root), v
+
+    def _nearest(self, point: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what :meth:`nearest` does, of a point that is not allowed."""
+        v = self.allowed.nearest(self.inverse, point, v)
+        return self._coordinates_of(point, v, None), v
+
+    def _coordinates_of(
+        self, point: np.ndarray, v: np.ndarray, root: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the coordinates of a nearest v, from the face that holds it.
+
+        Far from 0 the product with the inverse cancels. The nearest point of the face does not,
+        and is the same but for that rounding; where it is not, the face was not told apart.
+        """
+        u = self.inverse @ v
+        if self.is_exact:
+            return u
+        normals, limits = self.allowed.active(v)
+        columns = self.operator.T @ normals
+        norms = np.linalg.norm(columns, axis=0)
+        if not 0 < len(norms) <= len(point) or (norms == 0).any():
+            return u
+        columns, limits = columns / norms, limits / norms
+        moving = columns if root is None else root.T @ columns
+        basis, triangle = np.linalg.qr(moving)
+        if (np.abs(np.diag(triangle)) == 0).any():
+            return u
+        step = basis @ solve_triangular(triangle, limits - columns.T @ point, trans="T")
+        on_face = point + (step if root is None else root @ step)
+        rounding = np.finfo(float).eps * np.linalg.norm(self._inverse_magnitude @ np.abs(v))
+        near = np.linalg.norm(on_face - u) <= _MANY * rounding + 1e-13 * np.linalg.norm(point)
+        return on_face if near else u
+
+    def extended(self, v: np.ndarray) -> np.ndarray:
+        """Return c = M v with the digits that its cancelling terms need."""
+        factors = self.kernel.R_, self.kernel.R_inverse, self._from_v
+        R, inverse, from_v = (factor.astype(np.longdouble) for factor in factors)
+        # The columns of Q are products with the inverse as it was rounded.
+        R = R + R @ (np.eye(len(R)) - inverse @ R)
+        return R @ (from_v @ v.astype(np.longdouble))
+
+    def derivative(self, point: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """Return the derivative of :meth:`nearest` at a point whose nearest v is given."""
+        if v is None:
+            return np.eye(len(point))
+        return self.allowed.derivative(self.operator, point, v)
+
+    def support(self, multipliers: np.ndarray) -> float:
+        """Return max over the allowed u of −μ'u."""
+        return self.allowed.support(self.inverse.T @ multipliers)
+
+    def outward(self, multipliers: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, float]:
+        """Return multipliers near to given ones, and what −μ'u is at most over the allowed u.
+
+        Parameters
+        ----------
+        multipliers : ndarray of shape (k,)
+            μ; −μ points out of the set at v, but for rounding.
+        v : ndarray of shape (r,) or None
+            Where; None inside.
+
+        Returns
+        -------
+        mu : ndarray of shape (k,)
+            −A'ν, with ν exactly in the cone that points out of the set at v.
+        support : float
+            With what rounding may have taken from it.
+        """
+        if v is None:
+            return np.zeros(len(multipliers)), 0.0
+        known = -self.inverse.T @ multipliers
+        normal = known if self.is_exact else self._outward(known, multipliers, v)
+        terms = 4 * len(multipliers) * np.finfo(float).eps
+        sizes = self._operator_magnitude @ np.abs(self.inverse @ v)
+        rounding = terms * float(np.abs(normal) @ sizes)
+        return -self.operator.T @ normal, self.allowed.support(normal) + rounding
+
+    def _outward(self, known: np.ndarray, multipliers: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the direction that points out of the set at v, from one that should."""
+        rounding = self._inverse_magnitude.T @ np.abs(multipliers)
+        on_face = self.allowed.outward(known, v, rounding)
+
+        def loss(normal: np.ndarray) -> float:
+            """Return what the multipliers of a direction lose against the optimal ones."""
+            change = self.operator.T @ normal + multipliers
+            return self.allowed.support(normal) - float(normal @ v) + 0.5 * float(change @ change)
+
+        # Where v is as small as rounding, its face says nothing.
+        return min((on_face, known), key=loss)
+
+
+class CoordinateBlock(Block):
+    """The coordinates themselves, as of the rows that the kernel sees: v = c / √share.
+
+    Parameters
+    ----------
+    design : BaseDesign
+        The kernel on the rows.
+    allowed : AllowedSet
+        The set of v, of one output.
+    outputs : tuple of int, default=(0,)
+        As in the base class.
+    """
+
+    in_raw_units = False
+    is_exact = True
+
+    def __init__(self, design: Any, allowed: AllowedSet, outputs: tuple[int, ...] = (0,)) -> None:
+        self._root = float(np.sqrt(design.fitted.share))
+        unit = np.eye(design.fitted.n_columns)
+        super().__init__(design, allowed, unit / self._root, unit * self._root, outputs)
+
+    @property
+    def operator(self) -> np.ndarray:
+        """A."""
+        return self.to_v
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """M."""
+        return self._from_v
+
+    @property
+    def _operator_magnitude(self) -> np.ndarray:
+        return self.to_v
+
+    def _measure(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        c, s = self.design.solve(z)
+        return c / self._root, self.kernel.to_raw(s)
+
+
+class GroupBlock(Block):
+    """The deviations of groups whose indicators are orthonormal in closed form.
+
+    Products are sums over the groups; the matrices are made for those who ask for them.
+
+    Parameters
+    ----------
+    design : Design
+        The indicators on the rows.
+    allowed : GroupBall
+        The set of deviations, of all outputs.
+    outputs, factor
+        As in the base class.
+    """
+
+    is_exact = True
+    sums_groups = True
+
+    def __init__(
+        self,
+        design: Any,
+        allowed: GroupBall,
+        outputs: tuple[int, ...] = (0,),
+        factor: float = 1.0,
+    ) -> None:
+        self.design, self.allowed, self.kernel = design, allowed, design.fitted
+        self.outputs, self.factor = outputs, factor
+
+    @cached_property
+    def operator(self) -> np.ndarray:
+        """A, one row of Q for each group."""
+        return self.kernel.orthonormal_columns(np.arange(float(len(self.kernel.weights)))[:, None])
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """M."""
+        return self.kernel.share * (self.operator * self.kernel.weights[:, None]).T
+
+    @cached_property
+    def rounding(self) -> float:
+        sizes = np.sqrt((1 / self.kernel.weights - 1) / self.kernel.share)
+        return float(np.finfo(float).eps * sizes.sum())
+
+    def v(self, point: np.ndarray) -> np.ndarray:
+        return self.kernel.of_groups(point)
+
+    def _measure(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        v = self.kernel.deviations(self.design.weighted(z))
+        return v, v[1:] - v[0]
+
+    def _nearest(self, point: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        v = shrink_deviations(v, self.kernel.weights, self.allowed.limits[0])
+        return self.kernel.coordinates(v), v
+
+    def outward(self, multipliers: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, float]:
+        if v is None:
+            return super().outward(multipliers, v)
+        move = self.kernel.of_groups(multipliers)
+        normal = -self.kernel.share * self.kernel.weights * move
+        size = self.kernel.size_of_groups(self.kernel.coordinates(v))
+        rounding = 4 * self.size * np.finfo(float).eps * float(np.abs(normal) @ size)
+        return self.kernel.coordinates(move), self.allowed.support(normal) + rounding
