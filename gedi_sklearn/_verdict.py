@@ -339,5 +339,5 @@ def _asked_share(part: ColumnConstraint, targets: np.ndarray) -> float:
         return float("nan")
     if part.given.relative:
         return float(part.given.threshold)
-    value = part.measured.indicator(targets)
+    value = part.gauge.indicator(targets)
     return float(part.threshold / value) if value else float("nan")

@@ -130,7 +130,7 @@ def test_groups_in_closed_form_are_the_factorised_indicators(weighted, threshold
     ]:
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
     # The same projection, by matrices and by sums over the groups.
-    reference = DidiConstraint().measure(factorised, is_class=False).indicator(y[:, None])
+    reference = DidiConstraint().gauge(factorised, is_class=False).indicator(y[:, None])
     constraint = DidiConstraint(threshold=threshold * reference, relative=False)
     span = Span([constraint.block(factorised, unit=1.0, is_class=False)], weight)
     multipliers = span.multipliers(span.coordinates(y))
@@ -173,7 +173,7 @@ def test_limits_of_deviations_are_those_of_their_covariance(n_columns):
     codes = np.r_[np.arange(7), rng.integers(0, 7, size=400)]
     design = fit_codes(codes)
     columns = np.sin(codes)[:, None] + rng.normal(size=(len(codes), n_columns))
-    block = DidiConstraint().measure(design, is_class=False, outputs=tuple(range(n_columns)))
+    block = DidiConstraint().gauge(design, is_class=False, outputs=tuple(range(n_columns)))
     dense = Block(design, block.allowed, block.operator @ design.fitted.R_, None, block.outputs)
     by_group, by_matrix = lower_limits(block, columns), lower_limits(dense, columns)
     value = block.indicator(columns)

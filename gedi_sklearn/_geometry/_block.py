@@ -31,12 +31,15 @@ class Block:
     allowed : AllowedSet
         The set of v, of all outputs.
     to_v, from_v : ndarray of shape (r, k) and (k, r)
-        v = V s and s = W v, with s the standardised coefficients of one output. W is None where
-        v are the raw coefficients, whose inverse few ask for.
+        v = V s and s = W v, with s the standardised coefficients of one output, or its
+        coordinates. W is None for that of raw coefficients, which few ask for.
     outputs : tuple of int, default=(0,)
         Which columns of the targets these are, next to each other.
     factor : float, default=1.0
         The indicator over the gauge of v: 2 where one output stands for two classes.
+    of_coordinates : bool, default=False
+        Whether V and W are of the coordinates; otherwise v is in units of the attribute, which
+        amplify rounding.
 
     Attributes
     ----------
@@ -50,60 +53,58 @@ class Block:
     from_v: np.ndarray | None
     outputs: tuple[int, ...] = (0,)
     factor: float = 1.0
+    of_coordinates: bool = False
 
-    # Whether v is in units of the attribute, which amplify rounding.
-    in_raw_units: ClassVar[bool] = True
     # Whether products are sums over groups.
     sums_groups: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.kernel: Any = self.design.fitted
 
-    def on(self, design: Any) -> Block:
-        """Return the same operator and set beside another design; None leaves the rows out."""
+    def altered(self, **attributes: Any) -> Block:
+        """Return the same with another design (None leaves the rows out) or set."""
         other = copy(self)
-        other.design = design
+        for name in ("bounded", "bounded_operator", "rounding"):
+            vars(other).pop(name, None)
+        vars(other).update(attributes)
         return other
 
     def bounded_by(self, radius: float, unit: float) -> Block:
         """Return the same with a bound on the gauge, and what counts as 1 on its scale."""
-        return self.with_set(replace(self.allowed, radius=radius, unit=unit))  # type: ignore[call-arg]
-
-    def with_set(self, allowed: AllowedSet) -> Block:
-        """Return the same with another set of v, with the same bounded coordinates."""
-        other = copy(self)
-        other.allowed = allowed
-        vars(other).pop("bounded", None)
-        return other
+        allowed: Any = self.allowed
+        return self.altered(allowed=replace(allowed, radius=radius, unit=unit))
 
     @cached_property
     def is_exact(self) -> bool:
         """Whether products with the operator and its inverse keep their digits."""
-        return bool(self.kernel.conversion_is_harmless)
+        return self.of_coordinates or bool(self.kernel.conversion_is_harmless)
 
-    @cached_property
-    def operator(self) -> np.ndarray:
-        """A with v = A c, shape (r, k)."""
-        return self.to_v @ self.kernel.R_inverse
-
-    @cached_property
-    def inverse(self) -> np.ndarray:
-        """M with c = M v, shape (k, r)."""
-        return self.kernel.R_ @ self._from_v
+    @property
+    def _triangle(self) -> tuple[np.ndarray, np.ndarray]:
+        """R and its inverse: c = R s; the unit matrix for c itself."""
+        if self.of_coordinates:
+            return np.eye(self.size), np.eye(self.size)
+        return self.kernel.R_, self.kernel.R_inverse
 
     @property
     def _from_v(self) -> np.ndarray:
         return self.kernel.basis.from_raw if self.from_v is None else self.from_v
 
-    # What rounding makes of products with these, whose terms cancel far from 0.
+    @cached_property
+    def operator(self) -> np.ndarray:
+        """A with v = A c, shape (r, k)."""
+        return self.to_v @ self._triangle[1]
 
     @cached_property
-    def _operator_magnitude(self) -> np.ndarray:
-        return np.abs(self.to_v) @ np.abs(self.kernel.R_inverse)
+    def inverse(self) -> np.ndarray:
+        """M with c = M v, shape (k, r)."""
+        return self._triangle[0] @ self._from_v
 
     @cached_property
-    def _inverse_magnitude(self) -> np.ndarray:
-        return np.abs(self.kernel.R_) @ np.abs(self._from_v)
+    def _magnitudes(self) -> tuple[np.ndarray, np.ndarray]:
+        """What rounding makes of products with these, whose terms cancel far from 0."""
+        R, inverse = map(np.abs, self._triangle)
+        return np.abs(self.to_v) @ inverse, R @ np.abs(self._from_v)
 
     @cached_property
     def rounding(self) -> float:
@@ -120,7 +121,7 @@ class Block:
         """The set of those v that have a bound."""
         return self.allowed.take(self.allowed.bounded)
 
-    @property
+    @cached_property
     def bounded_operator(self) -> np.ndarray:
         """Their rows of A."""
         return self.operator[self.allowed.bounded[: len(self.operator)]]
@@ -146,8 +147,8 @@ class Block:
 
     def _measure(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the same of one output."""
-        s = self.design.standardized(z)
-        return self.to_v @ s, self.kernel.to_raw(s)
+        c, s = self.design.solve(z)
+        return self.to_v @ (c if self.of_coordinates else s), self.kernel.to_raw(s)
 
     def indicator(self, columns: np.ndarray) -> float:
         """Return the indicator of the targets' columns: the gauge of their v, times the factor."""
@@ -235,13 +236,13 @@ class Block:
             return u
         step = basis @ solve_triangular(triangle, limits - columns.T @ point, trans="T")
         on_face = point + (step if root is None else root @ step)
-        rounding = np.finfo(float).eps * np.linalg.norm(self._inverse_magnitude @ np.abs(v))
+        rounding = np.finfo(float).eps * np.linalg.norm(self._magnitudes[1] @ np.abs(v))
         near = np.linalg.norm(on_face - u) <= _MANY * rounding + 1e-13 * np.linalg.norm(point)
         return on_face if near else u
 
     def extended(self, v: np.ndarray) -> np.ndarray:
         """Return c = M v with the digits that its cancelling terms need."""
-        factors = self.kernel.R_, self.kernel.R_inverse, self._from_v
+        factors = *self._triangle, self._from_v
         R, inverse, from_v = (factor.astype(np.longdouble) for factor in factors)
         # The columns of Q are products with the inverse as it was rounded.
         R = R + R @ (np.eye(len(R)) - inverse @ R)
@@ -279,13 +280,13 @@ class Block:
         known = -self.inverse.T @ multipliers
         normal = known if self.is_exact else self._outward(known, multipliers, v)
         terms = 4 * len(multipliers) * np.finfo(float).eps
-        sizes = self._operator_magnitude @ np.abs(self.inverse @ v)
+        sizes = self._magnitudes[0] @ np.abs(self.inverse @ v)
         rounding = terms * float(np.abs(normal) @ sizes)
         return -self.operator.T @ normal, self.allowed.support(normal) + rounding
 
     def _outward(self, known: np.ndarray, multipliers: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the direction that points out of the set at v, from one that should."""
-        rounding = self._inverse_magnitude.T @ np.abs(multipliers)
+        rounding = self._magnitudes[1].T @ np.abs(multipliers)
         on_face = self.allowed.outward(known, v, rounding)
 
         def loss(normal: np.ndarray) -> float:
@@ -295,46 +296,6 @@ class Block:
 
         # Where v is as small as rounding, its face says nothing.
         return min((on_face, known), key=loss)
-
-
-class CoordinateBlock(Block):
-    """The coordinates themselves, as of the rows that the kernel sees: v = c / √share.
-
-    Parameters
-    ----------
-    design : BaseDesign
-        The kernel on the rows.
-    allowed : AllowedSet
-        The set of v, of one output.
-    outputs : tuple of int, default=(0,)
-        As in the base class.
-    """
-
-    in_raw_units = False
-    is_exact = True
-
-    def __init__(self, design: Any, allowed: AllowedSet, outputs: tuple[int, ...] = (0,)) -> None:
-        self._root = float(np.sqrt(design.fitted.share))
-        unit = np.eye(design.fitted.n_columns)
-        super().__init__(design, allowed, unit / self._root, unit * self._root, outputs)
-
-    @property
-    def operator(self) -> np.ndarray:
-        """A."""
-        return self.to_v
-
-    @property
-    def inverse(self) -> np.ndarray:
-        """M."""
-        return self._from_v
-
-    @property
-    def _operator_magnitude(self) -> np.ndarray:
-        return self.to_v
-
-    def _measure(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        c, s = self.design.solve(z)
-        return c / self._root, self.kernel.to_raw(s)
 
 
 class GroupBlock(Block):

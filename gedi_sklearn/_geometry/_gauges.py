@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._block import Block, CoordinateBlock, GroupBlock
+from ._block import Block, GroupBlock
 from ._sets import Ball, GroupBall, L1Ball
 
 
@@ -30,7 +30,10 @@ def coefficient_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
 
 def deviation_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
     """Return S of an output, the deviation that the kernel explains: ‖v‖₂; see above."""
-    return CoordinateBlock(design, Ball(design.fitted.n_columns, 1.0, np.inf), outputs)
+    k, root = design.fitted.n_columns, np.sqrt(design.fitted.share)
+    # In the coordinates of all rows a deviation within some of them is smaller.
+    to_v, from_v = np.eye(k) / root, np.eye(k) * root
+    return Block(design, Ball(k, 1.0, np.inf), to_v, from_v, outputs, of_coordinates=True)
 
 
 def group_block(design: Any, outputs: tuple[int, ...] = (0,), factor: float = 1.0) -> Block:

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..constraints import ColumnConstraint, FittedConstraint
+from .._geometry import Block
+from ..constraints import FittedConstraint
 
 __all__ = ["Ascent"]
 
@@ -73,11 +74,14 @@ class Ascent:
                 "constraint='coarse', which bounds every class."
             )
         self._lengths = iter(np.linspace(_FIRST, _LAST, n_steps))
-        # Without rows: they stay where they are.
-        self._blocks = [(place, part.block.on(None)) for place, part in _places(constraint)]
-        n_rows = sum(parts[0].kernel.n_columns for parts in constraint.listed)
-        n_columns = constraint.n_classes if constraint.n_classes > 2 else 1
-        self.multipliers = np.zeros((n_rows, n_columns))
+        # Every block without its rows, and its place among all multipliers.
+        self._blocks: list[tuple[tuple[slice, int], Block]] = []
+        end = 0
+        for parts in constraint.listed:
+            rows = slice(end, end := end + parts[0].kernel.n_columns)
+            for part in parts:
+                self._blocks.append(((rows, part.outputs[0]), part.block.altered(design=None)))
+        self.multipliers = np.zeros((end, constraint.n_classes if constraint.n_classes > 2 else 1))
         self._kappa = np.zeros_like(self.multipliers)
         for place, block in self._blocks:
             is_chance = is_held_out and block.allowed.slack_units().any()
@@ -100,12 +104,3 @@ class Ascent:
             for place, block in self._blocks
         ]
         return max(excess, default=0.0)
-
-
-def _places(constraint: FittedConstraint) -> list[tuple[tuple[slice, int], ColumnConstraint]]:
-    """Return every part of a constraint with its place among all multipliers."""
-    found, end = [], 0
-    for parts in constraint.listed:
-        rows = slice(end, end := end + parts[0].kernel.n_columns)
-        found += [((rows, part.outputs[0]), part) for part in parts]
-    return found

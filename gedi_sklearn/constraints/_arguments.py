@@ -14,7 +14,7 @@ from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import Design, FittedKernel, is_categorical, warn_attribute_scale
 from ._base import Constraint
 from ._didi import DidiConstraint
-from ._fitted import ColumnConstraint, FittedConstraint, fit_design
+from ._fitted import ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, FineConstraint
 
 NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
@@ -101,7 +101,7 @@ def fit_constraint(
     listed: list[list[ColumnConstraint]] = []
     try:
         for own, attribute in zip(built, attributes, strict=True):
-            design = fit_design(own.fit_design, attribute, weight, covariates, own.subset, outcomes)
+            design = own.design(attribute, weight, covariates, outcomes)
             listed.append(_fit_columns(own, design, attribute, columns, n_classes > 0))
     except RankDeficientKernelError as error:
         if error.rank > 0 or not allow_constant:
@@ -174,7 +174,7 @@ def _fit_columns(
         unit = disparity * constraint.outcome_scale(design.fitted)
         unit = unit or design.deviation(targets[:, 0]) or float(targets[:, 0].std())
         fitted.append(ColumnConstraint(constraint, design, own, is_class, reference, unit))
-    if fitted[0].block.in_raw_units:
+    if not fitted[0].block.of_coordinates:
         warn_attribute_scale(design, is_joint_bound=not constraint.bounds_each)
     _warn_percent(fitted, columns)
     return fitted

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._geometry import Block, coefficient_block
-from .._validation import check_notion, check_numbers_or_inf, remember_signature
+from .._validation import Outcomes, check_notion, check_numbers_or_inf, remember_signature
 from ..kernels import BaseDesign, Design, FittedKernel, fit_kernel, warn_many_levels
 from ..metrics import reference_disparity
 
@@ -69,26 +69,52 @@ class Constraint(BaseEstimator):
             return float(self.threshold) * reference
         return check_numbers_or_inf(self.threshold) * reference
 
-    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> Design:
-        """Return the kernel on rows of positive weight.
+    def design(
+        self,
+        values: np.ndarray,
+        weight: np.ndarray | None,
+        covariates: np.ndarray | None,
+        outcomes: Outcomes | None,
+        kernel: FittedKernel | None = None,
+    ) -> Design:
+        """Return the kernel on rows, or on those of the subset, beside covariates.
+
+        Parameters
+        ----------
+        values, weight, covariates
+            Attribute, weights and covariates of rows of positive weight; the last two may be None.
+        outcomes : Outcomes or None
+            Their original targets.
+        kernel : FittedKernel, default=None
+            One that other rows were fitted on, whose own columns are taken.
 
         Raises
         ------
         RankDeficientKernelError
             If the kernel's columns are dependent on these rows (rank 0: a constant attribute).
         """
+        if self.subset is None or outcomes is None:
+            return self._fit(values, weight, kernel).beside(covariates)
+        rows = outcomes.rows(self.subset)
+        if not rows.any():
+            raise ValueError(f"subset={self.subset!r} holds no row of positive weight.")
+        own = [None if given is None else given[rows] for given in (weight, covariates)]
+        return self._fit(values[rows], own[0], kernel).beside(own[1]).within(rows, weight)
+
+    def _fit(
+        self, values: np.ndarray, weight: np.ndarray | None, kernel: FittedKernel | None
+    ) -> Design:
+        """Return the kernel on all of the rows."""
+        if kernel is not None:
+            return fit_kernel(kernel.transform(values), values, weight=weight)
         warn_many_levels(values)
         return fit_kernel(self.kernel, values, degree=self.degree, weight=weight)
-
-    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> Design:
-        """Return a fitted kernel's own columns on other rows, centred there."""
-        return fit_kernel(kernel.transform(values), values)
 
     def outcome_scale(self, kernel: FittedKernel) -> float:
         """Return an indicator of 1 in units of the targets, per deviation of the first column."""
         return float(kernel.scale[0])
 
-    def measure(
+    def gauge(
         self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
     ) -> Block:
         """Return the block of the indicator, ‖α̃‖₁, without a bound.
@@ -130,14 +156,14 @@ class Constraint(BaseEstimator):
         Parameters
         ----------
         design, is_class, outputs
-            As in :meth:`measure`.
+            As in :meth:`gauge`.
         unit : float
             The reference, in outcome units per deviation of the first kernel column.
         """
-        measured = self.measure(design, is_class=is_class, outputs=outputs)
-        radius = float(self.threshold) / measured.factor
+        gauge = self.gauge(design, is_class=is_class, outputs=outputs)
+        radius = float(self.threshold) / gauge.factor
         unit = radius if 0 < radius < np.inf else unit / self.outcome_scale(design.fitted)
-        return measured.bounded_by(radius, unit)
+        return gauge.bounded_by(radius, unit)
 
     @property
     def needs_outcomes(self) -> bool:

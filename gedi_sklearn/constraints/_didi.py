@@ -73,16 +73,15 @@ class DidiConstraint(Constraint):
         self.subset = subset
         self.on = on
 
-    def fit_design(self, values: np.ndarray, weight: np.ndarray | None) -> Design:
-        """Return the indicators of the groups on rows of positive weight."""
-        warn_many_groups(len(check_group_codes(values)[1]), len(values))
+    def _fit(
+        self, values: np.ndarray, weight: np.ndarray | None, kernel: FittedKernel | None
+    ) -> Design:
+        """Return the indicators of the groups that the rows hold, whatever others held."""
+        if kernel is None:
+            warn_many_groups(len(check_group_codes(values)[1]), len(values))
         return fit_groups(values, weight=weight)
 
-    def design_on(self, kernel: FittedKernel, values: np.ndarray) -> Design:
-        """Return the indicators of the groups that other rows hold."""
-        return fit_groups(values)
-
-    def measure(
+    def gauge(
         self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
     ) -> Block:
         """Return the block of the DIDI, in its classification form where targets are classes."""
@@ -96,7 +95,7 @@ class DidiConstraint(Constraint):
         if all(is_negligible(design, design.standardized(own), own) for own in columns.T):
             return 0.0
         outputs = tuple(range(columns.shape[1]))
-        return self.measure(design, is_class=is_class, outputs=outputs).indicator(columns)
+        return self.gauge(design, is_class=is_class, outputs=outputs).indicator(columns)
 
     def in_words(self) -> str:
         bound = f"DIDI ≤ {self.threshold:g}{' × DIDI of y' if self.relative else ''}"

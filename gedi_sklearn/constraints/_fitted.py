@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,13 +94,13 @@ class ColumnConstraint:
         return other
 
     @cached_property
-    def measured(self) -> Block:
+    def gauge(self) -> Block:
         """The block of the indicator on the rows."""
-        return self.measured_on(self.design)
+        return self.gauge_on(self.design)
 
-    def measured_on(self, design: Design) -> Block:
+    def gauge_on(self, design: Design) -> Block:
         """Return the block of the indicator on other rows."""
-        return self.given.measure(design, is_class=self.is_class, outputs=self.outputs)
+        return self.given.gauge(design, is_class=self.is_class, outputs=self.outputs)
 
     def judge(self, columns: np.ndarray) -> Judgement:
         """Return what the constraint says of all columns."""
@@ -299,7 +299,7 @@ class FittedConstraint:
         shares = iter(np.broadcast_to(share, len(self.parts)).tolist())
 
         def shrunk(part: ColumnConstraint) -> ColumnConstraint:
-            return part.with_block(part.block.with_set(part.allowed.scaled(next(shares))))
+            return part.with_block(part.block.altered(allowed=part.allowed.scaled(next(shares))))
 
         return self.replaced(shrunk)
 
@@ -342,27 +342,27 @@ class FittedConstraint:
             del worst["share"]
             warn_caller(ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do))
 
-    def indicator(self, z: np.ndarray, measured: Sequence[list[Block]] | None = None) -> float:
+    def indicator(self, z: np.ndarray, gauges: Sequence[list[Block]] | None = None) -> float:
         """Return the bounded indicator: the sum over constraints, of the worst class each.
 
         Parameters
         ----------
         z : ndarray of shape (n,)
             Targets.
-        measured : sequence of list of Block, default=None
-            What :meth:`measured_on` returned for the rows of z; None on the rows of this object.
+        gauges : sequence of list of Block, default=None
+            What :meth:`gauges_on` returned for the rows of z; None on the rows of this object.
         """
         columns = self.columns(z)
-        own = measured or [[part.measured for part in parts] for parts in self.listed]
+        own = gauges or [[part.gauge for part in parts] for parts in self.listed]
         return _joined([[block.indicator(columns) for block in blocks] for blocks in own])
 
     def indicator_at(self, coordinates: np.ndarray) -> float:
         """Return the same from coordinates of all columns, shape (Σk, C), without their rows."""
         own = pieces(coordinates, [parts[0].kernel.n_columns for parts in self.listed])
         pairs = zip(self.listed, own, strict=True)
-        return _joined([[part.measured.indicator_at(c) for part in parts] for parts, c in pairs])
+        return _joined([[part.gauge.indicator_at(c) for part in parts] for parts, c in pairs])
 
-    def measured_on(
+    def gauges_on(
         self,
         attributes: Sequence[np.ndarray],
         covariates: np.ndarray | None,
@@ -379,12 +379,12 @@ class FittedConstraint:
         outcomes : Outcomes or None
             Their original targets; needed by constraints on some rows.
         """
-        measured = []
+        gauges = []
         for parts, values in zip(self.listed, attributes, strict=bool(self.listed)):
-            own, subset = partial(_on_kernel, parts[0]), parts[0].given.subset
-            design = fit_design(own, values, None, covariates, subset, outcomes)
-            measured.append([part.measured_on(design) for part in parts])
-        return measured
+            given, kernel = parts[0].given, parts[0].kernel
+            design = given.design(values, None, covariates, outcomes, kernel)
+            gauges.append([part.gauge_on(design) for part in parts])
+        return gauges
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃; both (k,) per column."""
@@ -415,43 +415,3 @@ class FittedConstraint:
 def _joined(indicators: list[list[float]]) -> float:
     """Return the sum over constraints of the worst of each; NaN where there is none."""
     return float(sum(map(max, indicators))) if indicators else float("nan")
-
-
-def beside_covariates(design: Design, covariates: np.ndarray | None) -> Design:
-    """Return a kernel as it is beside covariates, where there are any."""
-    return design if covariates is None else design.beside(covariates)
-
-
-def _on_kernel(part: ColumnConstraint, values: np.ndarray, weight: None) -> Design:
-    return part.constraint.design_on(part.kernel, values)
-
-
-def fit_design(
-    fit: Callable[[np.ndarray, Any], Design],
-    values: np.ndarray,
-    weight: np.ndarray | None,
-    covariates: np.ndarray | None,
-    subset: Any,
-    outcomes: Outcomes | None,
-) -> Design:
-    """Return a kernel on rows, or on those of a subset, beside covariates.
-
-    Parameters
-    ----------
-    fit : callable
-        From attributes and weights to a kernel on them.
-    values, weight, covariates
-        Attribute, weights and covariates of the rows; the last two may be None.
-    subset : object
-        Which rows have a say, as in :class:`CoarseConstraint`.
-    outcomes : Outcomes or None
-        Their original targets.
-    """
-    if subset is None or outcomes is None:
-        return beside_covariates(fit(values, weight), covariates)
-    rows = outcomes.rows(subset)
-    if not rows.any():
-        raise ValueError(f"subset={subset!r} holds no row of positive weight.")
-    inside = fit(values[rows], None if weight is None else weight[rows])
-    inside = beside_covariates(inside, None if covariates is None else covariates[rows])
-    return inside.within(rows, weight)

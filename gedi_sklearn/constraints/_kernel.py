@@ -111,12 +111,12 @@ class CoarseConstraint(Constraint):
         """Return an indicator of 1 in units of the targets; see the base class."""
         return super().outcome_scale(kernel) if self.norm == "l1" else 1.0
 
-    def measure(
+    def gauge(
         self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
     ) -> Block:
         """Return the block of the indicator, ‖α̃‖₁ or S; see the base class."""
         if self.norm == "l1":
-            return super().measure(design, is_class=is_class, outputs=outputs)
+            return super().gauge(design, is_class=is_class, outputs=outputs)
         return deviation_block(design, outputs)
 
     def in_words(self) -> str:

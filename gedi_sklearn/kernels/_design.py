@@ -136,14 +136,18 @@ class Design(BaseDesign):
         """Return a kernel on points, each with the weight of its group, on the rows of groups."""
         return replace(self, index=codes, weight=weight, group_weights=self.weight)
 
-    def beside(self, covariates: np.ndarray) -> Self:
-        """Return the kernel residualised on covariates (n, p); it holds n×(p + k) numbers.
+    def beside(self, covariates: np.ndarray | None) -> Self:
+        """Return the kernel residualised on covariates (n, p), where there are any.
+
+        It holds n×(p + k) numbers.
 
         Raises
         ------
         RankDeficientKernelError
             If the covariates determine a column of the kernel (rank 0: all of them).
         """
+        if covariates is None:
+            return self
         columns = self._on_rows(self.columns(slice(None)))
         shares = np.broadcast_to(self.shares(slice(None)), self.n_rows)
         own = Covariates(covariates, shares, columns)

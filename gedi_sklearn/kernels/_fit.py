@@ -156,13 +156,15 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Desig
     encoder = GroupEncoder(values)
     if len(encoder.groups) < 2:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
-    design = fit_codes(encoder.transform(values)[:, 0].astype(int), weight=weight)
+    codes = encoder.transform(values)[:, 0].astype(int)
+    design = fit_codes(codes, weight=weight, names=encoder.groups[1:])
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
-    design.fitted.names = encoder.groups[1:]
     return design
 
 
-def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> Design:
+def fit_codes(
+    codes: np.ndarray, *, weight: np.ndarray | None = None, names: list[str] | None = None
+) -> Design:
     """Fit the indicators of the groups 1…g−1.
 
     Parameters
@@ -171,6 +173,8 @@ def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> Design:
         The group of each row; each group 0…g−1 has one.
     weight : ndarray of shape (n,), default=None
         Positive weights of any sum.
+    names : list of str, default=None
+        Names of the groups 1…g−1.
 
     Returns
     -------
@@ -178,7 +182,7 @@ def fit_codes(codes: np.ndarray, *, weight: np.ndarray | None = None) -> Design:
     """
     weight = None if weight is None else weight / weight.sum()
     total = np.bincount(codes, weights=weight)
-    fitted = IndicatorKernel(total / total.sum())
+    fitted = IndicatorKernel(total / total.sum(), names)
     numbers = np.arange(float(len(total)))[:, None]
     return Design(fitted, numbers, fitted.weights).on_groups(codes, weight)
 

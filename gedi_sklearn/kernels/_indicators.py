@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..exceptions import TooManyGroupsError
-from ._basis import ColumnBasis, KernelColumns, column_names
+from ._basis import ColumnBasis, KernelColumns
 from ._categories import level_indicators
 from ._fitted import FittedKernel
 
@@ -33,27 +33,39 @@ class IndicatorKernel(FittedKernel):
     ----------
     weights : ndarray of shape (g,)
         p, positive, summing to 1.
+    names : list of str, default=None
+        Names of the groups 1…g−1; None where nobody asks for them.
     """
 
     has_closed_form = True
     conversion_is_harmless = True
 
-    def __init__(self, weights: np.ndarray) -> None:
+    def __init__(self, weights: np.ndarray, names: list[str] | None = None) -> None:
         self.weights, own = weights, weights[1:]
-        self._after = np.cumsum(np.r_[weights[0], own[:0:-1]])[::-1]
-        self._against = np.sqrt(own / (self._after * (self._after + own)))
-        self._own = self._after * self._against / own
         columns_of = KernelColumns(partial(level_indicators, n_levels=len(weights)))
         basis = ColumnBasis(columns_of, own, np.sqrt(own * (1 - own)))
-        super().__init__(columns_of.kernel, basis, column_names(None, len(own)), 1)
+        super().__init__(columns_of.kernel, basis, names or [""] * len(own), 1)
         self.range_ = np.array([[0.0], [len(own)]])
 
     def of_share(self, share: float) -> Self:
-        other, root = copy.copy(self), np.sqrt(share)
+        other = copy.copy(self)
         other.share = self.share * share
-        other._against, other._own = self._against / root, self._own / root
-        vars(other).pop("R_", None)
+        for name in ("R_", "_against", "_own"):
+            vars(other).pop(name, None)
         return other
+
+    @cached_property
+    def _after(self) -> np.ndarray:
+        return np.cumsum(np.r_[self.weights[0], self.weights[:1:-1]])[::-1]
+
+    @cached_property
+    def _against(self) -> np.ndarray:
+        own = self.weights[1:]
+        return np.sqrt(own / (self._after * (self._after + own) * self.share))
+
+    @cached_property
+    def _own(self) -> np.ndarray:
+        return self._after * self._against / self.weights[1:]
 
     @cached_property
     def R_(self) -> np.ndarray:

@@ -335,9 +335,8 @@ def fit_gedi(
     design = fit_resolved(kernel, sample.values, sample.weight, sample.names, sample.target)
     if norm == "l1":  # the others do not depend on the attribute's unit
         warn_attribute_scale(design)
-    if covariates is not None:
-        design = design.beside(covariates)
-    return FittedGedi(sample, kernel, covariates, KernelIndicator(design, norm, sample.size))
+    indicator = KernelIndicator(design.beside(covariates), norm, sample.size)
+    return FittedGedi(sample, kernel, covariates, indicator)
 
 
 def _checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | None:

@@ -1,9 +1,9 @@
 r"""Indicators that are a norm of a linear function of the targets, and their inference.
 
-With c the orthonormal coordinates of the targets on some columns, GeDI is ‖A c‖₁ for A = T R⁻¹,
-DIDI is ‖A c‖₁ for the matrix A that gives the groups' means, and the sd form is ‖c‖₂. The
-coordinates are linear in the targets, so their covariance is known: under independence, and with
-the robust estimate of MacKinnon and White (HC3) in general.
+With c the orthonormal coordinates of the targets on some columns, an indicator is the gauge of a
+block, a norm of v = A c: see :mod:`gedi_sklearn._geometry._gauges`. The coordinates are linear in
+the targets, so their covariance is known: under independence, and with the robust estimate of
+MacKinnon and White (HC3) in general.
 """
 
 from __future__ import annotations

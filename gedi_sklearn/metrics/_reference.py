@@ -56,9 +56,7 @@ def reference_disparity(
     kernel = resolve_kernel(kernel, degree)
     if norm == "l1":
         kernel = kernel_of_degree(kernel, int(relative))
-    design = fit_resolved(kernel, values, weight, target=y)
-    if covariates is not None:
-        design = design.beside(covariates)
+    design = fit_resolved(kernel, values, weight, target=y).beside(covariates)
     return KernelIndicator(design, norm, size).reference(y)
 
 

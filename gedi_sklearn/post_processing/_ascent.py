@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from .._geometry import pieces
 from ..constraints import FittedConstraint
 
 # Steps of length STEP / √t. The multipliers are within 1 or so, since they shift probabilities.
@@ -57,8 +58,6 @@ def ascend(
 
 def _nearest(constraint: FittedConstraint, point: np.ndarray) -> np.ndarray:
     """Return the allowed coordinates nearest to given ones, those of all parts."""
-    found, start = [], 0
-    for part in constraint.parts:
-        own = point[start : (start := start + part.kernel.n_columns)]
-        found.append(part.block.nearest(own)[0] if part.bounds_anything else own)
-    return np.concatenate(found)
+    blocks = [part.block for part in constraint.parts]
+    own = zip(blocks, pieces(point, [block.size for block in blocks]), strict=True)
+    return np.concatenate([block.nearest(c)[0] for block, c in own])

@@ -196,7 +196,7 @@ def _seen_through(constraint: FittedConstraint, expected: np.ndarray) -> FittedC
     own = np.split(expected, ends[:-1], axis=1)
     for parts, columns in zip(constraint.listed, own, strict=True):
         design = _Expected(columns, share)
-        listed.append([part.with_block(part.block.on(design)) for part in parts])
+        listed.append([part.with_block(part.block.altered(design=design)) for part in parts])
     return replace(constraint, listed=listed)
 
 

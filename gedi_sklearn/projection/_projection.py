@@ -440,8 +440,8 @@ class Projection:
         values = check_sensitive(sensitive_features, kind="mixed")
         covariates = _check_covariates(conditional_on, len(values))
         attributes = split_attributes(values, isinstance(self.kernel_, list))
-        measured = self.fitted_constraint_.measured_on(attributes, covariates, outcomes)
-        return lambda z: self.fitted_constraint_.indicator(z, measured)
+        gauges = self.fitted_constraint_.gauges_on(attributes, covariates, outcomes)
+        return lambda z: self.fitted_constraint_.indicator(z, gauges)
 
     def violation(self, z: Any) -> float:
         """Return by how much targets miss the constraint (the worst one), 0 within rounding.
@@ -493,22 +493,20 @@ class Projection:
         return values[self._rows]
 
     @property
-    def orthonormal(self) -> np.ndarray:
-        """Q of the kernel of every constraint, side by side; 0 in rows of zero weight, (n, Σk)."""
-        own = self.fitted_constraint_.orthonormal
-        columns = np.zeros((len(self._targets.y), own.shape[1]))
-        columns[self._rows] = own
-        return columns
-
-    @property
     def row_columns(self) -> np.ndarray | GroupColumns:
-        """The same, of groups as its products."""
-        own = self.fitted_constraint_.group_columns
-        if own is None:
-            return self.orthonormal
-        codes = np.full(len(self._targets.y), -1)
-        codes[self._rows] = own.codes
-        return GroupColumns(own.kernel, codes)
+        """Q of the kernel of every constraint, side by side; 0 in rows of zero weight, (n, Σk).
+
+        Of groups as its products.
+        """
+        constraint, n = self.fitted_constraint_, len(self._targets.y)
+        if (own := constraint.group_columns) is not None:
+            codes = np.full(n, -1)
+            codes[self._rows] = own.codes
+            return GroupColumns(own.kernel, codes)
+        matrix = constraint.orthonormal
+        columns = np.zeros((n, matrix.shape[1]))
+        columns[self._rows] = matrix
+        return columns
 
     def columns_of(self, values: np.ndarray, *covariates: np.ndarray) -> np.ndarray:
         """Return the same for other rows, from their attributes (and covariates) as numbers."""
