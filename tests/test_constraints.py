@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
@@ -332,6 +332,7 @@ def test_the_derivative_is_that_of_the_nearest_point(allowed, seed):
     st.integers(0, 10_000),
     st.sampled_from(["apart", "correlated", "the same"]),
 )
+@example([make_set("box", 0, r) for r in (3, 1, 4)], 114, "the same")  # a valley of the dual
 def test_the_nearest_point_of_several_sets(sets, seed, spans):
     # Optimal: u is allowed, and every multiplier supports its set there.
     rng = np.random.default_rng(seed)

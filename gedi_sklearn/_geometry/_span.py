@@ -36,6 +36,8 @@ _RESIDUAL, _ACCEPTED = 4e-16, 1e-6
 # Sweeps without progress after which what was reached has to do.
 _PATIENCE = 5
 _REFINEMENTS = 2
+# How often a step along a valley is doubled, and by how much rounding changes the residual there.
+_DOUBLINGS, _FLAT = 60, 1e-6
 # Change of a move, relative to it, whose own error is beyond the digits of a long double.
 _SETTLED = 1e-9
 
@@ -274,10 +276,19 @@ def joint_multipliers(
             faces.append(v)
         return Multipliers(mu, faces), left, derivative
 
+    def farther(before: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        """Return multipliers as far along the step to them as the residual does not grow."""
+        way, size = mu - before, np.linalg.norm(residual(mu)[1])
+        for _ in range(_DOUBLINGS):
+            if np.linalg.norm(residual(mu + way)[1]) > size * (1 + _FLAT):
+                break
+            mu, way = mu + way, 2 * way
+        return mu
+
     found = sweep(np.zeros(len(point)))
     if len(blocks) <= 1:
         return found
-    best, least, idle = found, np.inf, 0
+    best, least, idle, swept = found, np.inf, 0, found.mu
     for _ in range(_MAX_SWEEPS):
         found, left, derivative = residual(found.mu)
         # Spans may overlap, so that the linearised equation may be singular.
@@ -293,7 +304,10 @@ def joint_multipliers(
         scale = float(np.linalg.norm(point) + np.linalg.norm(found.mu))
         if least <= _RESIDUAL * scale or (idle >= _PATIENCE and least <= _ACCEPTED * scale):
             return best
-        found = sweep(found.mu)
+        before, found = swept, sweep(found.mu)
+        if idle >= _PATIENCE:  # along a valley each sweep takes the same small step
+            found = Multipliers(farther(before, found.mu), found.faces)
+        swept = found.mu
     raise SolverError.from_status("exact", f"no convergence in {_MAX_SWEEPS} sweeps")
 
 
