@@ -1,6 +1,7 @@
 """Raw and orthonormal corrections are one function of the attribute, whatever is bounded."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from gedi_sklearn import (
     ProjectedClassifier,
     ProjectedRegressor,
 )
+from gedi_sklearn.kernels import fit_groups
 
 CONSTRAINTS = {
     "coarse": lambda **own: CoarseConstraint(degree=3, threshold=0.05, **own),
@@ -21,9 +23,13 @@ CONSTRAINTS = {
 }
 
 
-@pytest.mark.parametrize("covariate", [None, 0])
-@pytest.mark.parametrize("subset", [None, 1])
-@pytest.mark.parametrize("name", CONSTRAINTS)
+CASES = [
+    pytest.param(*case, marks=pytest.mark.slow if case == ("didi", 1, None) else ())
+    for case in product(CONSTRAINTS, [None, 1], [None, 0])
+]
+
+
+@pytest.mark.parametrize(("name", "subset", "covariate"), CASES)
 def test_raw_and_orthonormal_corrections_are_the_same_function(name, subset, covariate):
     rng = np.random.default_rng(0)
     x = rng.integers(0, 6, 150) + 0.0
@@ -49,3 +55,15 @@ def test_raw_and_orthonormal_corrections_are_the_same_function(name, subset, cov
         weighted_raw = (root[:, 0] * raw)[inside]
         raw = raw - system @ np.linalg.lstsq((root * system)[inside], weighted_raw, rcond=None)[0]
     assert np.ptp(raw - orthonormal) < 1e-9 * np.ptp(raw)
+
+
+def test_the_groups_of_a_subset_are_orthonormal_on_all_rows():
+    rng = np.random.default_rng(1)
+    team = rng.integers(0, 5, 200)[:, None] + 0.0
+    rows, weight = rng.random(200) < 0.4, rng.uniform(0.5, 2, 200)
+    design = fit_groups(team[rows], weight=weight[rows]).within(rows, weight)
+    Q, share, c = design.orthonormal, weight / weight.sum(), rng.normal(size=4)
+    np.testing.assert_allclose(Q.T @ (share[:, None] * Q), np.eye(4), atol=1e-13)
+    np.testing.assert_array_equal(Q[~rows], 0)
+    raw = design.fitted.transform(team) @ design.fitted.raw_correction(c)
+    assert np.ptp(raw - design.fitted.orthonormal(team) @ c) < 1e-13 * np.ptp(raw)

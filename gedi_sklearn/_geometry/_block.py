@@ -126,11 +126,6 @@ class Block:
         """Their rows of A."""
         return self.operator[self.allowed.bounded[: len(self.operator)]]
 
-    @property
-    def bounds_anything(self) -> bool:
-        """Whether any v has a bound."""
-        return bool(self.allowed.bounded.any())
-
     def of(self, columns: np.ndarray) -> np.ndarray:
         """Return the outputs among all columns of the targets, shape (n, m)."""
         return columns[:, self.outputs[0] : self.outputs[-1] + 1]
@@ -141,8 +136,7 @@ class Block:
 
     def measure(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return v and α̃ of the targets' columns, from coefficients that are refined."""
-        measured = [self._measure(own) for own in self.of(columns).T]
-        v, coefficients = zip(*measured, strict=True)
+        v, coefficients = zip(*map(self._measure, self.of(columns).T), strict=True)
         return np.concatenate(v), np.concatenate(coefficients)
 
     def _measure(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

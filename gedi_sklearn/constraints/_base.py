@@ -101,9 +101,7 @@ class Constraint(BaseEstimator):
         own = [None if given is None else given[rows] for given in (weight, covariates)]
         return self._fit(values[rows], own[0], kernel).beside(own[1]).within(rows, weight)
 
-    def _fit(
-        self, values: np.ndarray, weight: np.ndarray | None, kernel: FittedKernel | None
-    ) -> Design:
+    def _fit(self, values: np.ndarray, weight: Any, kernel: FittedKernel | None) -> Design:
         """Return the kernel on all of the rows."""
         if kernel is not None:
             return fit_kernel(kernel.transform(values), values, weight=weight)

@@ -73,9 +73,7 @@ class DidiConstraint(Constraint):
         self.subset = subset
         self.on = on
 
-    def _fit(
-        self, values: np.ndarray, weight: np.ndarray | None, kernel: FittedKernel | None
-    ) -> Design:
+    def _fit(self, values: np.ndarray, weight: Any, kernel: FittedKernel | None) -> Design:
         """Return the indicators of the groups that the rows hold, whatever others held."""
         if kernel is None:
             warn_many_groups(len(check_group_codes(values)[1]), len(values))

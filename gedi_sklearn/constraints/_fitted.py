@@ -74,7 +74,7 @@ class ColumnConstraint:
         self.block = self.constraint.block(
             self.design, unit=self.unit, is_class=self.is_class, outputs=self.outputs
         )
-        self.bounds_anything = self.block.bounds_anything
+        self.bounds_anything = bool(self.block.allowed.bounded.any())
 
     @property
     def allowed(self) -> Any:

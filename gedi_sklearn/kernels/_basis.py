@@ -26,6 +26,8 @@ class Basis:
     """
 
     to_raw: np.ndarray
+    # Whether the columns are the powers of one attribute, and may be standardised anew.
+    are_powers = can_move = False
 
     @property
     def from_raw(self) -> np.ndarray:
@@ -77,10 +79,10 @@ class PolynomialBasis(Basis):
         self.powers = kernel.powers_
         encoder = getattr(kernel, "encoder", None)
         self.is_indicator = False if encoder is None else encoder.is_indicator
-        self.is_raw = kernel.standardize
-        if self.is_raw:
+        self.are_powers, self.can_move = kernel.n_features_in_ == 1, not kernel.standardize
+        if not self.can_move:
             self.mean, self.scale = kernel.mean_, kernel.scale_
-            self.to_raw = np.eye(len(self.powers))
+            self.to_raw = self.from_raw = np.eye(len(self.powers))
         else:
             self.standardize(*weighted_moments(values, weight))
 
@@ -106,10 +108,10 @@ class PolynomialBasis(Basis):
     @cached_property
     def from_raw(self) -> np.ndarray:
         """The inverse of T."""
-        return self.to_raw if self.is_raw else expansion(self.powers, self.mean, self.scale)
+        return expansion(self.powers, self.mean, self.scale)
 
     def restandardized(self, center: np.ndarray, R: np.ndarray) -> PolynomialBasis:
-        if not self.is_raw:
+        if self.can_move:
             return self
         m = len(self.mean)
         shift = np.where(self.is_indicator, 0.0, center[:m])

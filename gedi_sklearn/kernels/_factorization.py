@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._validation import check_group_codes
 from ..exceptions import RankDeficientKernelError
-from ._basis import PolynomialBasis
 from ._covariates import RANK_TOLERANCE
 from ._design import Design
 from ._moments import BLOCK, row_blocks, sum_products, weighted_moments
@@ -56,7 +57,7 @@ def _moments(design: Design, target: np.ndarray | None) -> tuple[np.ndarray, np.
     with np.errstate(over="ignore", invalid="ignore"):
         sums = _sums(design, targets, np.array([sampled(z).mean() for z in targets]))
     basis = design.fitted.basis
-    powers = basis if isinstance(basis, PolynomialBasis) and not basis.is_raw else None
+    powers: Any = basis if basis.can_move else None
     m = 0 if powers is None else len(powers.mean)
     own = [*range(1, 1 + m), *range(1 + k, len(sums))]
     means, squares = sums[0, own], np.diag(sums)[own]

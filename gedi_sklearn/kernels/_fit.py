@@ -221,12 +221,11 @@ def warn_attribute_scale(design: Design, *, is_joint_bound: bool = False) -> Non
     kernel = design.fitted.kernel
     if not isinstance(kernel, PolynomialKernel) or kernel.standardize:
         return
-    basis, encoder = design.fitted.basis, design.fitted.encoder
-    has_levels = isinstance(encoder, AttributeEncoder) and encoder.is_indicator.any()
-    numeric = ~encoder.is_indicator if isinstance(encoder, AttributeEncoder) else slice(None)
-    means, scales = basis.mean[numeric], basis.scale[numeric]  # type: ignore[attr-defined]
+    basis: Any = design.fitted.basis
+    numeric = ~np.broadcast_to(basis.is_indicator, basis.mean.shape)
+    means, scales = basis.mean[numeric], basis.scale[numeric]
     # Levels have the deviation of a group of half the rows.
-    units = [*scales.tolist(), *([0.5] if has_levels else [])]
+    units = [*scales.tolist(), *([] if numeric.all() else [0.5])]
     if is_joint_bound and max(units) > _UNLIKE_UNITS * min(units):
         warn_caller(AttributeScaleWarning.from_unlike_units(units))
         return

@@ -15,7 +15,6 @@ from ..exceptions import AttributeRangeWarning, warn_caller
 from ._basis import Basis
 from ._categories import AttributeEncoder, GroupEncoder
 from ._covariates import Regression
-from ._transformers import PolynomialKernel
 
 if TYPE_CHECKING:
     from ._indicators import GroupColumns
@@ -102,7 +101,7 @@ class FittedKernel:
     @property
     def is_single_polynomial(self) -> bool:
         """Whether the columns are the powers of one attribute."""
-        return isinstance(self.kernel, PolynomialKernel) and self.kernel.n_features_in_ == 1
+        return self.basis.are_powers
 
     @property
     def scale(self) -> np.ndarray:
