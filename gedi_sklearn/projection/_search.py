@@ -49,9 +49,9 @@ _NEAREST, _INTEGRALITY = 50_000, 1e-3
 _SHARES, _PRECISE = (0.97, 0.85, 0.6, 0.3, 0.0), 1e-4
 # Share of the time that the relaxation may take, where that is short.
 _RELAXED = 0.6
-# Rounding class after class: how many groups it takes, its share of the time, and how often it is
-# tried.
-_ROUNDED_GROUPS, _ROUNDED, _ROUNDED_TRIES = 1000, 0.3, 8
+# Rounding class after class: how many groups it takes, with few and with many rows of v, its share
+# of the time, and how often it is tried.
+_ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 1000, 10_000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
 # Numbers that all exchanges may compute, for each column and at most; rounds in vain of later
@@ -177,7 +177,8 @@ class Search:
         groups, by_class = self.groups, self.groups.image.by_class()
         if groups.n_columns == 1 or by_class is None or not self.tolerance:
             return
-        if groups.n < _ROUNDED_GROUPS or len(self.nowhere) > _FEW_ROWS:
+        many = _ROUNDED_GROUPS if len(self.nowhere) <= _FEW_ROWS else _MANY_ROUNDED
+        if groups.n < many:
             return
         soon = Deadline(_ROUNDED * self.deadline.left)
         found = rounded_classes(self.relaxed, groups, by_class, self.nearest, self.tolerance, soon)

@@ -2,7 +2,7 @@ r"""Real targets, squared loss: a problem in as many variables as the constraint
 
 Minimising ‖z − p‖² + w‖z − y‖² is minimising ‖z − t‖² with t = (p + w y) / (1 + w). Only the part
 of z in the span Q of the kernels is constrained, so the nearest z is t + Qx, where x = B'μ leads
-from the coordinates of t to the nearest allowed ones (:mod:`gedi_sklearn.constraints._span`).
+from the coordinates of t to the nearest allowed ones (:mod:`gedi_sklearn._geometry._span`).
 
 With bounds on the targets the nearest z is clip(t + QB'μ): counts stay counts and rates stay
 rates. μ minimises the convex dual
