@@ -77,7 +77,6 @@ class ClassTargets:
         keys = self.image.keys if equal else [*self.image.keys, weight]
         code, _ = check_group_codes(np.column_stack(keys or [np.zeros(len(weight))]))
         self.code = code.astype(np.int32)
-        self._last: np.ndarray | None = None
 
     def _group_ball(self) -> GroupBall | None:
         """Return the bound on the deviations of groups, where nothing else is bounded."""
@@ -128,7 +127,6 @@ class ClassTargets:
             del cost  # of a million rows every array counts
         found = self._solve_groups(groups, max(self.gap * total - most, 0.0), deadline)
         z = groups.spread(found.counts)
-        self._last = z
         objective = groups.objective(found.counts) if ties is None else self._total(cost, z)
         # The preference among ties is no part of the loss: take the most it adds out again.
         bound, status, gap = found.bound - most, found.status, np.nan
@@ -295,8 +293,7 @@ class ClassTargets:
         """Return the best counts of the groups."""
         if self.ball is not None:
             return self._allocate(self.ball, groups, tolerance, deadline)
-        known = None if self._last is None else groups.counts(self._last)
-        found = Search(groups, tolerance, self.session, deadline).run(known)
+        found = Search(groups, tolerance, self.session, deadline).run()
         if found is None:
             raise self._infeasible(groups, deadline)
         return found

@@ -328,12 +328,6 @@ class Groups:
             z[self.order] += rank < np.repeat(rows, self.size)
         return z
 
-    def counts(self, z: np.ndarray) -> np.ndarray:
-        """Return the counts of targets z, shape (g, m)."""
-        first = 1 if self.n_columns == 1 else 0
-        columns = z[self.order, None] == np.arange(first, first + self.n_columns)
-        return np.add.reduceat(columns.astype(np.float64), self.start, axis=0)
-
 
 def mix_ranges(effects: np.ndarray, *labels: np.ndarray) -> np.ndarray:
     """Return an order of columns in which every range of effects, on every row, takes turns.

@@ -86,16 +86,8 @@ class Search:
         self.is_infeasible = self.is_solved = False
         self.status = "work_limit"
 
-    def run(self, known: np.ndarray | None = None) -> Found | None:
-        """Return the best counts; None where it is proven that none are allowed.
-
-        Parameters
-        ----------
-        known : ndarray of shape (g, m), default=None
-            Counts to look at first.
-        """
-        if known is not None:
-            self.best.offer(known)
+    def run(self) -> Found | None:
+        """Return the best counts; None where it is proven that none are allowed."""
         searches: tuple[Callable[[], None], ...] = (
             self._take_least_cost,
             self._relax,
