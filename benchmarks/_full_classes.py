@@ -117,13 +117,13 @@ def _bounded(projection: Projection, n_classes: int) -> Iterator[_Bounded]:
     """Yield what the constraints of a projection bound. All weights are equal."""
     for parts in projection.fitted_constraint_.listed:
         basis = parts[0].design.orthonormal
-        effects = parts[0].coordinate_set.rows @ basis.T / len(basis)
+        effects = parts[0].block.operator @ basis.T / len(basis)
         for part in parts:
             allowed = part.allowed
             bounded = allowed.bounded[: len(effects)]
             if bounded.any():
                 # Of two classes the second one is what is bounded.
-                columns = tuple(c + (n_classes == 2) for c in part.columns)
+                columns = tuple(c + (n_classes == 2) for c in part.outputs)
                 n_v = int(bounded.sum()) * len(columns)
                 limits = allowed.limits[np.isfinite(allowed.limits)] * (1 - _MARGIN)
                 yield _Bounded(effects[bounded], columns, *_set(allowed.norm, limits, n_v))

@@ -115,7 +115,8 @@ class LinearImage:
             Their weights over the sum of all weights.
         """
         own = [block.effects(rows, weight) for block in self._blocks]
-        return np.vstack([np.empty((0, len(rows))), *own])
+        # Of a million rows every copy counts.
+        return own[0] if len(own) == 1 else np.vstack([np.empty((0, len(rows))), *own])
 
     def by_class(self) -> list[tuple[np.ndarray, Product]] | None:
         """Return the rows of v and the sets of every class; None where a set joins classes."""

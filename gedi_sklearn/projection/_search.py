@@ -19,7 +19,7 @@ from itertools import islice
 import numpy as np
 
 from .._deadline import Deadline
-from ..constraints import Product
+from ..constraints import VIOLATION_TOLERANCE, Product
 from ..exceptions import SolverError
 from ._class_rounding import rounded_classes
 from ._core import Core
@@ -114,8 +114,11 @@ class Search:
 
     def _take_least_cost(self) -> None:
         """Take the counts of least cost, where they are allowed as they are."""
-        base, _ = self.groups.choose(self.nowhere)
-        self.best.offer(self.groups.placed(base))
+        groups = self.groups
+        counts = groups.placed(groups.choose(self.nowhere)[0])
+        # Of a million rows every array counts, also the closest one that is kept.
+        if groups.image.allowed.violation(groups.v(counts)) <= VIOLATION_TOLERANCE:
+            self.best.offer(counts)
 
     def _take_constants(self) -> None:
         """Take labels of one class, but for a row of each other one."""
