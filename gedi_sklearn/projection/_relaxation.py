@@ -31,8 +31,6 @@ _DIRECT = 2600
 _GROWTH, _LARGEST_SAMPLE = 4, 300_000
 # Sampling error of λ, in the share of groups whose choice it leaves open: OPEN / √(sample size).
 _OPEN = 8.0
-
-
 # What polyhedra inside the sets may lose, relative to the tolerance.
 _INSIDE = 0.01
 # Rows of v of sets that join classes up to which there is a linear program.

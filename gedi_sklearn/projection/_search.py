@@ -1,11 +1,10 @@
 r"""The search for whole counts of least cost: one list of searches, from cheap to costly.
 
-Labels come first: those of least cost and constant ones are looked at before anything is solved,
-so that there is an answer from the first moment on, and what is found last is never worse. The
-relaxation then gives multipliers λ, a lower bound, and for every group an absolute reduced cost: by
-how much its cheapest class at C − E'λ beats another one. Rounding, integer models of the moves of
-least reduced cost and exchanges of rows find counts near to it; where nothing is allowed yet, so do
-relaxations of smaller sets. Every search is limited by work that is counted, so that equal calls
+Labels of least cost come first. The relaxation then gives multipliers λ, a lower bound, and for
+every group an absolute reduced cost: by how much its cheapest class at C − E'λ beats another one.
+Where its rounding does not do, constant labels are the least that there is, whatever the time.
+Integer models of the moves of least reduced cost and exchanges of rows find counts near to the
+relaxation; where nothing is allowed yet, so do relaxations of smaller sets. Every search is limited by work that is counted, so that equal calls
 give equal counts; the deadline is a ceiling.
 """
 
