@@ -165,16 +165,6 @@ class SolverError(RuntimeError):
             "solver."
         )
 
-    @classmethod
-    def from_violation(cls, solver: str, violation: float) -> SolverError:
-        """Build the error for a solution that breaks the constraint once rounded."""
-        return cls(
-            f"solver={solver!r} returned targets that violate the constraint by {violation:.2g} "
-            "after rounding. Tighten the solver's feasibility tolerance in `solver_params`, "
-            "standardise the attribute (PolynomialKernel(degree, standardize=True)), or use the "
-            "other solver."
-        )
-
 
 class SolverLicenceError(SolverError):
     """Gurobi's licence is missing, expired, taken, or too small for the model."""

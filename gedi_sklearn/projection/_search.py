@@ -4,8 +4,8 @@ Labels of least cost come first. The relaxation then gives multipliers λ, a low
 every group an absolute reduced cost: by how much its cheapest class at C − E'λ beats another one.
 Where its rounding does not do, constant labels are the least that there is, whatever the time.
 Integer models of the moves of least reduced cost and exchanges of rows find counts near to the
-relaxation; where nothing is allowed yet, so do relaxations of smaller sets. Every search is limited by work that is counted, so that equal calls
-give equal counts; the deadline is a ceiling.
+relaxation; where nothing is allowed yet, so do relaxations of smaller sets. Every search is limited
+by work that is counted, so that equal calls give equal counts; the deadline is a ceiling.
 """
 
 from __future__ import annotations
