@@ -50,7 +50,7 @@ def groups_of(seed, n_classes, constraint, n=300):
     ) as projection:
         problem = projection._problem
         predictions = p[:, 1] if n_classes == 2 else p
-        return problem._group(problem._costs(predictions, 1.0)[0], [])
+        return problem._cells(problem._costs(predictions, 1.0)[0], [])
 
 
 kinds = st.sampled_from(sorted(CONSTRAINTS))
@@ -147,7 +147,7 @@ def test_moves_between_groups_are_priced_as_their_effects(seed, n_classes):
     search.run(groups.placed(groups.choose(nowhere)[0]))
     search.v = groups.v(groups.placed(groups.choose(nowhere)[0]))
     moves = search._moves(0, 2, 10, is_shuffled=False)
-    i, j = np.triu_indices(len(moves.group), k=1)
+    i, j = np.triu_indices(len(moves.cell), k=1)
     sets = np.r_[np.c_[i, j], np.c_[i, np.full(len(i), -1)]]
     pair = search.pair(0, 2)
     sparse = search._sizes_of_deviations(2, pair, moves, *search.jumps)(sets)

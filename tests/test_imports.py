@@ -255,7 +255,7 @@ def test_optional_packages_can_be_made_missing():
 
 
 def test_a_private_import_of_a_client_is_found():
-    assert client_faults("from gedi_sklearn.projection._solvers import solve", "tests.made_up")
+    assert client_faults("from gedi_sklearn.projection._cells import solve", "tests.made_up")
     assert client_faults("from gedi_sklearn.kernels import _qr", "tests.made_up")
     assert not client_faults("from gedi_sklearn import kernels, __version__", "tests.made_up")
     assert not client_faults("from gedi_sklearn.projection._search import solve", "tests.made_up")

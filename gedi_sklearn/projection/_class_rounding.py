@@ -20,10 +20,9 @@ from scipy.optimize import lsq_linear
 
 from .._deadline import Deadline
 from ..constraints import Product
-from ._groups import Groups, mix_ranges, smallest
+from ._cells import Cells, mix_ranges, smallest
 from ._relaxation import Relaxed, leverage, solve_relaxation
-from ._rounding import rounded_soft, solved_anew
-from ._step_search import Moves, StepSearch, moved
+from ._rounding import Moves, StepSearch, moved, rounded_soft, solved_anew
 
 __all__ = ["rounded_classes"]
 
@@ -35,7 +34,7 @@ _SHUFFLE = 2.0
 # of their range that the later ones keep, and what keeps rows out of classes that are done.
 _LEAST_BUDGET, _KEPT_RANGE = 0.1, 0.5
 _CLOSED = 1e4
-# Starts of each: groups among which a share, those of small effects, is solved anew, and where the
+# Starts of each: cells among which a share, those of small effects, is solved anew, and where the
 # rows of all others are: in their base, or where the relaxation has most of them.
 _CLASS_STARTS = (
     *product(((500, 0.85), (2000, 0.85), (6000, 0.9)), ("base", "nearest")),
@@ -56,7 +55,7 @@ _MOST_SINGLE_MOVES = 12
 
 def rounded_classes(
     relaxed: Relaxed,
-    groups: Groups,
+    cells: Cells,
     by_class: list[tuple[np.ndarray, Product]],
     nearest: np.ndarray,
     tolerance: float,
@@ -68,12 +67,12 @@ def rounded_classes(
     ----------
     relaxed : Relaxed
         The relaxation.
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     by_class : list of (rows, sets)
         The rows of v and the sets of every class.
     nearest : ndarray of int
-        Columns of groups by their detour, the least first.
+        Columns of cells by their detour, the least first.
     tolerance : float
         How much above the relaxation's bound the cost may be.
     deadline : Deadline
@@ -84,41 +83,41 @@ def rounded_classes(
     ndarray of shape (g, K) or None
         Counts that leave each class a row.
     """
-    reach = leverage(groups.matrix)[nearest // groups.n_columns]
+    reach = leverage(cells.matrix)[nearest // cells.n_columns]
 
     @cache
     def start(least: tuple[int, float], others: str) -> np.ndarray | None:
         size, share = least
         by_reach = np.argsort(reach[:size], kind="stable")
         pool = nearest[by_reach[: int(share * len(by_reach))]]
-        base = relaxed.base if others == "base" else groups.mostly(relaxed.counts)
-        solved = solved_anew(groups, relaxed, base, pool, deadline) if size else relaxed.counts
-        return None if solved is None else rounded_soft(groups, solved)
+        base = relaxed.base if others == "base" else cells.mostly(relaxed.counts)
+        solved = solved_anew(cells, relaxed, base, pool, deadline) if size else relaxed.counts
+        return None if solved is None else rounded_soft(cells, solved)
 
     tries = [(widening, own) for widening in _CLASS_WIDENINGS for own in _CLASS_STARTS]
     rng = np.random.default_rng(0)
-    for number in range(max(len(tries), 2 * groups.n_columns)):
+    for number in range(max(len(tries), 2 * cells.n_columns)):
         deadline.check()
         widening, own = tries[number % len(tries)]
-        shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
+        shuffle = rng.normal(size=cells.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
         counts = start(*own)
-        boxes = _ClassBoxes(relaxed, groups, by_class, widening * tolerance, deadline)
+        boxes = _ClassBoxes(relaxed, cells, by_class, widening * tolerance, deadline)
         found = None if counts is None else boxes.round(counts, tolerance, shuffle)
         if found is None:
-            shuffle = rng.normal(size=groups.n_columns) * (_SHUFFLE if number else 0.0)
-            found = _rounded_in_stages(relaxed, groups, by_class, tolerance, shuffle, deadline)
+            shuffle = rng.normal(size=cells.n_columns) * (_SHUFFLE if number else 0.0)
+            found = _rounded_in_stages(relaxed, cells, by_class, tolerance, shuffle, deadline)
         if found is None:
             yield None
             continue
-        near = groups.objective(found) - relaxed.bound <= _IMPROVED * tolerance
+        near = cells.objective(found) - relaxed.bound <= _IMPROVED * tolerance
         better = boxes.improve(found, relaxed.bound + tolerance) if near else ()
         for counts in chain([found], better):
-            yield counts if groups.rows_of_classes(counts).min() >= 1 else None
+            yield counts if cells.rows_of_classes(counts).min() >= 1 else None
 
 
 def _rounded_in_stages(
     relaxed: Relaxed,
-    groups: Groups,
+    cells: Cells,
     by_class: list[tuple[np.ndarray, Product]],
     tolerance: float,
     shuffle: np.ndarray,
@@ -128,27 +127,27 @@ def _rounded_in_stages(
 
     Before each class the relaxation of those that are left is solved anew.
     """
-    volume = _ClassBoxes(relaxed, groups, by_class, tolerance, deadline).volume + shuffle
+    volume = _ClassBoxes(relaxed, cells, by_class, tolerance, deadline).volume + shuffle
     now, counts, left = relaxed, relaxed.counts, np.argsort(volume, kind="stable")
     while True:
         c, later = left[0], left[1:]
-        spent = groups.objective(counts) - relaxed.bound
+        spent = cells.objective(counts) - relaxed.bound
         budget = max(tolerance - spent, _LEAST_BUDGET * tolerance)
         # Moves near a tie are the rarer the fewer classes are left.
         share = budget / (len(later) * (1 / np.arange(1, len(later) + 1)).sum())
         start = replace(now, counts=counts)
         for widening in _CLASS_WIDENINGS:
             deadline.check()
-            lost = widening * budget * groups.n_columns / len(left)
-            boxes = _ClassBoxes(start, groups, by_class, lost, deadline)
-            found = boxes.place(rounded_soft(groups, counts), c, later, share)
+            lost = widening * budget * cells.n_columns / len(left)
+            boxes = _ClassBoxes(start, cells, by_class, lost, deadline)
+            found = boxes.place(rounded_soft(cells, counts), c, later, share)
             if found is not None:
                 break
         else:
             return None
         if len(later) == 1:
             return found
-        solved = _left_anew(now, groups, found, later, deadline)
+        solved = _left_anew(now, cells, found, later, deadline)
         if solved is None:
             return None
         now, left = solved, later
@@ -156,15 +155,15 @@ def _rounded_in_stages(
 
 
 def _left_anew(
-    relaxed: Relaxed, groups: Groups, counts: np.ndarray, classes: np.ndarray, deadline: Deadline
+    relaxed: Relaxed, cells: Cells, counts: np.ndarray, classes: np.ndarray, deadline: Deadline
 ) -> Relaxed | None:
     """Return the relaxation of some classes, given the rows of the others; None if infeasible."""
     kept = np.flatnonzero(counts[:, classes].any(axis=1))
-    done = np.setdiff1d(np.arange(groups.n_columns), classes)
-    cost = groups.cost[kept]
+    done = np.setdiff1d(np.arange(cells.n_columns), classes)
+    cost = cells.cost[kept]
     cost[:, done] += _CLOSED
     size = counts[np.ix_(kept, classes)].sum(axis=1)
-    part = replace(groups, size=size, cost=cost, matrix=groups.matrix[:, kept])
+    part = replace(cells, size=size, cost=cost, matrix=cells.matrix[:, kept])
     # The v of every class is that of its own rows, so that those of the others play no part.
     nothing = np.zeros(len(relaxed.multipliers))
     solved = solve_relaxation(part, relaxed.allowed, nothing, deadline, relaxed.multipliers)
@@ -183,8 +182,8 @@ class _ClassBoxes:
     ----------
     relaxed : Relaxed
         The relaxation.
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     by_class : list of (rows, sets)
         The rows of v and the sets of every class.
     lost : float
@@ -196,24 +195,24 @@ class _ClassBoxes:
     def __init__(
         self,
         relaxed: Relaxed,
-        groups: Groups,
+        cells: Cells,
         by_class: list[tuple[np.ndarray, Product]],
         lost: float,
         deadline: Deadline,
     ) -> None:
-        self.groups, self.lost, self.deadline = groups, lost, deadline
-        self.effects = groups.matrix
-        self.reduced = groups.reduced(relaxed.multipliers)
-        self.least = float(groups.size @ self.reduced.min(axis=1))
-        k, r = groups.n_columns, groups.image.n_rows
+        self.cells, self.lost, self.deadline = cells, lost, deadline
+        self.effects = cells.matrix
+        self.reduced = cells.reduced(relaxed.multipliers)
+        self.least = float(cells.size @ self.reduced.min(axis=1))
+        k, r = cells.n_columns, cells.image.n_rows
         self.sets = [own for _, own in by_class]
-        self.rows = [groups.image.row[own] for own, _ in by_class]
+        self.rows = [cells.image.row[own] for own, _ in by_class]
         # |rows v - centre| <= half_widths; the rows are a basis.
         self.basis, self.multipliers = np.zeros((k, r, r)), np.zeros((k, r))
         self.centre, self.half_widths = np.zeros((k, r)), np.full((k, r), np.inf)
         for c, (own, allowed) in enumerate(by_class):
             multipliers, row = relaxed.multipliers[own], self.rows[c]
-            scale = groups.scale[row]
+            scale = cells.scale[row]
             box = allowed.near_optimal_box(-multipliers, lost / k)
             n = len(box[1])
             self.multipliers[c, row] = multipliers * scale
@@ -239,10 +238,10 @@ class _ClassBoxes:
 
     def round(self, start: np.ndarray, tolerance: float, shuffle: np.ndarray) -> np.ndarray | None:
         """Return counts whose v is allowed class after class, None where a search fails."""
-        counts, groups = start, self.groups
+        counts, cells = start, self.cells
         # The smallest box first, so that the widest ones take what the others leave.
         order = np.argsort(np.linalg.slogdet(self.covariance)[1] + shuffle, kind="stable")
-        done, lost = np.zeros(groups.image.n_rows), 0.0
+        done, lost = np.zeros(cells.image.n_rows), 0.0
         for position, c in enumerate(order[:-1]):
             self.deadline.check()
             later = order[position + 1 :]
@@ -275,7 +274,7 @@ class _ClassBoxes:
 
     def improve(self, counts: np.ndarray, enough: float) -> Iterator[np.ndarray]:
         """Yield ever cheaper counts from allowed ones, by steps between two classes at a time."""
-        cost, before = self.groups.objective(counts), np.inf
+        cost, before = self.cells.objective(counts), np.inf
         pairs = np.column_stack(np.triu_indices(len(self.sets), k=1))
         rng = np.random.default_rng(0)
         while cost < before:
@@ -285,8 +284,8 @@ class _ClassBoxes:
                 v, other = self.effects @ counts[:, c], self.effects @ counts[:, d]
                 share = enough - cost + self._loss(c, v) + self._loss(d, other)
                 found = self._stepped(counts, c, np.array([d]), -v - other, v, share)
-                if found is not None and self.groups.objective(found) < cost:
-                    counts, cost = found, self.groups.objective(found)
+                if found is not None and self.cells.objective(found) < cost:
+                    counts, cost = found, self.cells.objective(found)
                     yield counts
 
     def _stepped(
@@ -329,7 +328,7 @@ class _ClassBoxes:
         checked = [(c, v)] if len(later) > 1 else [(c, v), (later[0], -done[:, None] - v)]
         return np.logical_and.reduce(
             [
-                self.sets[b].contains(own[self.rows[b]] * self.groups.scale[self.rows[b], None])
+                self.sets[b].contains(own[self.rows[b]] * self.cells.scale[self.rows[b], None])
                 for b, own in checked
             ]
         )
@@ -337,7 +336,7 @@ class _ClassBoxes:
     def _loss(self, c: int, v: np.ndarray) -> float:
         """Return how much less than the bound allows the v of a class gains."""
         rows = self.rows[c]
-        multipliers = self.multipliers[c, rows] / self.groups.scale[rows]
+        multipliers = self.multipliers[c, rows] / self.cells.scale[rows]
         return self.sets[c].support(multipliers) + float(self.multipliers[c] @ v)
 
     def _shares(self, classes: np.ndarray, total: np.ndarray) -> np.ndarray:
@@ -363,7 +362,7 @@ class _ClassBoxes:
         both = np.linalg.inv(np.linalg.inv(self.covariance[c]) + np.linalg.inv(left))
         for _ in range(_MOST_SINGLE_MOVES):
             moves = self._moves(counts, c, later)
-            mean_square = moves.effect @ moves.effect.T / len(moves.group)
+            mean_square = moves.effect @ moves.effect.T / len(moves.cell)
             unit = np.linalg.cholesky(mean_square + both)
             away = (self.effects @ counts[:, c] - goal)[:, None]
             after = np.linalg.norm(np.linalg.solve(unit, away + moves.effect), axis=0)
@@ -376,8 +375,8 @@ class _ClassBoxes:
 
     def _moves(self, counts: np.ndarray, c: int, later: np.ndarray) -> Moves:
         """Return the moves of least detour between a class and those that are still to come."""
-        groups, reduced = self.groups, self.reduced
-        every = np.arange(groups.n)
+        cells, reduced = self.cells, self.reduced
+        every = np.arange(cells.n)
         # Into the class, from the later one that loses least; out of it, to the one that gains
         # most.
         held = np.where(counts[:, later] > 0, reduced[:, later], -np.inf)
@@ -387,12 +386,12 @@ class _ClassBoxes:
         detour = np.r_[into, out]
         nearest = smallest(detour, _CLASS_MOVES)
         nearest = nearest[np.isfinite(detour[nearest])]
-        sign = np.where(nearest < groups.n, 1.0, -1.0)
+        sign = np.where(nearest < cells.n, 1.0, -1.0)
         # The nearest moves can all have much the same effect: those of every range take turns.
-        turn = mix_ranges(self.effects[:, nearest % groups.n] * sign)
+        turn = mix_ranges(self.effects[:, nearest % cells.n] * sign)
         nearest, sign = nearest[turn], sign[turn]
-        group, position = nearest % groups.n, np.arange(len(nearest))
-        change = np.zeros((groups.n_columns, len(group)))
+        cell, position = nearest % cells.n, np.arange(len(nearest))
+        change = np.zeros((cells.n_columns, len(cell)))
         change[c] = sign
-        change[np.where(sign < 0, target[group], source[group]), position] = -sign
-        return Moves(group, change, self.effects[:, group] * sign, detour[nearest])
+        change[np.where(sign < 0, target[cell], source[cell]), position] = -sign
+        return Moves(cell, change, self.effects[:, cell] * sign, detour[nearest])

@@ -1,4 +1,4 @@
-r"""Targets of classes: a loss linear in their 0/1 columns, solved over groups of equal rows.
+r"""Targets of classes: a loss linear in their 0/1 columns, solved over cells of equal rows.
 
 With z_c the 0/1 column of class c and C_{ic} the loss of assigning row i to it,
 
@@ -7,7 +7,7 @@ With z_c the 0/1 column of class c and C_{ic} the loss of assigning row i to it,
 
 The column of the first of two classes is what the second one leaves, so that one is enough there;
 else every class has its own. Rows with the same kernel row, weight and costs are interchangeable,
-so a solution is a count for each group and column, which `_search.py` looks for. Two classes of
+so a solution is a count for each cell and column, which `_search.py` looks for. Two classes of
 equally weighted rows under a bound on the DIDI alone are allocated (`_allocation.py`).
 """
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._deadline import Deadline
 from .._validation import check_group_codes
@@ -24,15 +25,16 @@ from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
 from ..exceptions import InfeasibleProjectionError
 from ._allocation import Allocation
 from ._allocation_search import AllocationSearch
-from ._core import Core, smallest_slack
-from ._groups import Groups, LinearImage, class_costs, row_scale
+from ._cells import Cells, LinearImage, class_costs, row_scale
 from ._incumbent import Found
-from ._linear_model import Solution, SolverSession
-from ._relaxation import relax
+from ._linear_model import LinearModel, Solution, SolverSession
+from ._relaxation import Core, relax
 from ._search import MOST_COLUMNS, Search
 
 # How near to its optimum the relaxation is solved where it is asked for alone; costs are at most 1.
 _EXACT = 1e-6
+# Seconds to look for the least slack with a solution.
+_SLACK_SECONDS = 10.0
 
 
 @dataclass(eq=False)
@@ -72,14 +74,14 @@ class ClassTargets:
         # Equal ones take no memory.
         equal = weight.min() == weight.max()
         self.weight = np.broadcast_to(1.0, len(weight)) if equal else weight / self.mean_weight
-        # The only thing that is bounded: the deviations of groups.
+        # The only thing that is bounded: the deviations of cells.
         self.ball = self._group_ball() if equal and self.n_classes == 2 else None
         keys = self.image.keys if equal else [*self.image.keys, weight]
         code, _ = check_group_codes(np.column_stack(keys or [np.zeros(len(weight))]))
         self.code = code.astype(np.int32)
 
     def _group_ball(self) -> GroupBall | None:
-        """Return the bound on the deviations of groups, where nothing else is bounded."""
+        """Return the bound on the deviations of cells, where nothing else is bounded."""
         sets = [part.allowed for part in self.constraint.parts if part.bounds_anything]
         is_ball = len(sets) == 1 and isinstance(sets[0], GroupBall) and sets[0].are_means
         return sets[0] if is_ball else None
@@ -118,16 +120,16 @@ class ClassTargets:
         cost, constant, largest = self._costs(p, target_weight)
         total = float(self._range(cost).sum())
         ties, most = self._tie_costs(cost, total)
-        groups = self._group(
+        cells = self._cells(
             cost if ties is None else cost + ties,
             self._confidence(p),
             with_effects=self.ball is None,
         )
         if ties is None:
             del cost  # of a million rows every array counts
-        found = self._solve_groups(groups, max(self.gap * total - most, 0.0), deadline)
-        z = groups.spread(found.counts)
-        objective = groups.objective(found.counts) if ties is None else self._total(cost, z)
+        found = self._solve_groups(cells, max(self.gap * total - most, 0.0), deadline)
+        z = cells.spread(found.counts)
+        objective = cells.objective(found.counts) if ties is None else self._total(cost, z)
         # The preference among ties is no part of the loss: take the most it adds out again.
         bound, status, gap = found.bound - most, found.status, np.nan
         if status != "closest":  # which can cost less than allowed targets do
@@ -144,7 +146,7 @@ class ClassTargets:
             status=status,
             solver=self.session.name,
             n_variables=found.n_variables,
-            n_groups=groups.n,
+            n_groups=cells.n,
         )
 
     def _confidence(self, p: np.ndarray | None) -> list[np.ndarray]:
@@ -221,10 +223,10 @@ class ClassTargets:
             If no targets satisfy the constraint.
         """
         cost, _, largest = self._costs(p, 0.0)
-        groups = self._group(cost, self._confidence(p))
-        relaxed = relax(groups, self.image.allowed, _EXACT, self._offset(), deadline)
+        cells = self._cells(cost, self._confidence(p))
+        relaxed = relax(cells, self.image.allowed, _EXACT, self._offset(), deadline)
         if relaxed is None:
-            raise self._infeasible(groups, deadline)
+            raise self._infeasible(cells, deadline)
         return self._orthonormal(relaxed.multipliers * largest)
 
     def _offset(self) -> np.ndarray:
@@ -242,7 +244,7 @@ class ClassTargets:
         """Return the labels of the relaxation of two classes against p alone, rounded.
 
         They are a threshold on the score that depends on the attribute, up to the rounding of a
-        few groups of equal rows.
+        few cells of equal rows.
 
         Parameters
         ----------
@@ -258,23 +260,23 @@ class ClassTargets:
         ndarray of shape (n,) or None
             None where no labels of both classes are in the sets.
         """
-        groups = self._group(self._costs(p, 0.0)[0], self._confidence(p))
-        relaxed = relax(groups, self.image.allowed, _EXACT, offset, deadline)
+        cells = self._cells(self._costs(p, 0.0)[0], self._confidence(p))
+        relaxed = relax(cells, self.image.allowed, _EXACT, offset, deadline)
         if relaxed is None:
             return None
-        labels = groups.spread(np.rint(relaxed.counts))
+        labels = cells.spread(np.rint(relaxed.counts))
         return labels if 0 < labels.sum() < len(labels) else None
 
     def _orthonormal(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of v, for weights of mean 1, as those of the coordinates."""
         return self.image.orthonormal_multipliers(multipliers * self.mean_weight)
 
-    def _group(
+    def _cells(
         self, cost: np.ndarray, confidence: list[np.ndarray], *, with_effects: bool = True
-    ) -> Groups:
-        """Group rows of equal code and cost."""
+    ) -> Cells:
+        """Return the cells of rows of equal code and cost."""
         index = self.code.dtype
-        if int(self.code.max()) + 1 == len(cost):  # every row is a group
+        if int(self.code.max()) + 1 == len(cost):  # every row is a cell
             order = np.empty(len(cost), dtype=index)
             order[self.code] = np.arange(len(cost), dtype=index)
         else:
@@ -287,40 +289,85 @@ class ClassTargets:
         matrix, scale = self.effects if with_effects else (np.empty((0, 0)), np.empty(0))
         if with_effects and len(start) > matrix.shape[1]:
             matrix = matrix[:, code[start]]
-        return Groups(size, sorted_cost[start], matrix, scale, self.image, order, start)
+        return Cells(size, sorted_cost[start], matrix, scale, self.image, order, start)
 
-    def _solve_groups(self, groups: Groups, tolerance: float, deadline: Deadline) -> Found:
-        """Return the best counts of the groups."""
+    def _solve_groups(self, cells: Cells, tolerance: float, deadline: Deadline) -> Found:
+        """Return the best counts of the cells."""
         if self.ball is not None:
-            return self._allocate(self.ball, groups, tolerance, deadline)
-        found = Search(groups, tolerance, self.session, deadline).run()
+            return self._allocate(self.ball, cells, tolerance, deadline)
+        found = Search(cells, tolerance, self.session, deadline).run()
         if found is None:
-            raise self._infeasible(groups, deadline)
+            raise self._infeasible(cells, deadline)
         return found
 
     def _allocate(
-        self, ball: GroupBall, groups: Groups, tolerance: float, deadline: Deadline
+        self, ball: GroupBall, cells: Cells, tolerance: float, deadline: Deadline
     ) -> Found:
         """Allocate ones to the groups of the attribute."""
-        size, start = np.bincount(self.code), groups.start.astype(int)
-        cost = np.repeat(groups.cost[:, 0], groups.size)
+        size, start = np.bincount(self.code), cells.start.astype(int)
+        cost = np.repeat(cells.cost[:, 0], cells.size)
         allocation = Allocation(cost, size, ball.radius, ball.unit)
         found = AllocationSearch(allocation, tolerance, self.session, deadline).run()
         if found is None:
             raise InfeasibleProjectionError.from_problem(**self.constraint.describe())
-        code = self.code[groups.order[start]]
+        code = self.code[cells.order[start]]
         before = start - (np.cumsum(size) - size)[code]
-        counts = np.clip(found.counts[code] - before, 0, groups.size)
+        counts = np.clip(found.counts[code] - before, 0, cells.size)
         return replace(found, counts=counts[:, None].astype(float))
 
-    def _infeasible(self, groups: Groups, deadline: Deadline) -> InfeasibleProjectionError:
-        """Return the error for groups without a solution, with the slack that would do."""
+    def _infeasible(self, cells: Cells, deadline: Deadline) -> InfeasibleProjectionError:
+        """Return the error for cells without a solution, with the slack that would do."""
         least, nowhere = None, np.zeros(len(self.image.row))
-        # Finding that slack takes a model of all groups.
-        if groups.cost.size <= MOST_COLUMNS:
-            core = Core(groups, groups.choose(nowhere)[0], np.arange(groups.cost.size))
+        # Finding that slack takes a model of all cells.
+        if cells.cost.size <= MOST_COLUMNS:
+            core = Core(cells, cells.choose(nowhere)[0], np.arange(cells.cost.size))
             model = core.model(self.image.allowed, nowhere, keep_classes=True)
-            units = self.image.allowed.slack_units() / groups.scale[self.image.row]
-            least = smallest_slack(model, units, self.session, deadline)
+            units = self.image.allowed.slack_units() / cells.scale[self.image.row]
+            least = _smallest_slack(model, units, self.session, deadline)
         facts = self.constraint.describe()
         return InfeasibleProjectionError.from_problem(**facts, smallest_slack=least)
+
+
+def _smallest_slack(
+    model: LinearModel, units: np.ndarray, session: SolverSession, deadline: Deadline
+) -> float | None:
+    """Return the least slack with a solution; None where slack plays no part, or is unknown.
+
+    The integer model with the slack as its last variable and as its cost.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The model; its first rows are those of v.
+    units : ndarray of shape (r,)
+        How far a slack of 1 lets these rows move, 0 for a row that it has no say in.
+    session : SolverSession
+        Solves the model.
+    deadline : Deadline
+        When to end.
+
+    Returns
+    -------
+    float or None
+    """
+    if not units.any():
+        return None
+    per_slack = np.zeros(len(model.lower))
+    per_slack[: len(units)] = -units
+    upper = np.where(per_slack < 0, (model.lower + model.upper) / 2, model.upper)
+    lower = np.where(per_slack < 0, upper, model.lower)
+    relaxed = LinearModel(
+        np.r_[np.zeros(len(model.cost)), 1.0],
+        sp.csr_array(
+            sp.block_array(
+                [[model.matrix, per_slack[:, None]], [model.matrix, -per_slack[:, None]]]
+            )
+        ),
+        np.r_[np.full(len(upper), -np.inf), lower],
+        np.r_[upper, np.full(len(lower), np.inf)],
+        np.r_[model.upper_bound, np.inf],
+        model.n_integers,
+    )
+    soon = Deadline(min(_SLACK_SECONDS, deadline.left))
+    outcome = session.solve_linear(relaxed, gap=1e-6, start=None, deadline=soon)
+    return None if outcome.x is None else float(outcome.x[-1]) * (1 + 1e-6)

@@ -1,6 +1,6 @@
 r"""The dual of the relaxation of classes, for sets of every shape: Newton steps on a smoothing.
 
-With E the effects of the groups on v, f what v has besides and σ the support function of the sets,
+With E the effects of the cells on v, f what v has besides and σ the support function of the sets,
 the dual of the relaxation is to maximise
 
 .. math:: h(\lambda) = \sum_g n_g \min_c (C - E^T\lambda)_{gc} - \sigma(-\lambda) - \lambda^T f .
@@ -19,7 +19,7 @@ import numpy as np
 
 from .._deadline import Deadline
 from ..constraints import Product, SoftSupport
-from ._groups import Groups
+from ._cells import Cells
 
 __all__ = ["SmoothedDual", "maximise_dual"]
 
@@ -36,7 +36,7 @@ _LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e6
 _OPEN, _ENTRIES = 1e-14, 1_000_000
 # Share of the largest curvature that any coordinate of deviations counts with.
 _FLAT = 1e-12
-# Groups beyond which a sample of a tenth leads the way, and the width that follows in its errors.
+# Cells beyond which a sample of a tenth leads the way, and the width that follows in its errors.
 _SAMPLE, _RESTART = 4000, 0.2
 
 
@@ -79,7 +79,7 @@ def _stacked(parts: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def maximise_dual(
-    groups: Groups,
+    cells: Cells,
     allowed: Product,
     tolerance: float,
     offset: np.ndarray,
@@ -90,8 +90,8 @@ def maximise_dual(
 
     Parameters
     ----------
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     allowed : Product
         Their sets, or others in their place.
     tolerance : float
@@ -106,28 +106,28 @@ def maximise_dual(
     width = None
     if start is None:
         start = np.zeros(len(offset))
-        if groups.n > _SAMPLE and (groups.n_columns == 1 or groups.jumps() is None):
-            size = max(_SAMPLE // 2, groups.n // 10)
-            chosen = np.sort(np.random.default_rng(0).permutation(groups.n)[:size])
-            sample = SmoothedDual(groups.sample(chosen), allowed, offset, deadline)
+        if cells.n > _SAMPLE and (cells.n_columns == 1 or cells.jumps() is None):
+            size = max(_SAMPLE // 2, cells.n // 10)
+            chosen = np.sort(np.random.default_rng(0).permutation(cells.n)[:size])
+            sample = SmoothedDual(cells.sample(chosen), allowed, offset, deadline)
             start = sample.maximise(sample.range / size, start, None).multipliers
             # A sample errs by the square root of its size.
             width = _RESTART * sample.mean / np.sqrt(size)
-    return SmoothedDual(groups, allowed, offset, deadline).maximise(tolerance, start, width)
+    return SmoothedDual(cells, allowed, offset, deadline).maximise(tolerance, start, width)
 
 
 class SmoothedDual:
-    """h, smoothed, for some groups and sets."""
+    """h, smoothed, for some cells and sets."""
 
     def __init__(
-        self, groups: Groups, allowed: Product, offset: np.ndarray, deadline: Deadline
+        self, cells: Cells, allowed: Product, offset: np.ndarray, deadline: Deadline
     ) -> None:
-        self.groups, self.allowed, self.offset = groups, allowed, offset
+        self.cells, self.allowed, self.offset = cells, allowed, offset
         self.deadline, self.jumps = deadline, None
-        if groups.n_columns > 1:
-            self.jumps = groups.jumps()
-        self.range = groups.range_of_costs()
-        self.mean = self.range / float(groups.size.sum()) or 1.0
+        if cells.n_columns > 1:
+            self.jumps = cells.jumps()
+        self.range = cells.range_of_costs()
+        self.mean = self.range / float(cells.size.sum()) or 1.0
 
     def maximise(
         self, tolerance: float, multipliers: np.ndarray, width: float | None
@@ -141,7 +141,7 @@ class SmoothedDual:
             bound = self._bound(multipliers)
             if bound > most:
                 best, most = multipliers, bound
-            counts = self.groups.size[:, None] * state.shares
+            counts = self.cells.size[:, None] * state.shares
             is_over = width <= _LEAST_WIDTH * self.mean or not self.deadline.left
             if is_over or self._loss(multipliers, state, bound) <= enough:
                 return DualSolution(best, most, counts, state.points)
@@ -177,24 +177,24 @@ class SmoothedDual:
 
     def _at(self, multipliers: np.ndarray, width: float) -> _State:
         """Return the smoothed dual at some multipliers."""
-        groups = self.groups
-        least, shares = groups.soft_choice(multipliers, width)
+        cells = self.cells
+        least, shares = cells.soft_choice(multipliers, width)
         # What the sets lose to smoothing is of a higher order than what the costs do.
-        narrow = 0.3 * width * np.sqrt(width / self.mean) * float(groups.size.sum())
+        narrow = 0.3 * width * np.sqrt(width / self.mean) * float(cells.size.sum())
         sets = self.allowed.soft_support(-multipliers, narrow)
-        value = float(groups.size @ least) - sum(own.value for own in sets)
+        value = float(cells.size @ least) - sum(own.value for own in sets)
         value -= float(multipliers @ self.offset)
         slope = _stacked(own.point for own in sets)
-        slope -= groups.v(groups.size[:, None] * shares) + self.offset
+        slope -= cells.v(cells.size[:, None] * shares) + self.offset
         return _State(value, slope, shares, sets)
 
     def _dense_newton(self, state: _State, width: float) -> Callable[[float], np.ndarray]:
-        groups, row, column = self.groups, self.groups.image.row, self.groups.column
-        n_rows, m = len(groups.scale), groups.n_columns
+        cells, row, column = self.cells, self.cells.image.row, self.cells.column
+        n_rows, m = len(cells.scale), cells.n_columns
         # Of every two rows of E and every two classes.
         products = np.zeros((n_rows * n_rows, m * m))
         for some, covariance in self._covariances(state.shares, width, n_rows * n_rows):
-            effects = groups.matrix[:, some] * groups.scale[:, None]
+            effects = cells.matrix[:, some] * cells.scale[:, None]
             pairs = (effects[:, None] * effects).reshape(n_rows * n_rows, -1)
             products += pairs @ covariance.reshape(len(some), -1)
         blocks = products.reshape(n_rows, n_rows, m, m)
@@ -217,7 +217,7 @@ class SmoothedDual:
 
         A row of group u adds its jump to row u of E, and something in common to all rows.
         """
-        (ball,), m, n_rows = state.sets, self.groups.n_columns, self.groups.image.n_rows
+        (ball,), m, n_rows = state.sets, self.cells.n_columns, self.cells.image.n_rows
         covariance = np.zeros((n_rows, m, m))
         for some, own in self._covariances(state.shares, width, 0):
             np.add.at(covariance, code[some], own)
@@ -258,23 +258,23 @@ class SmoothedDual:
     def _covariances(
         self, shares: np.ndarray, width: float, width_of_pairs: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield groups that are split, and minus the Hessians of their smoothed least costs."""
-        m = self.groups.n_columns
+        """Yield cells that are split, and minus the Hessians of their smoothed least costs."""
+        m = self.cells.n_columns
         is_open = np.flatnonzero((shares * (1 - shares)).max(axis=1) > _OPEN)
         length = max(_ENTRIES // (width_of_pairs + m * m), 1)
         for start in range(0, len(is_open), length):
             some = is_open[start : start + length]
-            weight, own = self.groups.size[some, None] / width, shares[some]
+            weight, own = self.cells.size[some, None] / width, shares[some]
             covariance = -(weight * own)[:, :, None] * own[:, None]
             covariance[:, np.arange(m), np.arange(m)] += weight * own
             yield some, covariance
 
     def _bound(self, multipliers: np.ndarray) -> float:
-        proven = self.groups.dual_value(multipliers, self.allowed)
+        proven = self.cells.dual_value(multipliers, self.allowed)
         return proven - float(multipliers @ self.offset)
 
     def _loss(self, multipliers: np.ndarray, state: _State, bound: float) -> float:
         """Return by how much the cost of soft counts, at the multipliers, is above the bound."""
-        groups = self.groups
-        soft = float((groups.size[:, None] * state.shares * groups.reduced(multipliers)).sum())
+        cells = self.cells
+        soft = float((cells.size[:, None] * state.shares * cells.reduced(multipliers)).sum())
         return soft + float(multipliers @ (state.points - self.offset)) - bound

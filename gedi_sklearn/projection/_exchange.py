@@ -22,12 +22,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ..constraints import VIOLATION_TOLERANCE, Product
-from ._groups import Groups
+from ._cells import Cells
 from ._incumbent import Effort, Incumbent
 
 __all__ = ["Exchange"]
 
-# Groups whose rows may move: the nearest to a tie, and so many of every pair of classes.
+# Cells whose rows may move: the nearest to a tie, and so many of every pair of classes.
 _ACTIVE, _OF_PAIR = 4000, 75
 # Moves each way between two classes, fewer where pairs of them have more numbers; in sets of four,
 # by the rows of v, and of more than three classes.
@@ -79,10 +79,10 @@ class _Pair(NamedTuple):
 class _Moves(NamedTuple):
     """Moves of one row each between classes a and b: to b where the sign is 1.
 
-    `group` counts among the active groups, and `row` among all.
+    `cell` counts among the active cells, and `row` among all.
     """
 
-    group: np.ndarray
+    cell: np.ndarray
     row: np.ndarray
     sign: np.ndarray
     cost: np.ndarray
@@ -93,8 +93,8 @@ class Exchange:
 
     Parameters
     ----------
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     multipliers : ndarray of shape (r,)
         Those of the relaxation.
     best : Incumbent
@@ -107,18 +107,18 @@ class Exchange:
 
     def __init__(
         self,
-        groups: Groups,
+        cells: Cells,
         multipliers: np.ndarray,
         best: Incumbent,
         effort: Effort,
         seed: int = 0,
     ) -> None:
-        self.groups, self.best, self.effort = groups, best, effort
+        self.cells, self.best, self.effort = cells, best, effort
         self.rng = np.random.default_rng(seed)
-        allowed, image = groups.image.allowed, groups.image
-        reduced, self.cost = groups.reduced(multipliers), groups.cost
+        allowed, image = cells.image.allowed, cells.image
+        reduced, self.cost = cells.reduced(multipliers), cells.cost
         # Of two classes the first one is what the second one leaves.
-        self.is_single, self.column = groups.n_columns == 1, groups.column
+        self.is_single, self.column = cells.n_columns == 1, cells.column
         if self.is_single:
             reduced, self.cost = _with_first(reduced), _with_first(self.cost)
             self.column = self.column + 1
@@ -127,13 +127,13 @@ class Exchange:
         units = [np.full(len(part.limits), part.unit) for part in allowed.parts]
         room = 0.5 * VIOLATION_TOLERANCE * np.concatenate([np.empty(0), *units])
         self.limits = allowed.limits + room
-        self.flip = groups.range_of_costs() / float(groups.size.sum()) or 1.0
+        self.flip = cells.range_of_costs() / float(cells.size.sum()) or 1.0
         # The size of the effect of a row, on average.
-        mean = np.abs(groups.matrix).mean(axis=1) * groups.scale
+        mean = np.abs(cells.matrix).mean(axis=1) * cells.scale
         unit = np.maximum(allowed.sizes(mean[image.row, None])[:, 0], np.finfo(float).tiny)
         self.first_prices = _OF_MULTIPLIER * allowed.prices(multipliers)
         self.first_prices += _OF_ROW * self.flip / unit
-        self.jumps = None if self.is_single else groups.jumps()
+        self.jumps = None if self.is_single else cells.jumps()
         self.pairs = np.column_stack(np.triu_indices(self.n_classes, k=1))
         self.pair = cache(self._pair)
 
@@ -151,20 +151,20 @@ class Exchange:
         counts = start.copy()
         full = counts
         if self.is_single:
-            full = np.column_stack([self.groups.size - counts[:, 0], counts[:, 0]])
+            full = np.column_stack([self.cells.size - counts[:, 0], counts[:, 0]])
         self.active = self._active(full)
         self.counts, self.held = full[self.active], full.sum(axis=0)
         self.prices, self.aim, self.is_shuffled = self.first_prices.copy(), 1.0, False
         in_vain, least = 0.0, np.inf
         while in_vain < most_in_vain and not self.effort.is_over:
-            self.v = self.groups.v(counts)
+            self.v = self.cells.v(counts)
             # Pairs of classes between which no few moves, and no more moves, are known to gain.
             self.done_few, self.done_more = np.zeros((2, self.n_classes, self.n_classes), bool)
             self._descend()
             counts[self.active] = self.counts[:, 1:] if self.is_single else self.counts
             over = self._over()
             if self.best.offer(counts) or not over.any():
-                objective = self.groups.objective(counts)
+                objective = self.cells.objective(counts)
                 is_cheaper = objective < least - _ROUNDING * self.flip
                 in_vain, least = (0.0, objective) if is_cheaper else (in_vain + 1, least)
                 if self.best.is_near_enough:
@@ -179,14 +179,14 @@ class Exchange:
             self.is_shuffled = not self.is_shuffled and self.rng.random() < _SHUFFLED
 
     def _active(self, counts: np.ndarray) -> np.ndarray:
-        """Return the groups whose rows may move: near to a tie, or split among classes."""
+        """Return the cells whose rows may move: near to a tie, or split among classes."""
         n_groups = len(counts)
         if n_groups <= _ACTIVE:
             return np.arange(n_groups)
         second = np.partition(self.detour, 1, axis=1)[:, 1]
         base = self.detour.argmin(axis=1)
         kept = counts[np.arange(n_groups), base]
-        is_split = np.flatnonzero(kept < self.groups.size)
+        is_split = np.flatnonzero(kept < self.cells.size)
         found = [np.argpartition(second, _ACTIVE)[:_ACTIVE], is_split]
         for a in range(self.n_classes):
             own = np.flatnonzero(base == a)
@@ -198,7 +198,7 @@ class Exchange:
     def _pair(self, a: int, b: int) -> _Pair:
         own = (self.column == a) | (self.column == b)
         parts, limits, at, is_joint = [], [], 0, False
-        for part, used in self.groups.image.allowed.split(own):
+        for part, used in self.cells.image.allowed.split(own):
             n = len(part.limits)
             if used.any():
                 parts.append(part.take(used))
@@ -211,12 +211,12 @@ class Exchange:
 
     def _over(self) -> np.ndarray:
         """Tell which limits are exceeded."""
-        return self.groups.image.allowed.sizes(self.v[:, None])[:, 0] > self.limits
+        return self.cells.image.allowed.sizes(self.v[:, None])[:, 0] > self.limits
 
     def _descend(self) -> None:
         """Lower cost and excess by moves between two classes, until nothing more gains."""
         has_moved = False
-        over = self.groups.image.allowed.slope(self.v, 1.0 * self._over()) != 0
+        over = self.cells.image.allowed.slope(self.v, 1.0 * self._over()) != 0
         if over.any():  # moves between other classes are of no use yet
             is_over = np.isin(np.arange(self.n_classes), self.column[over])
             self.done_few |= ~(is_over[:, None] | is_over)
@@ -241,10 +241,10 @@ class Exchange:
         most = int(min(_MOVES, np.sqrt(_NUMBERS / max(len(pair.rows), 1))))
         moves = self._moves(a, b, most, is_shuffled=self.is_shuffled)
         excess, now = self._excess(b, pair, moves)
-        i, j = _pairs(len(moves.group))
+        i, j = _pairs(len(moves.cell))
         both = moves.cost[i] + moves.cost[j]
         # What costs more than is exceeded now gains nothing; no row moves twice.
-        kept = (both < now) & (moves.group[i] != moves.group[j])
+        kept = (both < now) & (moves.cell[i] != moves.cell[j])
         single = np.flatnonzero(moves.cost < now)
         sets = np.r_[np.c_[single, np.full(len(single), -1)], np.c_[i, j][kept]]
         n_rows = len(pair.rows) if self.jumps is None else 0
@@ -262,9 +262,9 @@ class Exchange:
             return False
         moves = self._moves(a, b, most, is_shuffled=True)
         excess, now = self._excess(b, pair, moves)
-        i, j = _pairs(len(moves.group))
-        kept = moves.group[i] != moves.group[j]
-        alone = np.arange(-1, len(moves.group))
+        i, j = _pairs(len(moves.cell))
+        kept = moves.cell[i] != moves.cell[j]
+        alone = np.arange(-1, len(moves.cell))
         sets = np.r_[np.c_[alone, np.full(len(alone), -1)], np.c_[i, j][kept]]
         effect = np.column_stack([self._effects(b, pair, moves), np.zeros(n_rows)])
         effect = effect[:, sets[:, 0]] + effect[:, sets[:, 1]]
@@ -290,7 +290,7 @@ class Exchange:
         sizes = pair.sets.sizes(v)
         room = self.aim * self.limits[pair.limits][:, None]
         if pair.is_joint:  # other classes take a part of it
-            room -= self.groups.image.allowed.sizes(self.v[:, None])[pair.limits] - sizes
+            room -= self.cells.image.allowed.sizes(self.v[:, None])[pair.limits] - sizes
         now = float(prices @ np.maximum(sizes - room, 0.0)[:, 0])
         if self.jumps is None:
             sizes_after = self._sizes(b, pair, moves)
@@ -310,9 +310,9 @@ class Exchange:
 
     def _effects(self, b: int, pair: _Pair, moves: _Moves) -> np.ndarray:
         """Return what moves add to the v of their classes, shape (rows, moves)."""
-        row = self.groups.image.row[pair.rows]
+        row = self.cells.image.row[pair.rows]
         way = np.where(self.column[pair.rows] == b, 1.0, -1.0)[:, None]
-        effect = self.groups.matrix[np.ix_(row, moves.row)] * self.groups.scale[row, None]
+        effect = self.cells.matrix[np.ix_(row, moves.row)] * self.cells.scale[row, None]
         return effect * way * moves.sign
 
     def _sizes_of_deviations(
@@ -358,17 +358,17 @@ class Exchange:
         """Return moves of little detour from a to b and back; shuffled, not just the least."""
         found = []
         for source, target in ((a, b), (b, a)):
-            group = np.flatnonzero(self.counts[:, source] > 0)
-            if len(group) > most:
-                own = self.active[group]
+            cell = np.flatnonzero(self.counts[:, source] > 0)
+            if len(cell) > most:
+                own = self.active[cell]
                 detour = self.detour[own, target] - self.detour[own, source]
                 if is_shuffled:
-                    detour = (detour + 0.02 * self.flip) * self.rng.exponential(size=len(group))
-                group = group[np.argpartition(detour, most)[:most]]
-            found.append(group)
-        group = np.concatenate(found)
-        sign, row = np.repeat([1.0, -1.0], [len(own) for own in found]), self.active[group]
-        return _Moves(group, row, sign, sign * (self.cost[row, b] - self.cost[row, a]))
+                    detour = (detour + 0.02 * self.flip) * self.rng.exponential(size=len(cell))
+                cell = cell[np.argpartition(detour, most)[:most]]
+            found.append(cell)
+        cell = np.concatenate(found)
+        sign, row = np.repeat([1.0, -1.0], [len(own) for own in found]), self.active[cell]
+        return _Moves(cell, row, sign, sign * (self.cost[row, b] - self.cost[row, a]))
 
     def _make_best(
         self,
@@ -387,13 +387,13 @@ class Exchange:
                 return False
             chosen = sets[best][sets[best] >= 0]
             change = float(moves.sign[chosen].sum())
-            group = moves.group[chosen]
-            if len(np.unique(group)) < len(group):
+            cell = moves.cell[chosen]
+            if len(np.unique(cell)) < len(cell):
                 continue
             if min(self.held[a] - change, self.held[b] + change) < 1:
                 continue
-            self.counts[group, a] -= moves.sign[chosen]
-            self.counts[group, b] += moves.sign[chosen]
+            self.counts[cell, a] -= moves.sign[chosen]
+            self.counts[cell, b] += moves.sign[chosen]
             self.held[[a, b]] += -change, change
             made = _Moves(*(own[chosen] for own in moves))
             self.v[pair.rows] += self._effects(b, pair, made).sum(axis=1)
@@ -404,7 +404,7 @@ class Exchange:
 
     def _wanted(self, b: int, pair: _Pair) -> np.ndarray:
         """Return the change of v that brings the two classes into their sets."""
-        v, row = self.v[pair.rows], self.groups.image.row[pair.rows]
+        v, row = self.v[pair.rows], self.cells.image.row[pair.rows]
         way = np.where(self.column[pair.rows] == b, 1.0, -1.0)
         change = np.zeros(len(v))
         for _ in range(_TURNS):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._deadline import Deadline
 from ..constraints import VIOLATION_TOLERANCE
-from ._groups import Groups
+from ._cells import Cells
 
 __all__ = ["Effort", "Found", "Incumbent"]
 
@@ -48,8 +48,8 @@ class Incumbent:
 
     Parameters
     ----------
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     tolerance : float
         Largest difference of cost and bound that is asked for.
 
@@ -70,15 +70,15 @@ class Incumbent:
         Variables of the largest integer model solved.
     """
 
-    def __init__(self, groups: Groups, tolerance: float) -> None:
-        self.groups, self.tolerance = groups, tolerance
+    def __init__(self, cells: Cells, tolerance: float) -> None:
+        self.cells, self.tolerance = cells, tolerance
         self.counts: np.ndarray | None = None
         self.closest: np.ndarray | None = None
         self.objective, self.violation = np.inf, np.inf
-        self.multipliers = np.full(len(groups.image.row), np.nan)
-        self.bound = groups.round_up(groups.dual_value(np.zeros(len(groups.image.row))))
+        self.multipliers = np.full(len(cells.image.row), np.nan)
+        self.bound = cells.round_up(cells.dual_value(np.zeros(len(cells.image.row))))
         self.n_variables = 0
-        self._least_gain = _ROUNDING * groups.range_of_costs()
+        self._least_gain = _ROUNDING * cells.range_of_costs()
 
     @property
     def is_near_enough(self) -> bool:
@@ -87,15 +87,15 @@ class Incumbent:
 
     def offer(self, counts: np.ndarray) -> bool:
         """Take counts that are better than those seen; tell whether they are allowed."""
-        groups = self.groups
-        if groups.rows_of_classes(counts).min() < 1:
+        cells = self.cells
+        if cells.rows_of_classes(counts).min() < 1:
             return False
-        violation = groups.image.allowed.violation(groups.v(counts))
+        violation = cells.image.allowed.violation(cells.v(counts))
         if violation > VIOLATION_TOLERANCE:
             if violation < self.violation:
                 self.closest, self.violation = counts.copy(), violation
             return False
-        objective = groups.objective(counts)
+        objective = cells.objective(counts)
         if objective < self.objective - self._least_gain or self.counts is None:
             self.counts, self.objective = counts.copy(), objective
         return True
@@ -108,12 +108,12 @@ class Incumbent:
         elif self.is_near_enough:
             status = "gap"
         assert counts is not None  # constants leave every class a row
-        n_variables = self.n_variables or self.groups.cost.size
+        n_variables = self.n_variables or self.cells.cost.size
         return Found(counts, bound, status, self.multipliers, n_variables)
 
     def prove(self, bound: float) -> None:
         """Take a bound on the cost of allowed counts."""
-        self.bound = max(self.bound, self.groups.round_up(bound))
+        self.bound = max(self.bound, self.cells.round_up(bound))
 
 
 class Effort:

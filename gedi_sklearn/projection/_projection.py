@@ -47,12 +47,11 @@ from ..exceptions import (
     warn_caller,
 )
 from ..kernels import AttributeEncoder, GroupColumns
-from ._absolute import AbsoluteLoss
 from ._classes import ClassTargets
+from ._highs import open_session
 from ._linear_model import Solution
+from ._real_targets import AbsoluteLoss, SquaredLoss
 from ._result import ProjectionResult
-from ._solvers import open_session
-from ._squared import SquaredLoss
 
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_PARAMETERS: dict[str, list[Any]] = {

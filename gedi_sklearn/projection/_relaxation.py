@@ -1,7 +1,7 @@
-r"""Linear relaxation over many groups: few rows, solved by sifting.
+r"""Linear relaxation over many cells: few rows, solved by sifting.
 
 The optimum is determined by the multipliers λ of k + 1 rows or so, and at the right λ the rows of
-all but a few groups stand in their base, the column of least reduced cost. So: let rows leave the
+all but a few cells stand in their base, the column of least reduced cost. So: let rows leave the
 base for the columns near to a tie only, solve the linear program of these, and look whether a
 column left out contradicts the new λ. If none does, the solution is optimal for all; what does
 joins the next program. The first λ comes from random samples of growing size, each sifted from
@@ -16,25 +16,121 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._deadline import Deadline
 from ..constraints import Product
 from ..kernels import row_blocks
-from ._core import Core
+from ._cells import Cells
 from ._dual import maximise_dual
-from ._groups import Groups
 from ._highs import solve_continuous
+from ._linear_model import LinearModel
 
-# Columns of groups that one linear program takes without sifting, and of the smallest sample.
+# Columns of cells that one linear program takes without sifting, and of the smallest sample.
 _DIRECT = 2600
 # Size of a sample over that of the one before, and what no sample reaches: it is a copy.
 _GROWTH, _LARGEST_SAMPLE = 4, 300_000
-# Sampling error of λ, in the share of groups whose choice it leaves open: OPEN / √(sample size).
+# Sampling error of λ, in the share of cells whose choice it leaves open: OPEN / √(sample size).
 _OPEN = 8.0
 # What polyhedra inside the sets may lose, relative to the tolerance.
 _INSIDE = 0.01
 # Rows of v of sets that join classes up to which there is a linear program.
 _JOINT_ROWS = 300
+
+
+class Core:
+    """The linear model of rows that leave their base for some columns, and what it says.
+
+    Parameters
+    ----------
+    cells : Cells
+        The cells.
+    base : ndarray of int, shape (g,)
+        The column of every cell; −1 for the first of two classes.
+    columns : ndarray of int
+        Where rows may move: cell · m + column. Of two classes, whose cells have one column, a
+        move leads from the base to the other class.
+    """
+
+    def __init__(self, cells: Cells, base: np.ndarray, columns: np.ndarray) -> None:
+        self.cells = cells
+        self.start = cells.placed(base)
+        m = cells.n_columns
+        self.cell, self.column = np.divmod(columns, m)
+        if m == 1:
+            self.change = np.where(base[self.cell] < 0, 1.0, -1.0)[None]
+            return
+        moves = self.column != base[self.cell]
+        self.cell, self.column = self.cell[moves], self.column[moves]
+        self.change = np.zeros((m, len(self.cell)))
+        self.change[self.column, np.arange(len(self.cell))] = 1.0
+        self.change[base[self.cell], np.arange(len(self.cell))] = -1.0
+
+    @property
+    def cost(self) -> np.ndarray:
+        """What the moves add to the cost."""
+        return np.einsum("jm,mj->j", self.cells.cost[self.cell], self.change)
+
+    def model(
+        self, allowed: Product, fixed: np.ndarray, *, keep_classes: bool = False
+    ) -> LinearModel:
+        r"""Return the model of how many rows x make every move.
+
+        With f what v has besides, z_c the counts and w the auxiliary variables of the sets::
+
+            min c'x   s.t.  lower ≤ v(z) + f + D w ≤ upper,   S w ≤ most
+                            1 ≤ Σ z_c ≤ n − 1                 (every class keeps a row)
+                            Σ x of a cell ≤ size             (where it has several moves)
+
+        Parameters
+        ----------
+        allowed : Product
+            The sets.
+        fixed : ndarray of shape (r,)
+            f.
+        keep_classes : bool, default=False
+            Whether every class keeps a row.
+        """
+        cells, n = self.cells, len(self.cell)
+        sets, scale = allowed.linear_rows(), cells.scale[cells.image.row]
+        shift = (cells.v(self.start) + fixed) / scale
+        n_sums, n_auxiliary = sets.sums.shape
+        classes = self.change if keep_classes else self.change[:0]
+        held = self.start.sum(axis=0)[: len(classes)]
+        several = np.flatnonzero(np.bincount(self.cell, minlength=cells.n) > 1)
+        among = np.isin(self.cell, several)
+        rows = np.searchsorted(several, self.cell[among])
+        entries = np.ones(len(rows)), (rows, np.flatnonzero(among))
+        blocks = [
+            [
+                cells.effects(self.cell, self.change) / scale[:, None],
+                sets.auxiliary / scale[:, None],
+            ],
+            [classes, np.zeros((len(classes), n_auxiliary))],
+            [sp.csr_array(entries, (len(several), n)), sp.csr_array((len(several), n_auxiliary))],
+            [sp.csr_array((n_sums, n)), sets.sums],
+        ]
+        endless = np.full(len(several) + n_sums, -np.inf)
+        most = cells.size.sum() - 1 - held
+        return LinearModel(
+            np.r_[self.cost, np.zeros(n_auxiliary)],
+            sp.csr_array(sp.block_array(blocks)),
+            np.r_[sets.lower / scale - shift, 1 - held, endless],
+            np.r_[sets.upper / scale - shift, most, cells.size[several], sets.most],
+            np.r_[cells.size[self.cell].astype(float), np.ones(n_auxiliary)],
+            n,
+        )
+
+    def counts(self, x: np.ndarray) -> np.ndarray:
+        """Return the counts (g, m) of a solution of the model."""
+        counts = self.start.copy()
+        np.add.at(counts, self.cell, (self.change * x[: len(self.cell)]).T)
+        return counts
+
+    def moved(self, counts: np.ndarray) -> np.ndarray:
+        """Return how many rows made every move, from the counts."""
+        change = self.change[self.column, np.arange(len(self.cell))]
+        return change * (counts - self.start)[self.cell, self.column]
 
 
 @dataclass(frozen=True)
@@ -44,7 +140,7 @@ class Relaxed:
     Attributes
     ----------
     counts : ndarray of shape (g, m)
-        Counts of every group, not all of them whole.
+        Counts of every cell, not all of them whole.
     multipliers : ndarray of shape (r,)
         Multipliers of v.
     bound : float
@@ -56,7 +152,7 @@ class Relaxed:
     allowed : Product
         The sets, or polyhedra inside that hold its v.
     is_basic : bool
-        Whether no more groups are split than there are rows of v; soft counts can split many.
+        Whether no more cells are split than there are rows of v; soft counts can split many.
     """
 
     counts: np.ndarray
@@ -69,7 +165,7 @@ class Relaxed:
 
 
 def relax(
-    groups: Groups,
+    cells: Cells,
     allowed: Product,
     tolerance: float,
     offset: np.ndarray,
@@ -83,8 +179,8 @@ def relax(
 
     Parameters
     ----------
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     allowed : Product
         Their sets, or others in their place.
     tolerance : float
@@ -96,30 +192,30 @@ def relax(
     start : ndarray of shape (r,), default=None
         Multipliers of other sets to begin with.
     """
-    is_joint = groups.n_columns > 1 and groups.jumps() is not None
-    is_linear = groups.n_columns == 1 or (is_joint and len(offset) <= _JOINT_ROWS)
+    is_joint = cells.n_columns > 1 and cells.jumps() is not None
+    is_linear = cells.n_columns == 1 or (is_joint and len(offset) <= _JOINT_ROWS)
     # In one dimension every set is an interval.
     if is_linear and (allowed.is_polyhedron or len(offset) == 1):
-        return solve_relaxation(groups, allowed, offset, deadline, start)
-    dual = maximise_dual(groups, allowed, tolerance, offset, deadline, start)
-    loss = max(_INSIDE * tolerance, 1e-12 * groups.range_of_costs())
+        return solve_relaxation(cells, allowed, offset, deadline, start)
+    dual = maximise_dual(cells, allowed, tolerance, offset, deadline, start)
+    loss = max(_INSIDE * tolerance, 1e-12 * cells.range_of_costs())
     inside = allowed.inside(dual.points, dual.multipliers, loss / max(len(allowed.parts), 1))
-    if groups.n_columns == 1:
-        return solve_relaxation(groups, inside, offset, deadline, dual.multipliers, is_optimal=True)
-    base, detour = groups.choose(dual.multipliers)
+    if cells.n_columns == 1:
+        return solve_relaxation(cells, inside, offset, deadline, dual.multipliers, is_optimal=True)
+    base, detour = cells.choose(dual.multipliers)
     return Relaxed(dual.counts, dual.multipliers, dual.bound, base, detour, inside, is_basic=False)
 
 
-def unsolved(groups: Groups, allowed: Product) -> Relaxed:
+def unsolved(cells: Cells, allowed: Product) -> Relaxed:
     """Return what stands for a relaxation that takes too long: the counts of least cost."""
-    multipliers = np.zeros(len(groups.image.row))
-    base, detour = groups.choose(multipliers)
-    bound = groups.dual_value(multipliers, allowed)
-    return Relaxed(groups.placed(base), multipliers, bound, base, detour, allowed)
+    multipliers = np.zeros(len(cells.image.row))
+    base, detour = cells.choose(multipliers)
+    bound = cells.dual_value(multipliers, allowed)
+    return Relaxed(cells.placed(base), multipliers, bound, base, detour, allowed)
 
 
 def solve_relaxation(
-    groups: Groups,
+    cells: Cells,
     allowed: Product,
     fixed: np.ndarray,
     deadline: Deadline,
@@ -131,8 +227,8 @@ def solve_relaxation(
 
     Parameters
     ----------
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     allowed : Product
         Their sets, or others in their place.
     fixed : ndarray of shape (r,)
@@ -152,58 +248,58 @@ def solve_relaxation(
     TimeoutError
         If the deadline comes first.
     """
-    if groups.n_columns == len(fixed) == 1:
-        return _in_interval(groups, allowed, float(fixed[0]))
+    if cells.n_columns == len(fixed) == 1:
+        return _in_interval(cells, allowed, float(fixed[0]))
     if start is not None:
-        own = _Sifting(groups, allowed, fixed, deadline)
-        return own.solve(start, groups.n, is_optimal=is_optimal)
+        own = _Sifting(cells, allowed, fixed, deadline)
+        return own.solve(start, cells.n, is_optimal=is_optimal)
     multipliers = np.zeros(len(fixed))
-    shuffled = np.random.default_rng(0).permutation(groups.n)
-    size, previous = _direct(groups), None
-    while size < min(groups.n, _LARGEST_SAMPLE):
-        sample = _Sifting(groups.sample(shuffled[:size]), allowed, fixed, deadline)
+    shuffled = np.random.default_rng(0).permutation(cells.n)
+    size, previous = _direct(cells), None
+    while size < min(cells.n, _LARGEST_SAMPLE):
+        sample = _Sifting(cells.sample(shuffled[:size]), allowed, fixed, deadline)
         solved = sample.solve(multipliers, previous)
         if solved is not None:
             multipliers, previous = solved.multipliers, size
         size *= _GROWTH
-    return _Sifting(groups, allowed, fixed, deadline).solve(multipliers, previous)
+    return _Sifting(cells, allowed, fixed, deadline).solve(multipliers, previous)
 
 
-def _in_interval(groups: Groups, allowed: Product, fixed: float) -> Relaxed | None:
+def _in_interval(cells: Cells, allowed: Product, fixed: float) -> Relaxed | None:
     """Return the solution of two classes under |v| ≤ h, by sorting; None if infeasible."""
-    effect = groups.matrix[0] * groups.scale[0]
-    counts = np.where(groups.cost < 0, groups.size[:, None], 0.0)
+    effect = cells.matrix[0] * cells.scale[0]
+    counts = np.where(cells.cost < 0, cells.size[:, None], 0.0)
     v = float(effect @ counts[:, 0]) + fixed
     away, multiplier = abs(v) - float(allowed.parts[0].limits[0]), 0.0
     if away > 0:
         # What a row that turns leads back, where it does.
         way = np.where(counts[:, 0] > 0, effect, -effect) * np.sign(v)
         turning = np.flatnonzero(way > 0)
-        turning = turning[np.argsort(np.abs(groups.cost[turning, 0]) / way[turning])]
-        reached = np.cumsum(way[turning] * groups.size[turning])
+        turning = turning[np.argsort(np.abs(cells.cost[turning, 0]) / way[turning])]
+        reached = np.cumsum(way[turning] * cells.size[turning])
         last = int(np.searchsorted(reached, away))
         if last == len(turning):
             return None
         turned, split = turning[:last], turning[last]
-        counts[turned] = groups.size[turned, None] - counts[turned]
+        counts[turned] = cells.size[turned, None] - counts[turned]
         rows = (away - (reached[last - 1] if last else 0.0)) / way[split]
         counts[split] += rows if counts[split] == 0 else -rows
-        multiplier = float(groups.cost[split, 0] / effect[split])
+        multiplier = float(cells.cost[split, 0] / effect[split])
     multipliers = np.array([multiplier])
-    base, detour = groups.choose(multipliers)
-    bound = groups.dual_value(multipliers) - multiplier * fixed
+    base, detour = cells.choose(multipliers)
+    bound = cells.dual_value(multipliers) - multiplier * fixed
     return Relaxed(counts, multipliers, bound, base, detour, allowed)
 
 
-def _direct(groups: Groups) -> int:
-    return _DIRECT // groups.n_columns
+def _direct(cells: Cells) -> int:
+    return _DIRECT // cells.n_columns
 
 
 @dataclass(frozen=True)
 class _Sifting:
-    """The relaxation of some groups; see :func:`solve_relaxation`."""
+    """The relaxation of some cells; see :func:`solve_relaxation`."""
 
-    groups: Groups
+    cells: Cells
     allowed: Product
     fixed: np.ndarray
     deadline: Deadline
@@ -212,13 +308,13 @@ class _Sifting:
         self, multipliers: np.ndarray, sample_size: int | None, *, is_optimal: bool = False
     ) -> Relaxed | None:
         """Solve the relaxation from the multipliers of a sample of the given size."""
-        groups, fixed = self.groups, self.fixed
-        base, detour = groups.choose(multipliers)
+        cells, fixed = self.cells, self.fixed
+        base, detour = cells.choose(multipliers)
         # What has no end cannot be there.
-        base[np.isinf(groups.size)] = -1
+        base[np.isinf(cells.size)] = -1
         free = self._nearest(detour, sample_size)
         while True:
-            core = Core(groups, base, np.flatnonzero(free))
+            core = Core(cells, base, np.flatnonzero(free))
             solved = solve_continuous(core.model(self.allowed, fixed), self.deadline)
             if solved is None:
                 if free.all():
@@ -230,27 +326,27 @@ class _Sifting:
                 continue
             now = base
             if not is_optimal:
-                multipliers = solved[1][: len(fixed)] / groups.scale[groups.image.row]
-                now, detour = groups.choose(multipliers)
+                multipliers = solved[1][: len(fixed)] / cells.scale[cells.image.row]
+                now, detour = cells.choose(multipliers)
             turned = np.flatnonzero(now != base)
-            wrong = turned * groups.n_columns + np.maximum(now[turned], 0)
+            wrong = turned * cells.n_columns + np.maximum(now[turned], 0)
             wrong = wrong[~free[wrong]]
             if not len(wrong):
-                bound = groups.dual_value(multipliers) - float(multipliers @ fixed)
+                bound = cells.dual_value(multipliers) - float(multipliers @ fixed)
                 counts = core.counts(solved[0])
                 return Relaxed(counts, multipliers, bound, now, detour, self.allowed)
             free[wrong] = True
             del core, now, turned  # of a million rows every array counts
 
     def _nearest(self, detour: np.ndarray, sample_size: int | None) -> np.ndarray:
-        """Tell which columns of groups, flat, a sample's multipliers leave open."""
-        groups, direct = self.groups, _direct(self.groups)
-        if sample_size is None or groups.n <= direct:
+        """Tell which columns of cells, flat, a sample's multipliers leave open."""
+        cells, direct = self.cells, _direct(self.cells)
+        if sample_size is None or cells.n <= direct:
             return np.ones(detour.size, dtype=bool)
-        share = _OPEN * np.sqrt(groups.n_columns / sample_size)
-        n_open = min(groups.n, max(direct, int(share * groups.n)))
+        share = _OPEN * np.sqrt(cells.n_columns / sample_size)
+        n_open = min(cells.n, max(direct, int(share * cells.n)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            turns_at = (detour / leverage(groups.matrix)[:, None]).ravel()
+            turns_at = (detour / leverage(cells.matrix)[:, None]).ravel()
         free = np.zeros(detour.size, dtype=bool)
         free[np.argpartition(turns_at, n_open - 1)[:n_open]] = True
         return free

@@ -1,38 +1,51 @@
 r"""Rounding of a relaxed solution of classes.
 
-Two classes: a basic solution of the relaxation is fractional in as many groups as there are active
-rows. Rounding these moves v by about the effect of a row, and so do single steps in the groups
+Two classes: a basic solution of the relaxation is fractional in as many cells as there are active
+rows. Rounding these moves v by about the effect of a row, and so do single steps in the cells
 whose reduced cost is nearly 0, at nearly no cost. Two such steps hit an allowed set that is wide
 against the effect of one row. Where forbidden directions leave a narrow box, or where v must end
-close to the boundary for a small gap, up to six steps are searched (`_step_search.py`). What counts
-are only the directions in which leaving the relaxed v costs something.
+close to the boundary for a small gap, up to six steps are searched. What counts
+are only the directions in which leaving the relaxed v costs something. Any two of about 10⁴ small
+sets of steps are combined: a tree of all their effects answers which of them completes another one.
 
-More classes: soft counts are made whole group after group, those of the largest effect first, so
+More classes: soft counts are made whole cell after cell, those of the largest effect first, so
 that later ones make up for what the earlier ones were rounded by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache, partial
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from .._deadline import Deadline
-from ._core import Core
-from ._groups import Groups
+from ._cells import Cells
 from ._highs import solve_continuous
-from ._relaxation import Relaxed
-from ._step_search import CHEAP, NEAR, Moves, StepSearch, moved
+from ._relaxation import Core, Relaxed
 
-__all__ = ["rounded_ones", "rounded_soft", "solved_anew"]
-
-# Fewer groups than this are solved by an integer model faster than by a search for many steps.
+# Sets of steps of which any two are combined, about 10⁸ sets of up to six steps in a tenth of a
+# second: all sets of so many of the first moves, and where these do not do, of more moves the sets
+# nearest to what is wanted.
+CHEAP = ((1, 300), (2, 150), (3, 30))
+NEAR = ((1, 1500), (2, 1000), (3, 60))
+_KEPT = 30_000
+# Sets whose complements are looked up at once, cheapest first: few at first, then ever more, but
+# not so many that a deadline is missed.
+_FIRST_BATCH, _LARGEST_BATCH = 16, 512
+# Points in a leaf of their tree: a quarter faster than with scipy's own number.
+_LEAF = 64
+# Complements to look at before giving up.
+_MOST_CANDIDATES = 2**18
+# Fewer cells than this are solved by an integer model faster than by a search for many steps.
 _SEARCHED_GROUPS = 100
-# Groups that may take a step.
+# Cells that may take a step.
 _POOL = 300
 # Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
-# not whole, the groups of small effects: what is left to round is small then too. Sets of more
+# not whole, the cells of small effects: what is left to round is small then too. Sets of more
 # moves are looked at where the first ones do not do from any start, and where all that leads
 # nowhere, so many tolerances may be lost.
 _SHARES, _WIDENING = (1.0, 0.85, 0.7), 30
@@ -41,13 +54,13 @@ _ROUNDS = (
     *((share, 1, (NEAR,)) for share in _SHARES),
     (1.0, _WIDENING, (CHEAP, NEAR)),
 )
-# Groups that are rounded one after another; soft counts this near to a whole number are one.
+# Cells that are rounded one after another; soft counts this near to a whole number are one.
 _IN_TURN, _WHOLE = 4000, 1e-6
 
 
 def rounded_ones(
     relaxed: Relaxed,
-    groups: Groups,
+    cells: Cells,
     nearest: np.ndarray,
     tolerance: float,
     deadline: Deadline,
@@ -58,10 +71,10 @@ def rounded_ones(
     ----------
     relaxed : Relaxed
         The relaxation.
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     nearest : ndarray of int
-        Columns of groups by their detour, the least first.
+        Columns of cells by their detour, the least first.
     tolerance : float
         How much above the relaxation's bound the cost may be.
     deadline : Deadline
@@ -74,23 +87,23 @@ def rounded_ones(
     """
     pool = nearest[:_POOL]
     one = np.ones((1, len(pool)))
-    weighted = groups.effects(pool, one) * relaxed.multipliers[:, None]
+    weighted = cells.effects(pool, one) * relaxed.multipliers[:, None]
     by_reach = np.argsort(np.argsort(np.abs(weighted).sum(axis=0), kind="stable"), kind="stable")
 
     @cache
     def search_from(share: float) -> tuple[np.ndarray, Moves, StepSearch] | None:
         nearby, solved = pool[by_reach < share * len(pool)], relaxed.counts
         if share < 1:
-            base = groups.mostly(relaxed.counts)
-            anew = solved_anew(groups, relaxed, base, nearby, deadline)
+            base = cells.mostly(relaxed.counts)
+            anew = solved_anew(cells, relaxed, base, nearby, deadline)
             if anew is None:
                 return None
             solved = anew
         start = np.rint(solved)
-        moves = _unit_steps(groups, start, nearby, relaxed.detour[:, 0])
-        price = groups.cost[moves.group, 0] * moves.change[0]
-        contains = groups.image.allowed.contains
-        return start, moves, StepSearch(groups.v(start), moves, price, contains)
+        moves = _unit_steps(cells, start, nearby, relaxed.detour[:, 0])
+        price = cells.cost[moves.cell, 0] * moves.change[0]
+        contains = cells.image.allowed.contains
+        return start, moves, StepSearch(cells.v(start), moves, price, contains)
 
     none_yet = True
     for share, widening, combinations in _ROUNDS:
@@ -101,56 +114,56 @@ def rounded_ones(
             continue
         start, moves, search = found
         searches = [search.by_pairs] if combinations == (CHEAP,) else []  # once from each start
-        if tolerance and groups.n >= _SEARCHED_GROUPS:
+        if tolerance and cells.n >= _SEARCHED_GROUPS:
             lost = widening * tolerance
-            box = groups.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
-            enough = relaxed.bound + tolerance - groups.objective(start)
+            box = cells.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
+            enough = relaxed.bound + tolerance - cells.objective(start)
             searches.append(partial(search.near_optimum, box, lost, enough, deadline, combinations))
         for chosen in (one() for one in searches):
             if chosen is not None:
                 counts = moved(start, moves, chosen)
-                if groups.rows_of_classes(counts).min() >= 1:
+                if cells.rows_of_classes(counts).min() >= 1:
                     none_yet = False
                     yield counts
 
 
 def solved_anew(
-    groups: Groups, relaxed: Relaxed, base: np.ndarray, columns: np.ndarray, deadline: Deadline
+    cells: Cells, relaxed: Relaxed, base: np.ndarray, columns: np.ndarray, deadline: Deadline
 ) -> np.ndarray | None:
     """Return the counts of the relaxation over some columns, all else in a base; None if none."""
-    core = Core(groups, base, columns)
+    core = Core(cells, base, columns)
     model = core.model(relaxed.allowed, np.zeros(len(relaxed.multipliers)))
     solved = solve_continuous(model, deadline)
     return None if solved is None else core.counts(solved[0])
 
 
 def _unit_steps(
-    groups: Groups, counts: np.ndarray, pool: np.ndarray, reduced_cost: np.ndarray
+    cells: Cells, counts: np.ndarray, pool: np.ndarray, reduced_cost: np.ndarray
 ) -> Moves:
-    """Return one row more, and one less, in every group of a pool where that is possible."""
-    group, step = np.repeat(pool, 2), np.tile([1.0, -1.0], len(pool))
-    count = counts[group, 0]
-    possible = np.where(step > 0, count < groups.size[group], count > 0)
-    group, change = group[possible], step[None, possible]
-    return Moves(group, change, groups.effects(group, change), reduced_cost[group])
+    """Return one row more, and one less, in every cell of a pool where that is possible."""
+    cell, step = np.repeat(pool, 2), np.tile([1.0, -1.0], len(pool))
+    count = counts[cell, 0]
+    possible = np.where(step > 0, count < cells.size[cell], count > 0)
+    cell, change = cell[possible], step[None, possible]
+    return Moves(cell, change, cells.effects(cell, change), reduced_cost[cell])
 
 
-def rounded_soft(groups: Groups, soft: np.ndarray) -> np.ndarray:
+def rounded_soft(cells: Cells, soft: np.ndarray) -> np.ndarray:
     """Return whole counts near to soft ones, whose v is near as well.
 
     Parameters
     ----------
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     soft : ndarray of shape (g, m)
-        Counts of every group, not whole.
+        Counts of every cell, not whole.
 
     Returns
     -------
     ndarray of shape (g, m)
     """
-    image, is_single = groups.image, groups.n_columns == 1
-    column, most = groups.column, groups.size
+    image, is_single = cells.image, cells.n_columns == 1
+    column, most = cells.column, cells.size
     if is_single:  # the first class is what the second one leaves
         soft, column = np.column_stack([most - soft[:, 0], soft[:, 0]]), column + 1
     counts = np.floor(soft + _WHOLE)
@@ -159,18 +172,199 @@ def rounded_soft(groups: Groups, soft: np.ndarray) -> np.ndarray:
     weight = np.zeros((image.n_rows, soft.shape[1]))
     reach = np.maximum(image.allowed.reach, 1e-3 * image.allowed.reach.max(initial=0.0))
     weight[image.row, column] = 1 / np.maximum(reach, np.finfo(float).tiny) ** 2
-    effect = groups.matrix * groups.scale[:, None]
+    effect = cells.matrix * cells.scale[:, None]
     is_open = np.flatnonzero(missing)
     is_open = is_open[np.argsort(-(effect[:, is_open] ** 2).sum(axis=0), kind="stable")]
     error = np.zeros_like(weight)
-    for group in is_open[:_IN_TURN]:
-        own, rest = effect[:, [group]], soft[group] - counts[group]
+    for cell in is_open[:_IN_TURN]:
+        own, rest = effect[:, [cell]], soft[cell] - counts[cell]
         error -= own * rest
-        for _ in range(missing[group]):
+        for _ in range(missing[cell]):
             after = (weight * own * (2 * error + own)).sum(axis=0)
             target = np.where(rest > 1e-3, after, np.inf).argmin()
-            counts[group, target] += 1
+            counts[cell, target] += 1
             error[:, target] += own[:, 0]
     late = is_open[_IN_TURN:]
     counts[late, (soft - counts)[late].argmax(axis=1)] += missing[late]
     return counts[:, 1:] if is_single else counts
+
+
+class Moves(NamedTuple):
+    """Steps of one row each.
+
+    Attributes
+    ----------
+    cell : ndarray of int, shape (m,)
+        Whose row moves.
+    change : ndarray of shape (columns, m)
+        What it adds to the cell's counts.
+    effect : ndarray of shape (r, m)
+        What it adds to v.
+    detour : ndarray of shape (m,)
+        What it costs at least, at the multipliers of the relaxation.
+    """
+
+    cell: np.ndarray
+    change: np.ndarray
+    effect: np.ndarray
+    detour: np.ndarray
+
+
+class StepSearch:
+    """Sets of moves that lead from counts into an allowed set.
+
+    Parameters
+    ----------
+    v : ndarray of shape (r,)
+        Where the moves start.
+    moves : Moves
+        The moves, those of least detour first.
+    price : ndarray of shape (m,)
+        What is minimised over the sets of moves.
+    contains : callable
+        Tells for columns of v whether they are allowed.
+    """
+
+    def __init__(
+        self,
+        v: np.ndarray,
+        moves: Moves,
+        price: np.ndarray,
+        contains: Callable[[np.ndarray], np.ndarray],
+    ) -> None:
+        # Moves of the same effect can stand in for each other: the nearest of each goes first.
+        order = np.argsort(_occurrence(moves.effect), kind="stable")
+        # The last move is none at all, so that a pair can be a single move or standing still.
+        self.none = len(order)
+        self.order = np.r_[order, -1]
+        self.cell = np.r_[moves.cell[order], -1]
+        self.effect = np.column_stack([moves.effect[:, order], np.zeros(len(v))])
+        self.detour = np.r_[moves.detour[order], 0.0]
+        self.price = np.r_[price[order], 0.0]
+        self.v = v
+        self.contains = contains
+
+    def by_pairs(self) -> np.ndarray | None:
+        """Return the cheapest allowed set of up to two moves, or None."""
+        pairs = np.column_stack(np.triu_indices(self.none + 1, k=1))
+        pairs = np.vstack([pairs, [[self.none, self.none]]])
+        v = self.v[:, None] + self.effect[:, pairs[:, 0]] + self.effect[:, pairs[:, 1]]
+        found = self._cheapest(pairs[self.contains(v)])
+        return None if found is None else found[0]
+
+    def near_optimum(
+        self,
+        box: tuple[np.ndarray, np.ndarray, np.ndarray],
+        tolerance: float,
+        enough: float,
+        deadline: Deadline,
+        combinations: Sequence[tuple[tuple[int, int], ...]] = (CHEAP, NEAR),
+    ) -> np.ndarray | None:
+        """Return an allowed set of up to six moves, at a price below `enough` if any is seen.
+
+        Parameters
+        ----------
+        box : tuple of (T, c, h)
+            |T v − c| ≤ h is where v is looked for.
+        tolerance : float
+            Largest detour of half a set.
+        enough : float
+            Price at which the search ends.
+        deadline : Deadline
+            When it ends with what was seen.
+        combinations : sequence of CHEAP and NEAR
+            Which sets are combined: the next one where the former leads nowhere.
+
+        Returns
+        -------
+        ndarray of int or None
+            Positions of the moves as they were given.
+        """
+        transform, centre, half_widths = box
+        steps, wanted = transform @ self.effect, centre - transform @ self.v
+        # A box without width has some in these units: what is found is checked in its own.
+        reach = np.abs(steps).max(axis=1) + np.abs(wanted)
+        unit = np.maximum(half_widths, 1e-12 * reach)
+        unit = np.where(unit > 0, unit, 1.0)
+        steps, wanted = steps / unit[:, None], wanted / unit
+        best, least = None, np.inf
+        for combined in combinations:
+            sets = _step_sets(self.none, combined)
+            sets = sets[self.detour[sets].sum(axis=1) <= tolerance]
+            if combined is NEAR:
+                # What two sets bring to `wanted` lies about its middle.
+                off = sum(steps[:, column] for column in sets.T) - wanted[:, None] / 2
+                sets = sets[_smallest(np.abs(off).max(axis=0), _KEPT)]
+            sets = sets[np.argsort(self.detour[sets].sum(axis=1), kind="stable")]
+            for pairs in self._meeting(sets, steps, wanted, deadline):
+                v = self.v[:, None] + self.effect[:, pairs].sum(axis=2)
+                found = self._cheapest(pairs[self.contains(v)])
+                if found is not None and found[1] < least:
+                    best, least = found
+                    if least <= enough:
+                        break
+            if best is not None:
+                break
+        return best
+
+    def _meeting(
+        self, sets: np.ndarray, steps: np.ndarray, wanted: np.ndarray, deadline: Deadline
+    ) -> Iterator[np.ndarray]:
+        """Yield pairs of sets whose steps together are near to what is wanted, in batches."""
+        points = steps[:, sets].sum(axis=2).T
+        tree = cKDTree(points, leafsize=_LEAF)
+        start, batch, seen = 0, _FIRST_BATCH, 0
+        while start < len(sets) and seen < _MOST_CANDIDATES and deadline.left:
+            rows = np.arange(start, min(start + batch, len(sets)))
+            # A hair inside the box, so that rounding in these units does not end outside of it.
+            near = tree.query_ball_point(wanted - points[rows], r=1 - 1e-9, p=np.inf)
+            lengths = np.fromiter(map(len, near), dtype=int, count=len(near))
+            other = np.fromiter(chain.from_iterable(near), dtype=int, count=int(lengths.sum()))
+            yield np.hstack([sets[np.repeat(rows, lengths)], sets[other]])
+            start, seen = start + batch, seen + len(other)
+            if len(other) < _MOST_CANDIDATES // 16:
+                batch = min(2 * batch, _LARGEST_BATCH)
+
+    def _cheapest(self, sets: np.ndarray) -> tuple[np.ndarray, float] | None:
+        """Return the cheapest set in which no cell moves twice, and its price."""
+        is_none = sets == self.none
+        label = np.where(is_none, -1 - np.arange(sets.shape[1]), self.cell[sets])
+        sets = sets[(np.diff(np.sort(label, axis=1), axis=1) != 0).all(axis=1)]
+        if not len(sets):
+            return None
+        price = self.price[sets].sum(axis=1)
+        chosen = sets[np.argmin(price)]
+        return self.order[chosen[chosen < self.none]], float(price.min())
+
+
+def moved(counts: np.ndarray, moves: Moves, chosen: np.ndarray) -> np.ndarray:
+    counts = counts.copy()
+    np.add.at(counts, moves.cell[chosen], moves.change[:, chosen].T)
+    return counts
+
+
+@lru_cache(maxsize=8)
+def _step_sets(none: int, combined: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """Return the sets of steps that are combined, of the moves before `none`, filled up by it."""
+    sets = []
+    for length, first in combined:
+        grid = np.indices((min(none, first),) * length, dtype=np.int32).reshape(length, -1)
+        rising = grid[:, (np.diff(grid, axis=0) > 0).all(axis=0)]
+        sets.append(np.pad(rising.T, ((0, 0), (0, 3 - length)), constant_values=none))
+    return np.vstack(sets)
+
+
+def _smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of so many smallest values."""
+    return np.argpartition(values, count)[:count] if count < len(values) else np.arange(len(values))
+
+
+def _occurrence(columns: np.ndarray) -> np.ndarray:
+    """Return for every column how many equal ones come before it."""
+    label = np.unique(columns, axis=1, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(label, kind="stable")
+    first = np.r_[True, np.diff(label[order]) != 0]
+    position = np.arange(len(label))
+    occurrence = np.empty(len(label), dtype=int)
+    occurrence[order] = position - np.maximum.accumulate(np.where(first, position, 0))
+    return occurrence

@@ -1,7 +1,7 @@
 r"""The search for whole counts of least cost: one list of searches, from cheap to costly.
 
 Labels of least cost come first. The relaxation then gives multipliers λ, a lower bound, and for
-every group an absolute reduced cost: by how much its cheapest class at C − E'λ beats another one.
+every cell an absolute reduced cost: by how much its cheapest class at C − E'λ beats another one.
 Where its rounding does not do, constant labels are the least that there is, whatever the time.
 Integer models of the moves of least reduced cost and exchanges of rows find counts near to the
 relaxation; where nothing is allowed yet, so do relaxations of smaller sets. Every search is limited
@@ -20,13 +20,12 @@ import numpy as np
 from .._deadline import Deadline
 from ..constraints import VIOLATION_TOLERANCE, Product
 from ..exceptions import SolverError
+from ._cells import Cells, mix_ranges, smallest
 from ._class_rounding import rounded_classes
-from ._core import Core
 from ._exchange import Exchange
-from ._groups import Groups, mix_ranges, smallest
 from ._incumbent import Effort, Found, Incumbent
 from ._linear_model import LIMITS, SolverSession
-from ._relaxation import Relaxed, relax, unsolved
+from ._relaxation import Core, Relaxed, relax, unsolved
 from ._rounding import rounded_ones, rounded_soft
 
 __all__ = ["MOST_COLUMNS", "Search"]
@@ -48,7 +47,7 @@ _NEAREST, _INTEGRALITY = 50_000, 1e-3
 _SHARES, _PRECISE = (0.97, 0.85, 0.6, 0.3, 0.0), 1e-4
 # Share of the time that the relaxation may take, where that is short.
 _RELAXED = 0.6
-# Rounding class after class: how many groups it takes, with few and with many rows of v, its share
+# Rounding class after class: how many cells it takes, with few and with many rows of v, its share
 # of the time, and how often it is tried.
 _ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 1000, 10_000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
@@ -59,12 +58,12 @@ _EFFORT_OF_COLUMN, _EFFORT, _FEWER_IN_VAIN, _MOST_EXCHANGES = 2e6, 2e9, 20, 30
 
 
 class Search:
-    """The search for one problem over groups.
+    """The search for one problem over cells.
 
     Parameters
     ----------
-    groups : Groups
-        The groups.
+    cells : Cells
+        The cells.
     tolerance : float
         Largest difference of cost and bound that is asked for.
     session : SolverSession
@@ -74,13 +73,13 @@ class Search:
     """
 
     def __init__(
-        self, groups: Groups, tolerance: float, session: SolverSession, deadline: Deadline
+        self, cells: Cells, tolerance: float, session: SolverSession, deadline: Deadline
     ) -> None:
-        self.groups, self.tolerance = groups, tolerance
+        self.cells, self.tolerance = cells, tolerance
         self.session, self.deadline = session, deadline
-        self.nowhere = np.zeros(len(groups.image.row))
-        self.best = Incumbent(groups, tolerance)
-        self.effort = min(_EFFORT, _EFFORT_OF_COLUMN * groups.cost.size)
+        self.nowhere = np.zeros(len(cells.image.row))
+        self.best = Incumbent(cells, tolerance)
+        self.effort = min(_EFFORT, _EFFORT_OF_COLUMN * cells.cost.size)
         self.n_exchanges, self.constant = 0, np.inf
         self.is_infeasible = self.is_solved = False
         self.status = "work_limit"
@@ -113,28 +112,28 @@ class Search:
 
     def _take_least_cost(self) -> None:
         """Take the counts of least cost, where they are allowed as they are."""
-        groups = self.groups
-        counts = groups.placed(groups.choose(self.nowhere)[0])
+        cells = self.cells
+        counts = cells.placed(cells.choose(self.nowhere)[0])
         # Of a million rows every array counts, also the closest one that is kept.
-        if groups.image.allowed.violation(groups.v(counts)) <= VIOLATION_TOLERANCE:
+        if cells.image.allowed.violation(cells.v(counts)) <= VIOLATION_TOLERANCE:
             self.best.offer(counts)
 
     def _take_constants(self) -> None:
         """Take labels of one class, but for a row of each other one."""
         is_searched = self.best.counts is not None
-        for counts in _constants(self.groups):
+        for counts in _constants(self.cells):
             self.best.offer(counts)
         self.constant = np.inf if is_searched else self.best.objective
 
     @cached_property
     def relaxed(self) -> Relaxed:
         """The relaxation."""
-        groups, allowed = self.groups, self.groups.image.allowed
+        cells, allowed = self.cells, self.cells.image.allowed
         try:
             deadline = Deadline(_RELAXED * self.deadline.left)
-            relaxed = relax(groups, allowed, self.tolerance, self.nowhere, deadline)
+            relaxed = relax(cells, allowed, self.tolerance, self.nowhere, deadline)
         except TimeoutError:
-            return unsolved(groups, allowed)
+            return unsolved(cells, allowed)
         if relaxed is None:
             raise SolverError.from_status("highs", "infeasible, though equal shares are not")
         return relaxed
@@ -148,13 +147,13 @@ class Search:
     def start(self) -> np.ndarray:
         """Whole counts near to the relaxation."""
         soft = self.relaxed.counts
-        return np.rint(soft) if self.groups.n_columns == 1 else rounded_soft(self.groups, soft)
+        return np.rint(soft) if self.cells.n_columns == 1 else rounded_soft(self.cells, soft)
 
     def _round(self) -> None:
         """Take whole counts near to the relaxation."""
-        if self.groups.n_columns == 1:
+        if self.cells.n_columns == 1:
             relaxed, nearest = self.relaxed, self.nearest
-            found = rounded_ones(relaxed, self.groups, nearest, self.tolerance, self.deadline)
+            found = rounded_ones(relaxed, self.cells, nearest, self.tolerance, self.deadline)
             for counts in found:
                 if self.best.offer(counts) and self.best.is_near_enough:
                     return
@@ -168,14 +167,14 @@ class Search:
 
     def _round_classes(self) -> None:
         """Round more than two classes, one after another."""
-        groups, by_class = self.groups, self.groups.image.by_class()
-        if groups.n_columns == 1 or by_class is None or not self.tolerance:
+        cells, by_class = self.cells, self.cells.image.by_class()
+        if cells.n_columns == 1 or by_class is None or not self.tolerance:
             return
         many = _ROUNDED_GROUPS if len(self.nowhere) <= _FEW_ROWS else _MANY_ROUNDED
-        if groups.n < many:
+        if cells.n < many:
             return
         soon = Deadline(_ROUNDED * self.deadline.left)
-        found = rounded_classes(self.relaxed, groups, by_class, self.nearest, self.tolerance, soon)
+        found = rounded_classes(self.relaxed, cells, by_class, self.nearest, self.tolerance, soon)
         for counts in islice(found, _ROUNDED_TRIES):
             if counts is not None and self.best.offer(counts) and self.best.is_near_enough:
                 break
@@ -186,17 +185,17 @@ class Search:
 
     def _shrink_sets(self) -> None:
         """Exchange rows from relaxations of smaller sets, which have room to be rounded."""
-        groups, best = self.groups, self.best
+        cells, best = self.cells, self.best
         if best.objective < self.constant:  # the search has found some
             return
-        multipliers, precise = self.relaxed.multipliers, _PRECISE * groups.range_of_costs()
+        multipliers, precise = self.relaxed.multipliers, _PRECISE * cells.range_of_costs()
         for share in _SHARES:
-            sets = Product([part.scaled(share) for part in groups.image.allowed.parts])
+            sets = Product([part.scaled(share) for part in cells.image.allowed.parts])
             smaller = relax(
-                groups, sets, max(self.tolerance, precise), self.nowhere, self.deadline, multipliers
+                cells, sets, max(self.tolerance, precise), self.nowhere, self.deadline, multipliers
             )
             assert smaller is not None  # equal shares are in every set
-            multipliers, start = smaller.multipliers, rounded_soft(groups, smaller.counts)
+            multipliers, start = smaller.multipliers, rounded_soft(cells, smaller.counts)
             is_allowed = best.offer(start)
             self._run_exchange(start, 0.15, multipliers, _FEWER_IN_VAIN)
             if is_allowed or best.objective < self.constant:
@@ -229,7 +228,7 @@ class Search:
         own = self.relaxed.multipliers if multipliers is None else multipliers
         effort = Effort(share * self.effort, Deadline(share * self.deadline.left))
         self.effort -= effort.left
-        exchange = Exchange(self.groups, own, self.best, effort, self.n_exchanges)
+        exchange = Exchange(self.cells, own, self.best, effort, self.n_exchanges)
         exchange.run(start, most_in_vain)
         self.effort += effort.left
         self.n_exchanges += 1
@@ -237,20 +236,20 @@ class Search:
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """The columns of groups that a core takes first, in that order."""
-        groups, relaxed = self.groups, self.relaxed
+        """The columns of cells that a core takes first, in that order."""
+        cells, relaxed = self.cells, self.relaxed
         detour = relaxed.detour.ravel()
         # Columns that the relaxation uses come first, whatever rounding makes of their detour.
-        used = np.abs(relaxed.counts - groups.placed(relaxed.base)).ravel() > _INTEGRALITY
+        used = np.abs(relaxed.counts - cells.placed(relaxed.base)).ravel() > _INTEGRALITY
         used &= relaxed.is_basic
         by_cost = smallest(detour, _NEAREST)
         by_cost = by_cost[np.isfinite(detour[by_cost]) & ~used[by_cost]]
         split = np.flatnonzero(used & np.isfinite(detour))
         split = split[np.argsort(detour[split], kind="stable")]
-        group, column = np.divmod(by_cost, groups.n_columns)
+        cell, column = np.divmod(by_cost, cells.n_columns)
         # The nearest moves can all lead to a few of many classes, or be much the same in one.
-        classes = [column, relaxed.base[group]] if groups.n_columns > 1 else []
-        return np.r_[split, by_cost[mix_ranges(groups.matrix[:, group], *classes)]]
+        classes = [column, relaxed.base[cell]] if cells.n_columns > 1 else []
+        return np.r_[split, by_cost[mix_ranges(cells.matrix[:, cell], *classes)]]
 
     def _solve_model(self, size: int) -> None:
         """Solve the integer model of the nearest moves, and take its counts.
@@ -258,13 +257,13 @@ class Search:
         Sets that are no polyhedra are cut off where a solution leaves them, which proves a bound. A
         better solution is among these moves, or makes another one.
         """
-        groups, relaxed, best = self.groups, self.relaxed, self.best
+        cells, relaxed, best = self.cells, self.relaxed, self.best
         columns = self.nearest[:size]
         outside = float(np.delete(relaxed.detour.ravel(), columns).min(initial=np.inf))
         elsewhere, is_whole = relaxed.bound + outside, np.isinf(outside)
-        core = Core(groups, relaxed.base, columns)
+        core = Core(cells, relaxed.base, columns)
         # Where the relaxation is near their boundary, twice as far is outside.
-        allowed = groups.image.allowed.touched(2 * groups.v(relaxed.counts))
+        allowed = cells.image.allowed.touched(2 * cells.v(relaxed.counts))
         nodes = _NODES * (1 if self.tolerance else _MORE_NODES)
         deadline = Deadline((0.7 if is_whole else 0.5) * self.deadline.left)
         for _ in range(1 if allowed.is_polyhedron else _MOST_CUTS):
@@ -276,17 +275,17 @@ class Search:
                 gap=self.tolerance,
                 start=start,
                 deadline=deadline,
-                most_nodes=nodes // max(len(core.group), 1),
+                most_nodes=nodes // max(len(core.cell), 1),
             )
-            best.n_variables = max(best.n_variables, len(core.group))
-            best.prove(min(outcome.bound + groups.objective(core.start), elsewhere))
+            best.n_variables = max(best.n_variables, len(core.cell))
+            best.prove(min(outcome.bound + cells.objective(core.start), elsewhere))
             if outcome.status in LIMITS and self.session.params:  # a limit of the user's own
                 self.status = outcome.status
             if outcome.x is None:
                 self.is_infeasible = outcome.status == "infeasible" and is_whole
                 break
-            counts = core.counts(_as_integers(outcome.x[: len(core.group)], self.session.name))
-            fault = groups.fault(counts)
+            counts = core.counts(_as_integers(outcome.x[: len(core.cell)], self.session.name))
+            fault = cells.fault(counts)
             if fault is not None:
                 raise SolverError.from_status(self.session.name, fault)
             is_allowed = best.offer(counts)
@@ -294,26 +293,26 @@ class Search:
                 self.is_solved, self.status = True, "gap"
             if is_allowed or outcome.status in LIMITS or allowed.is_polyhedron:
                 break
-            allowed = allowed.touched(groups.v(counts))
+            allowed = allowed.touched(cells.v(counts))
 
 
-def _constants(groups: Groups) -> Iterator[np.ndarray]:
+def _constants(cells: Cells) -> Iterator[np.ndarray]:
     """Yield counts of one of the least costly classes, but for a row of each other one.
 
-    These rows are of groups of least effect, against what the sets allow, or of any.
+    These rows are of cells of least effect, against what the sets allow, or of any.
     """
-    is_single = groups.n_columns == 1
-    cost = np.column_stack([0 * groups.cost, groups.cost]) if is_single else groups.cost
+    is_single = cells.n_columns == 1
+    cost = np.column_stack([0 * cells.cost, cells.cost]) if is_single else cells.cost
     others = cost.shape[1] - 1
-    reach = np.zeros(len(groups.scale))
-    np.add.at(reach, groups.image.row, 1 / np.maximum(groups.image.allowed.reach, 1e-300))
-    effect = np.abs(groups.matrix.T) @ (groups.scale * reach)
+    reach = np.zeros(len(cells.scale))
+    np.add.at(reach, cells.image.row, 1 / np.maximum(cells.image.allowed.reach, 1e-300))
+    effect = np.abs(cells.matrix.T) @ (cells.scale * reach)
     for size in (effect, 0 * effect):
         least = smallest(size, others)
-        for c in np.argsort(groups.size @ cost, kind="stable")[:_CONSTANTS]:
+        for c in np.argsort(cells.size @ cost, kind="stable")[:_CONSTANTS]:
             own = least if size.any() else smallest((cost - cost[:, [c]]).min(axis=1), others)
             counts = np.zeros(cost.shape)
-            counts[:, c] = groups.size
+            counts[:, c] = cells.size
             for b in np.delete(np.arange(others + 1), c):
                 free = own[counts[own, c] > 0]
                 taken = free[(cost[free, b] - cost[free, c]).argmin()]

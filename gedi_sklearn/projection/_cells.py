@@ -1,4 +1,4 @@
-"""Rows of a projection of classes: their costs, what they add to the bounded v, their groups."""
+"""Rows of a projection of classes: their costs, what they add to the bounded v, their cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..constraints import FittedConstraint, GroupBall, Product
 
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
 _LOG_LOSS_MARGIN = 1e-3
-# Ranges (quantiles) of the effect on a row of v whose nearest groups take turns at the front of
+# Ranges (quantiles) of the effect on a row of v whose nearest cells take turns at the front of
 # the core, and how many turns.
 _EFFECT_RANGES = 8
 _TURNS = 3
@@ -146,13 +146,13 @@ class LinearImage:
 
 
 @dataclass(frozen=True)
-class Groups:
+class Cells:
     """Rows sorted so that interchangeable ones stand together, the likeliest ones first.
 
     Group g has `size[g]` rows, counted in m columns: one per class, or, for two classes, the second
-    class alone. A row of group g in column j costs cost[g, j] and adds scale · matrix[:, g] to
+    class alone. A row of cell g in column j costs cost[g, j] and adds scale · matrix[:, g] to
     E z_j; `image` says where that stands in v. `order` (n,) sorts the rows, of which the first of
-    group g is order[start[g]]; without them the groups are columns of any linear program.
+    cell g is order[start[g]]; without them the cells are columns of any linear program.
     """
 
     size: np.ndarray
@@ -176,8 +176,8 @@ class Groups:
         """The target column that every row of v looks at, shape (r,)."""
         return self.image.column if self.n_columns > 1 else np.zeros_like(self.image.column)
 
-    def sample(self, chosen: np.ndarray) -> Groups:
-        """Return some groups, in sizes that make up for the others."""
+    def sample(self, chosen: np.ndarray) -> Cells:
+        """Return some cells, in sizes that make up for the others."""
         size = self.size[chosen] * (self.n / len(chosen))
         matrix = self.matrix[:, chosen]
         if self.n_columns > 1:
@@ -187,26 +187,26 @@ class Groups:
         return replace(self, size=size, cost=self.cost[chosen], matrix=matrix)
 
     def placed(self, base: np.ndarray) -> np.ndarray:
-        """Return the counts (g, m) of whole groups in one column each; −1 is none."""
+        """Return the counts (g, m) of whole cells in one column each; −1 is none."""
         return np.where(np.arange(self.n_columns) == base[:, None], self.size[:, None], 0.0)
 
     def mostly(self, counts: np.ndarray) -> np.ndarray:
-        """Return the column (g,) that holds most rows of each group; see :meth:`placed`."""
+        """Return the column (g,) that holds most rows of each cell; see :meth:`placed`."""
         if self.n_columns > 1:
             return counts.argmax(axis=1)
         return np.where(2 * counts[:, 0] > self.size, 0, -1)
 
-    def effects(self, groups: np.ndarray, change: np.ndarray) -> np.ndarray:
-        """Return what changes of the columns of some groups add to v, shape (r, moves).
+    def effects(self, cells: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Return what changes of the columns of some cells add to v, shape (r, moves).
 
         Parameters
         ----------
-        groups : ndarray of int, shape (moves,)
-            The groups.
+        cells : ndarray of int, shape (moves,)
+            The cells.
         change : ndarray of shape (m, moves)
             What is added to each of their columns.
         """
-        scaled = self.matrix[:, groups] * self.scale[:, None]
+        scaled = self.matrix[:, cells] * self.scale[:, None]
         return scaled[self.image.row] * change[self.column]
 
     def v(self, counts: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ class Groups:
         return sums[self.image.row, self.column]
 
     def reduced(self, multipliers: np.ndarray) -> np.ndarray:
-        """Return C − E'λ of every group and column, shape (g, m)."""
+        """Return C − E'λ of every cell and column, shape (g, m)."""
         dual = np.zeros((len(self.scale), self.n_columns))
         dual[self.image.row, self.column] = multipliers * self.scale[self.image.row]
         return self.cost - self.matrix.T @ dual
@@ -260,7 +260,7 @@ class Groups:
         Returns
         -------
         code : ndarray of int, shape (g,)
-            Which row of E a row of group g changes most.
+            Which row of E a row of cell g changes most.
         jump : ndarray of shape (g,)
             By how much more than all others.
         common : float
@@ -310,7 +310,7 @@ class Groups:
         return np.r_[self.size.sum() - rows, rows] if self.n_columns == 1 else rows
 
     def fault(self, counts: np.ndarray) -> str | None:
-        """Return why counts are none of these groups, None where they are."""
+        """Return why counts are none of these cells, None where they are."""
         rows = counts.sum(axis=1)
         if (counts < 0).any() or (rows > self.size).any():
             return "counts outside of their bounds"
@@ -319,10 +319,10 @@ class Groups:
         return None
 
     def spread(self, counts: np.ndarray) -> np.ndarray:
-        """Return z (n,), 0…K − 1: the first rows of a group to its last class, and so on."""
+        """Return z (n,), 0…K − 1: the first rows of a cell to its last class, and so on."""
         index = self.start.dtype
         rank = np.arange(len(self.order), dtype=index) - np.repeat(self.start, self.size)
-        # How many rows of a group are in the last class, in the last two, …; not in all.
+        # How many rows of a cell are in the last class, in the last two, …; not in all.
         last = np.cumsum(counts[:, ::-1], axis=1)[:, : max(self.n_columns - 1, 1)]
         z = np.zeros(len(self.order))
         for rows in last.T:
