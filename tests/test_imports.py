@@ -55,11 +55,10 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.projection._dual": "its value and its steps, against a plain solve",
     "gedi_sklearn.projection._exchange": "what is kept count of, against its definition",
     "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",
-    "gedi_sklearn.projection._highs": "the same",
-    "gedi_sklearn.projection._incumbent": "which counts are kept",
-    "gedi_sklearn.projection._linear_model": "the answers of a fake solver",
+    "gedi_sklearn.projection._highs": "the same, with models and answers",
     "gedi_sklearn.projection._projection": "where a fake solver is put in",
     "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",
+    "gedi_sklearn.projection._result": "which counts are kept",
     "gedi_sklearn.projection._rounding": "that counts are whole",
     "gedi_sklearn.projection._search": "where cores are made small and searches are left out",
 }

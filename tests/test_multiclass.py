@@ -426,7 +426,7 @@ def test_the_nearest_moves_lead_to_every_class_by_every_effect():
     y = np.digitize(x + rng.normal(size=1000), np.linspace(-2, 2, 11))
     with Projection(y, sensitive_features=x, loss="hamming", threshold=0.3) as projection:
         problem = projection._problem
-        groups = problem._cells(problem._costs(None, 1.0)[0], [])
+        groups = problem._cells(problem._costs(None, 1.0)[0], None)
         search = Search(groups, 1e-3, problem.session, Deadline())
     relaxed, front = search.relaxed, search.nearest[:600]
     group, column = np.divmod(front, groups.n_columns)
@@ -450,7 +450,7 @@ def test_smaller_sets_leave_room_to_round(constraint):
     options = {"sensitive_features": x, "constraint": constraint, "loss": "hamming"}
     with Projection(y, threshold=0.3, **options) as projection:
         problem = projection._problem
-        groups = problem._cells(problem._costs(p, 1.0)[0], [])
+        groups = problem._cells(problem._costs(p, 1.0)[0], None)
         search = Search(groups, 1e-3, problem.session, Deadline())
         search._relax()
         search._shrink_sets()

@@ -865,7 +865,7 @@ def test_one_column_is_relaxed_by_sorting(options, is_heavy, seed, n, n_values):
     except ValueError:
         assume(False)
     problem = projection._problem
-    groups = problem._cells(problem._costs(p, 0.5)[0], problem._confidence(p))
+    groups = problem._cells(problem._costs(p, 0.5)[0], p)
     allowed, nowhere, end = problem.image.allowed, np.zeros(1), Deadline()
     half_width = np.array([allowed.parts[0].limits[0]])
     box = Product([Box(1, 1.0, half_width, np.zeros(1, dtype=bool))])

@@ -25,7 +25,7 @@ from gedi_sklearn.exceptions import (
     SolverLimitError,
 )
 from gedi_sklearn.projection import _gurobi, _highs, _projection, _search
-from gedi_sklearn.projection._linear_model import LinearModel, Outcome
+from gedi_sklearn.projection._highs import LinearModel, Outcome
 
 pytestmark = [
     # The notice of the licence that comes with pip, once a process: tests may use that licence.

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 from .._deadline import Deadline
 from ._allocation import Allocation, Dual
-from ._incumbent import Found
-from ._linear_model import LIMITS, LinearModel, SolverSession
+from ._highs import LIMITS, LinearModel, SolverSession
+from ._result import Found
 
 # Share of the tolerance to which multipliers are found.
 _PRECISE = 0.01

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from .._geometry import pieces
+from .._geometry import AllowedSet, pieces
 from ..constraints import FittedConstraint, GroupBall, Product
 
 # log(0) is cut here: a flip against certainty costs log((1 − ε) / ε) = 6.9.
 _LOG_LOSS_MARGIN = 1e-3
 # Ranges (quantiles) of the effect on a row of v whose nearest cells take turns at the front of
 # the core, and how many turns.
-_EFFECT_RANGES = 8
-_TURNS = 3
-# A cost is a multiple of another one, up to a largest, within rounding; a bound this little above a
-# multiple is one.
-_LARGEST_MULTIPLE, _MULTIPLE, _WHOLE = 1000, 1e-12, 1e-6
+_EFFECT_RANGES, _TURNS = 8, 3
 
 
 def class_costs(
@@ -61,6 +58,12 @@ def row_scale(effects: np.ndarray) -> np.ndarray:
     """Return the largest entry of every row, 1 for a row of zeros."""
     largest = np.maximum(effects.max(axis=1, initial=0.0), -effects.min(axis=1, initial=0.0))
     return np.where(largest == 0, 1.0, largest)
+
+
+def ball_of_means(sets: Sequence[AllowedSet]) -> GroupBall | None:
+    """Return the bound on the deviations of group means, where nothing else is bounded."""
+    ball = sets[0] if len(sets) == 1 else None
+    return ball if isinstance(ball, GroupBall) and ball.are_means else None
 
 
 class LinearImage:
@@ -120,19 +123,13 @@ class LinearImage:
 
     def by_class(self) -> list[tuple[np.ndarray, Product]] | None:
         """Return the rows of v and the sets of every class; None where a set joins classes."""
-        owners = [np.unique(column) for _, column in self.allowed.split(self.column)]
-        if any(len(owner) != 1 for owner in owners):
+        owned = list(self.allowed.split(self.column))
+        if any(np.ptp(column) for _, column in owned):
             return None
         return [
             (
                 np.flatnonzero(self.column == c),
-                Product(
-                    [
-                        part
-                        for part, owner in zip(self.allowed.parts, owners, strict=True)
-                        if owner[0] == c
-                    ]
-                ),
+                Product([part for part, column in owned if column[0] == c]),
             )
             for c in range(self.constraint.n_classes)
         ]
@@ -254,8 +251,9 @@ class Cells:
         total = odds.sum(axis=1, keepdims=True)
         return (lowest - width * np.log(total))[:, 0], odds / total
 
+    @cached_property
     def jumps(self) -> tuple[np.ndarray, np.ndarray, float] | None:
-        """Return how a row changes the deviations of groups of the attribute, where v are these.
+        """How a row changes the deviations of groups of the attribute, where several v are these.
 
         Returns
         -------
@@ -266,8 +264,7 @@ class Cells:
         common : float
             What it changes these by.
         """
-        parts = self.image.allowed.parts
-        if len(parts) != 1 or not (isinstance(parts[0], GroupBall) and parts[0].are_means):
+        if self.n_columns == 1 or ball_of_means(self.image.allowed.parts) is None:
             return None
         code, every = self.matrix.argmax(axis=0), np.arange(self.n)
         own = self.matrix[code, every] * self.scale[code]
@@ -279,8 +276,20 @@ class Cells:
 
     def range_of_costs(self) -> float:
         """Return by how much the classes of the rows differ in cost, summed."""
-        columns = (self.cost, 0 * self.cost) if self.n_columns == 1 else (self.cost,)
-        return float(self.size @ np.ptp(np.hstack(columns), axis=1))
+        return float(self.size @ np.ptp(self.all_costs(self.cost), axis=1))
+
+    def all_costs(self, cost: np.ndarray) -> np.ndarray:
+        """Return costs of every class, shape (g, K), from those of the columns."""
+        return cost if self.n_columns > 1 else np.column_stack([np.zeros(self.n), cost])
+
+    def all_counts(self, counts: np.ndarray) -> np.ndarray:
+        """Return counts of every class, shape (g, K), from those of the columns.
+
+        The last m columns lead back.
+        """
+        if self.n_columns > 1:
+            return counts
+        return np.column_stack([self.size - counts[:, 0], counts])
 
     def objective(self, counts: np.ndarray) -> float:
         """Return the cost of counts."""
@@ -291,23 +300,20 @@ class Cells:
 
         Where every cost is a multiple of one of them, as it is of labels alone, every sum is.
         """
-        unit = self._unit
-        return max(bound, unit * np.ceil(bound / unit - _WHOLE)) if unit else bound
+        unit = self._unit  # a bound this little above a multiple is one
+        return max(bound, unit * np.ceil(bound / unit - 1e-6)) if unit else bound
 
     @cached_property
     def _unit(self) -> float:
         """The least cost, where all costs are multiples of it, and not of a mere tie; else 0."""
         size = np.abs(self.cost)
         multiples = size / size.min(initial=np.inf, where=size > 0)
-        off = np.abs(multiples - np.rint(multiples)).max()
-        largest = multiples.max()
-        is_unit = 0 < largest <= _LARGEST_MULTIPLE and off <= _MULTIPLE
-        return float(size.max() / largest) if is_unit else 0.0
+        off, largest = np.abs(multiples - np.rint(multiples)).max(), multiples.max()
+        return float(size.max() / largest) if 0 < largest <= 1000 and off <= 1e-12 else 0.0
 
     def rows_of_classes(self, counts: np.ndarray) -> np.ndarray:
         """Return how many rows every class has, shape (K,)."""
-        rows = counts.sum(axis=0)
-        return np.r_[self.size.sum() - rows, rows] if self.n_columns == 1 else rows
+        return self.all_counts(counts).sum(axis=0)
 
     def fault(self, counts: np.ndarray) -> str | None:
         """Return why counts are none of these cells, None where they are."""

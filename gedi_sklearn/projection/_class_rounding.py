@@ -24,33 +24,24 @@ from ._cells import Cells, mix_ranges, smallest
 from ._relaxation import Relaxed, leverage, solve_relaxation
 from ._rounding import Moves, StepSearch, moved, rounded_soft, solved_anew
 
-__all__ = ["rounded_classes"]
-
-# With more classes: how many times the tolerance the boxes may lose, one try after another; then
-# the same in other orders of the classes, the logarithms of the boxes' volumes shuffled so much.
-_CLASS_WIDENINGS = (1, 3, 9)
-_SHUFFLE = 2.0
-# With the relaxation solved anew: the least share of the tolerance that a class counts on, the part
-# of their range that the later ones keep, and what keeps rows out of classes that are done.
-_LEAST_BUDGET, _KEPT_RANGE = 0.1, 0.5
-_CLOSED = 1e4
-# Starts of each: cells among which a share, those of small effects, is solved anew, and where the
-# rows of all others are: in their base, or where the relaxation has most of them.
-_CLASS_STARTS = (
-    *product(((500, 0.85), (2000, 0.85), (6000, 0.9)), ("base", "nearest")),
-    ((0, 0.0), "base"),
+# Starts: of so many cells of least detour a share, those of small effects, is solved anew; and
+# whether the rows of all others are in their base, or where the relaxation has most of them.
+_STARTS = (
+    *(
+        (*pool, in_base)
+        for pool in ((500, 0.85), (2000, 0.85), (6000, 0.9))
+        for in_base in (True, False)
+    ),
+    (0, 0.0, True),
 )
-# What costs no more than so many times the tolerance is improved by two classes at a time.
-_IMPROVED = 2
+# How many times the tolerance the boxes may lose, one after another where less does not do.
+_WIDENINGS = (1, 3, 9)
+# The part of their range that later classes keep where the relaxation is solved anew.
+_KEPT_RANGE = 0.5
 # Moves of a class.
 _CLASS_MOVES = 1500
 # How far from the relaxation a box may reach, in root mean squares of a row's effect.
 _REACH = 8.0
-# Single moves lead towards a goal until it is so near, in about the effects of one move; a detour
-# of a class's part of what may be lost counts so much.
-_NEAR = 0.7
-_DETOUR_WEIGHT = 0.3
-_MOST_SINGLE_MOVES = 12
 
 
 def rounded_classes(
@@ -86,30 +77,27 @@ def rounded_classes(
     reach = leverage(cells.matrix)[nearest // cells.n_columns]
 
     @cache
-    def start(least: tuple[int, float], others: str) -> np.ndarray | None:
-        size, share = least
+    def start(size: int, share: float, in_base: bool) -> np.ndarray | None:
         by_reach = np.argsort(reach[:size], kind="stable")
         pool = nearest[by_reach[: int(share * len(by_reach))]]
-        base = relaxed.base if others == "base" else cells.mostly(relaxed.counts)
+        base = relaxed.base if in_base else cells.mostly(relaxed.counts)
         solved = solved_anew(cells, relaxed, base, pool, deadline) if size else relaxed.counts
         return None if solved is None else rounded_soft(cells, solved)
 
-    tries = [(widening, own) for widening in _CLASS_WIDENINGS for own in _CLASS_STARTS]
     rng = np.random.default_rng(0)
-    for number in range(max(len(tries), 2 * cells.n_columns)):
+    for number, (widening, own) in enumerate(product(_WIDENINGS, _STARTS)):
         deadline.check()
-        widening, own = tries[number % len(tries)]
-        shuffle = rng.normal(size=cells.n_columns) * (_SHUFFLE if number >= len(tries) else 0.0)
         counts = start(*own)
         boxes = _ClassBoxes(relaxed, cells, by_class, widening * tolerance, deadline)
-        found = None if counts is None else boxes.round(counts, tolerance, shuffle)
+        found = None if counts is None else boxes.round(counts, tolerance)
         if found is None:
-            shuffle = rng.normal(size=cells.n_columns) * (_SHUFFLE if number else 0.0)
+            # In other orders of the classes, after the first time.
+            shuffle = rng.normal(size=cells.n_columns) * (2.0 if number else 0.0)
             found = _rounded_in_stages(relaxed, cells, by_class, tolerance, shuffle, deadline)
         if found is None:
             yield None
             continue
-        near = cells.objective(found) - relaxed.bound <= _IMPROVED * tolerance
+        near = cells.objective(found) - relaxed.bound <= 2 * tolerance
         better = boxes.improve(found, relaxed.bound + tolerance) if near else ()
         for counts in chain([found], better):
             yield counts if cells.rows_of_classes(counts).min() >= 1 else None
@@ -125,18 +113,19 @@ def _rounded_in_stages(
 ) -> np.ndarray | None:
     """Return counts whose v is allowed class after class, None where a search fails.
 
-    Before each class the relaxation of those that are left is solved anew.
+    Before each class the relaxation of those that are left is solved anew. The class of least
+    volume is the first one; the logarithms of the volumes are shuffled.
     """
     volume = _ClassBoxes(relaxed, cells, by_class, tolerance, deadline).volume + shuffle
     now, counts, left = relaxed, relaxed.counts, np.argsort(volume, kind="stable")
     while True:
         c, later = left[0], left[1:]
         spent = cells.objective(counts) - relaxed.bound
-        budget = max(tolerance - spent, _LEAST_BUDGET * tolerance)
+        budget = max(tolerance - spent, 0.1 * tolerance)
         # Moves near a tie are the rarer the fewer classes are left.
         share = budget / (len(later) * (1 / np.arange(1, len(later) + 1)).sum())
         start = replace(now, counts=counts)
-        for widening in _CLASS_WIDENINGS:
+        for widening in _WIDENINGS:
             deadline.check()
             lost = widening * budget * cells.n_columns / len(left)
             boxes = _ClassBoxes(start, cells, by_class, lost, deadline)
@@ -161,7 +150,7 @@ def _left_anew(
     kept = np.flatnonzero(counts[:, classes].any(axis=1))
     done = np.setdiff1d(np.arange(cells.n_columns), classes)
     cost = cells.cost[kept]
-    cost[:, done] += _CLOSED
+    cost[:, done] += 1e4  # keeps rows out of classes that are done
     size = counts[np.ix_(kept, classes)].sum(axis=1)
     part = replace(cells, size=size, cost=cost, matrix=cells.matrix[:, kept])
     # The v of every class is that of its own rows, so that those of the others play no part.
@@ -236,12 +225,11 @@ class _ClassBoxes:
         self.middle = np.einsum("cij,cj->ci", inverse, self.centre)
         self.covariance = self.axes @ self.axes.transpose(0, 2, 1)
 
-    def round(self, start: np.ndarray, tolerance: float, shuffle: np.ndarray) -> np.ndarray | None:
+    def round(self, counts: np.ndarray, tolerance: float) -> np.ndarray | None:
         """Return counts whose v is allowed class after class, None where a search fails."""
-        counts, cells = start, self.cells
         # The smallest box first, so that the widest ones take what the others leave.
-        order = np.argsort(np.linalg.slogdet(self.covariance)[1] + shuffle, kind="stable")
-        done, lost = np.zeros(cells.image.n_rows), 0.0
+        order = np.argsort(np.linalg.slogdet(self.covariance)[1], kind="stable")
+        done, lost = np.zeros(self.cells.image.n_rows), 0.0
         for position, c in enumerate(order[:-1]):
             self.deadline.check()
             later = order[position + 1 :]
@@ -360,15 +348,16 @@ class _ClassBoxes:
         Distance is measured against how far single moves lead and how wide the boxes are.
         """
         both = np.linalg.inv(np.linalg.inv(self.covariance[c]) + np.linalg.inv(left))
-        for _ in range(_MOST_SINGLE_MOVES):
+        for _ in range(12):
             moves = self._moves(counts, c, later)
             mean_square = moves.effect @ moves.effect.T / len(moves.cell)
             unit = np.linalg.cholesky(mean_square + both)
             away = (self.effects @ counts[:, c] - goal)[:, None]
             after = np.linalg.norm(np.linalg.solve(unit, away + moves.effect), axis=0)
             before = np.linalg.norm(np.linalg.solve(unit, away))
-            after += _DETOUR_WEIGHT * moves.detour * len(self.sets) / self.lost
-            if before <= _NEAR or after.min() >= before:
+            # A detour of a class's part of what may be lost counts as a third of a move.
+            after += 0.3 * moves.detour * len(self.sets) / self.lost
+            if before <= 0.7 or after.min() >= before:
                 break
             counts = moved(counts, moves, np.array([after.argmin()]))
         return counts

@@ -25,10 +25,10 @@ from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
 from ..exceptions import InfeasibleProjectionError
 from ._allocation import Allocation
 from ._allocation_search import AllocationSearch
-from ._cells import Cells, LinearImage, class_costs, row_scale
-from ._incumbent import Found
-from ._linear_model import LinearModel, Solution, SolverSession
+from ._cells import Cells, LinearImage, ball_of_means, class_costs, row_scale
+from ._highs import LinearModel, SolverSession
 from ._relaxation import Core, relax
+from ._result import Found, Solution
 from ._search import MOST_COLUMNS, Search
 
 # How near to its optimum the relaxation is solved where it is asked for alone; costs are at most 1.
@@ -75,16 +75,11 @@ class ClassTargets:
         equal = weight.min() == weight.max()
         self.weight = np.broadcast_to(1.0, len(weight)) if equal else weight / self.mean_weight
         # The only thing that is bounded: the deviations of cells.
-        self.ball = self._group_ball() if equal and self.n_classes == 2 else None
+        sets = [part.allowed for part in self.constraint.parts if part.bounds_anything]
+        self.ball = ball_of_means(sets) if equal and self.n_classes == 2 else None
         keys = self.image.keys if equal else [*self.image.keys, weight]
         code, _ = check_group_codes(np.column_stack(keys or [np.zeros(len(weight))]))
         self.code = code.astype(np.int32)
-
-    def _group_ball(self) -> GroupBall | None:
-        """Return the bound on the deviations of cells, where nothing else is bounded."""
-        sets = [part.allowed for part in self.constraint.parts if part.bounds_anything]
-        is_ball = len(sets) == 1 and isinstance(sets[0], GroupBall) and sets[0].are_means
-        return sets[0] if is_ball else None
 
     def excessive_groups(self) -> int:
         """Return how many groups are single rows where these alone exceed the bound, else 0."""
@@ -121,9 +116,7 @@ class ClassTargets:
         total = float(self._range(cost).sum())
         ties, most = self._tie_costs(cost, total)
         cells = self._cells(
-            cost if ties is None else cost + ties,
-            self._confidence(p),
-            with_effects=self.ball is None,
+            cost if ties is None else cost + ties, p, with_effects=self.ball is None
         )
         if ties is None:
             del cost  # of a million rows every array counts
@@ -148,12 +141,6 @@ class ClassTargets:
             n_variables=found.n_variables,
             n_groups=cells.n,
         )
-
-    def _confidence(self, p: np.ndarray | None) -> list[np.ndarray]:
-        """Return what sorts equal rows, the likeliest ones of the second of two classes first."""
-        if self.n_classes > 2:
-            return []
-        return [-(self.y if p is None else p)]
 
     def _costs(self, p: np.ndarray | None, target_weight: float) -> tuple[np.ndarray, float, float]:
         """Return the cost of every row in every column, at most 1, and what makes a loss of it.
@@ -223,7 +210,7 @@ class ClassTargets:
             If no targets satisfy the constraint.
         """
         cost, _, largest = self._costs(p, 0.0)
-        cells = self._cells(cost, self._confidence(p))
+        cells = self._cells(cost, p)
         relaxed = relax(cells, self.image.allowed, _EXACT, self._offset(), deadline)
         if relaxed is None:
             raise self._infeasible(cells, deadline)
@@ -260,7 +247,7 @@ class ClassTargets:
         ndarray of shape (n,) or None
             None where no labels of both classes are in the sets.
         """
-        cells = self._cells(self._costs(p, 0.0)[0], self._confidence(p))
+        cells = self._cells(self._costs(p, 0.0)[0], p)
         relaxed = relax(cells, self.image.allowed, _EXACT, offset, deadline)
         if relaxed is None:
             return None
@@ -271,16 +258,15 @@ class ClassTargets:
         """Return multipliers of v, for weights of mean 1, as those of the coordinates."""
         return self.image.orthonormal_multipliers(multipliers * self.mean_weight)
 
-    def _cells(
-        self, cost: np.ndarray, confidence: list[np.ndarray], *, with_effects: bool = True
-    ) -> Cells:
-        """Return the cells of rows of equal code and cost."""
+    def _cells(self, cost: np.ndarray, p: np.ndarray | None, *, with_effects: bool = True) -> Cells:
+        """Return the cells of rows of equal code and cost, of two classes the likeliest first."""
         index = self.code.dtype
         if int(self.code.max()) + 1 == len(cost):  # every row is a cell
             order = np.empty(len(cost), dtype=index)
             order[self.code] = np.arange(len(cost), dtype=index)
         else:
-            keys = (self.tie_order, *confidence, *cost.T, self.code)
+            likeliest = [] if self.n_classes > 2 else [-(self.y if p is None else p)]
+            keys = (self.tie_order, *likeliest, *cost.T, self.code)
             order = np.lexsort(keys).astype(index)
         code, sorted_cost = self.code[order], cost[order]
         new = (np.diff(code) != 0) | (np.diff(sorted_cost, axis=0) != 0).any(axis=1)

@@ -12,7 +12,7 @@ which approach the optimal ones. Any λ proves h(λ) as a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,6 @@ import numpy as np
 from .._deadline import Deadline
 from ..constraints import Product, SoftSupport
 from ._cells import Cells
-
-__all__ = ["SmoothedDual", "maximise_dual"]
 
 # Width of the smoothing, relative to the mean range of costs: at first, from one width to the next,
 # and at last.
@@ -62,20 +60,16 @@ class DualSolution(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The smoothed dual at some multipliers: value, gradient, soft shares of the classes, sets."""
+    """The smoothed dual at some multipliers: value, gradient, shares of the classes, sets, points.
+
+    `points` are the gradients of the sets' support functions.
+    """
 
     value: float
     slope: np.ndarray
     shares: np.ndarray
     sets: list[SoftSupport]
-
-    @property
-    def points(self) -> np.ndarray:
-        return _stacked(own.point for own in self.sets)
-
-
-def _stacked(parts: Iterable[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.empty(0), *parts])
+    points: np.ndarray
 
 
 def maximise_dual(
@@ -106,7 +100,7 @@ def maximise_dual(
     width = None
     if start is None:
         start = np.zeros(len(offset))
-        if cells.n > _SAMPLE and (cells.n_columns == 1 or cells.jumps() is None):
+        if cells.n > _SAMPLE and cells.jumps is None:
             size = max(_SAMPLE // 2, cells.n // 10)
             chosen = np.sort(np.random.default_rng(0).permutation(cells.n)[:size])
             sample = SmoothedDual(cells.sample(chosen), allowed, offset, deadline)
@@ -123,9 +117,7 @@ class SmoothedDual:
         self, cells: Cells, allowed: Product, offset: np.ndarray, deadline: Deadline
     ) -> None:
         self.cells, self.allowed, self.offset = cells, allowed, offset
-        self.deadline, self.jumps = deadline, None
-        if cells.n_columns > 1:
-            self.jumps = cells.jumps()
+        self.deadline = deadline
         self.range = cells.range_of_costs()
         self.mean = self.range / float(cells.size.sum()) or 1.0
 
@@ -152,8 +144,9 @@ class SmoothedDual:
     ) -> tuple[np.ndarray, _State]:
         """Return the multipliers that maximise the smoothed dual, by damped Newton steps."""
         state, damping = self._at(multipliers, width), _LEAST_DAMPING
+        of_state = self._dense_newton if self.cells.jumps is None else self._joint_newton
         for _ in range(_MAX_STEPS):
-            newton = self._newton(state, width)
+            newton = of_state(state, width)
             while True:
                 if not self.deadline.left:
                     return multipliers, state
@@ -169,12 +162,6 @@ class SmoothedDual:
             multipliers, state = multipliers + step, new
         return multipliers, state
 
-    def _newton(self, state: _State, width: float) -> Callable[[float], np.ndarray]:
-        """Return the Newton step as a function of its damping."""
-        if self.jumps is None:
-            return self._dense_newton(state, width)
-        return self._joint_newton(state, width, *self.jumps)
-
     def _at(self, multipliers: np.ndarray, width: float) -> _State:
         """Return the smoothed dual at some multipliers."""
         cells = self.cells
@@ -184,9 +171,9 @@ class SmoothedDual:
         sets = self.allowed.soft_support(-multipliers, narrow)
         value = float(cells.size @ least) - sum(own.value for own in sets)
         value -= float(multipliers @ self.offset)
-        slope = _stacked(own.point for own in sets)
-        slope -= cells.v(cells.size[:, None] * shares) + self.offset
-        return _State(value, slope, shares, sets)
+        points = np.concatenate([np.empty(0), *(own.point for own in sets)])
+        slope = points - (cells.v(cells.size[:, None] * shares) + self.offset)
+        return _State(value, slope, shares, sets, points)
 
     def _dense_newton(self, state: _State, width: float) -> Callable[[float], np.ndarray]:
         cells, row, column = self.cells, self.cells.image.row, self.cells.column
@@ -210,13 +197,13 @@ class SmoothedDual:
         unit = np.eye(len(scale))
         return lambda damping: np.linalg.solve(system + damping * unit, slope) / scale
 
-    def _joint_newton(
-        self, state: _State, width: float, code: np.ndarray, jump: np.ndarray, common: float
-    ) -> Callable[[float], np.ndarray]:
+    def _joint_newton(self, state: _State, width: float) -> Callable[[float], np.ndarray]:
         """Return the step for deviations of groups: blocks on the diagonal, and a few columns.
 
         A row of group u adds its jump to row u of E, and something in common to all rows.
         """
+        assert self.cells.jumps is not None
+        code, jump, common = self.cells.jumps
         (ball,), m, n_rows = state.sets, self.cells.n_columns, self.cells.image.n_rows
         covariance = np.zeros((n_rows, m, m))
         for some, own in self._covariances(state.shares, width, 0):

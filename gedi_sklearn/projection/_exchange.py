@@ -23,9 +23,7 @@ from scipy.spatial import cKDTree
 
 from ..constraints import VIOLATION_TOLERANCE, Product
 from ._cells import Cells
-from ._incumbent import Effort, Incumbent
-
-__all__ = ["Exchange"]
+from ._result import Effort, Incumbent
 
 # Cells whose rows may move: the nearest to a tie, and so many of every pair of classes.
 _ACTIVE, _OF_PAIR = 4000, 75
@@ -116,12 +114,8 @@ class Exchange:
         self.cells, self.best, self.effort = cells, best, effort
         self.rng = np.random.default_rng(seed)
         allowed, image = cells.image.allowed, cells.image
-        reduced, self.cost = cells.reduced(multipliers), cells.cost
-        # Of two classes the first one is what the second one leaves.
-        self.is_single, self.column = cells.n_columns == 1, cells.column
-        if self.is_single:
-            reduced, self.cost = _with_first(reduced), _with_first(self.cost)
-            self.column = self.column + 1
+        reduced, self.cost = map(cells.all_costs, (cells.reduced(multipliers), cells.cost))
+        self.column = image.column + (cells.n_columns == 1)
         self.n_classes = self.cost.shape[1]
         self.detour = reduced - reduced.min(axis=1, keepdims=True)
         units = [np.full(len(part.limits), part.unit) for part in allowed.parts]
@@ -133,7 +127,6 @@ class Exchange:
         unit = np.maximum(allowed.sizes(mean[image.row, None])[:, 0], np.finfo(float).tiny)
         self.first_prices = _OF_MULTIPLIER * allowed.prices(multipliers)
         self.first_prices += _OF_ROW * self.flip / unit
-        self.jumps = None if self.is_single else cells.jumps()
         self.pairs = np.column_stack(np.triu_indices(self.n_classes, k=1))
         self.pair = cache(self._pair)
 
@@ -149,9 +142,7 @@ class Exchange:
         """
         most_in_vain = _IN_VAIN if most_in_vain is None else most_in_vain
         counts = start.copy()
-        full = counts
-        if self.is_single:
-            full = np.column_stack([self.cells.size - counts[:, 0], counts[:, 0]])
+        full = self.cells.all_counts(counts)
         self.active = self._active(full)
         self.counts, self.held = full[self.active], full.sum(axis=0)
         self.prices, self.aim, self.is_shuffled = self.first_prices.copy(), 1.0, False
@@ -161,7 +152,7 @@ class Exchange:
             # Pairs of classes between which no few moves, and no more moves, are known to gain.
             self.done_few, self.done_more = np.zeros((2, self.n_classes, self.n_classes), bool)
             self._descend()
-            counts[self.active] = self.counts[:, 1:] if self.is_single else self.counts
+            counts[self.active] = self.counts[:, -self.cells.n_columns :]
             over = self._over()
             if self.best.offer(counts) or not over.any():
                 objective = self.cells.objective(counts)
@@ -247,7 +238,7 @@ class Exchange:
         kept = (both < now) & (moves.cell[i] != moves.cell[j])
         single = np.flatnonzero(moves.cost < now)
         sets = np.r_[np.c_[single, np.full(len(single), -1)], np.c_[i, j][kept]]
-        n_rows = len(pair.rows) if self.jumps is None else 0
+        n_rows = len(pair.rows) if self.cells.jumps is None else 0
         self.effort.spend(_CALL + 4 * len(i) + len(sets) * (_SET + n_rows))
         value = np.r_[moves.cost[single], both[kept]] + excess(sets)
         return self._make_best(a, b, pair, moves, sets, value, now, _TRIED)
@@ -292,10 +283,8 @@ class Exchange:
         if pair.is_joint:  # other classes take a part of it
             room -= self.cells.image.allowed.sizes(self.v[:, None])[pair.limits] - sizes
         now = float(prices @ np.maximum(sizes - room, 0.0)[:, 0])
-        if self.jumps is None:
-            sizes_after = self._sizes(b, pair, moves)
-        else:
-            sizes_after = self._sizes_of_deviations(b, pair, moves, *self.jumps)
+        by_group = self.cells.jumps is not None
+        sizes_after = (self._sizes_of_deviations if by_group else self._sizes)(b, pair, moves)
 
         def excess(sets: np.ndarray) -> np.ndarray:
             return prices @ np.maximum(sizes_after(sets) - room, 0.0)
@@ -316,33 +305,29 @@ class Exchange:
         return effect * way * moves.sign
 
     def _sizes_of_deviations(
-        self,
-        b: int,
-        pair: _Pair,
-        moves: _Moves,
-        code: np.ndarray,
-        jump: np.ndarray,
-        common: float,
+        self, b: int, pair: _Pair, moves: _Moves
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Return the same for sets of two moves, where v are deviations of groups.
 
         A move changes the deviation of one group, and all others by the same.
         """
-        own, leap = code[moves.row], jump[moves.row] * moves.sign
-        by_class = [self.v[pair.rows[self.column[pair.rows] == c]] for c in pair.classes]
-        ways = [1.0 if c == b else -1.0 for c in pair.classes]
-        shifts = common * np.arange(-2, 3)
-        pairs = list(zip(by_class, ways, strict=True))
-        sums = [np.abs(v[:, None] + way * shifts).sum(axis=0) for v, way in pairs]
+        assert self.cells.jumps is not None
+        code, jump, common = self.cells.jumps
         sign = np.r_[moves.sign, 0.0].astype(int)
-        own, leap = np.r_[own, -1], np.r_[leap, 0.0]
+        own, leap = np.r_[code[moves.row], -1], np.r_[jump[moves.row] * moves.sign, 0.0]
+        shifts = common * np.arange(-2, 3)
+
+        by_class = []
+        for c in pair.classes:
+            v, way = self.v[pair.rows[self.column[pair.rows] == c]], 1.0 if c == b else -1.0
+            by_class.append((v, way, np.abs(v[:, None] + way * shifts).sum(axis=0)))
 
         def sizes_after(sets: np.ndarray) -> np.ndarray:
             i, j = sets.T
             net = sign[i] + sign[j]
             is_same = own[i] == own[j]
             total = np.zeros(len(sets))
-            for v, way, known in zip(by_class, ways, sums, strict=True):
+            for v, way, known in by_class:
                 total += known[net + 2]
                 first = v[own[i]] + way * common * net
                 second = v[own[j]] + way * common * net
@@ -412,11 +397,6 @@ class Exchange:
             # What the one class gains the other one loses.
             change = way * (np.bincount(row, change) / np.maximum(np.bincount(row), 1))[row]
         return change
-
-
-def _with_first(column: np.ndarray) -> np.ndarray:
-    """Return costs of both classes from those of the second one."""
-    return np.column_stack([np.zeros(len(column)), column[:, 0]])
 
 
 def _least(values: np.ndarray, count: int) -> np.ndarray:

@@ -1,14 +1,15 @@
-"""HiGHS: linear relaxations and mixed-integer models, free of any licence.
+"""The linear models that solvers see, and HiGHS, which solves them free of any licence.
 
-Through its own package: the wrappers in scipy warn of every option that they do not know, which
-only `warnings.catch_warnings` could silence, and that changes the filters of all threads.
+HiGHS is called through its own package: the wrappers in scipy warn of every option that they do not
+know, which only `warnings.catch_warnings` could silence, and that changes the filters of all
+threads.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib.util import find_spec
-from math import isnan
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ import scipy.sparse as sp
 from highspy import Highs, HighsLp, HighsModelStatus, HighsStatus, HighsVarType, MatrixFormat
 
 from .._deadline import Deadline
-from ..exceptions import SolverError, SolverLicenceError, warn_caller
-from . import _gurobi
-from ._linear_model import LinearModel, Outcome, SolverSession
+from .._geometry import Multipliers, Span
+from ..exceptions import SolverError
 
+# Statuses of a solver that was stopped before it was done.
+LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
 # Options of HiGHS that `solver_params` may set:
 # https://ergo-code.github.io/HiGHS/dev/options/definitions/
 _NAMES = """
@@ -40,6 +42,121 @@ _STATUS = {
     HighsModelStatus.kSolutionLimit: "node_limit",  # the limit on solutions, leaves or nodes
     HighsModelStatus.kInterrupt: "interrupted",
 }
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    r"""Minimise c'x subject to lower ≤ A x ≤ upper, 0 ≤ x ≤ u, the first variables integer.
+
+    Attributes
+    ----------
+    cost : ndarray of shape (p,)
+        c.
+    matrix : sparse array of shape (m, p)
+        A, every row scaled to a largest entry of 1.
+    lower, upper : ndarray of shape (m,)
+        Range of every row.
+    upper_bound : ndarray of shape (p,)
+        u.
+    n_integers : int
+        How many of the leading variables are integer.
+    """
+
+    cost: np.ndarray
+    matrix: sp.csr_array
+    lower: np.ndarray
+    upper: np.ndarray
+    upper_bound: np.ndarray
+    n_integers: int
+
+    def split_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tell which rows are equations, and which have an upper or a lower end besides."""
+        equal = self.lower == self.upper
+        return equal, ~equal & np.isfinite(self.upper), ~equal & np.isfinite(self.lower)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solver's answer.
+
+    Attributes
+    ----------
+    x : ndarray or None
+        The best solution found; None where there is none.
+    status : str
+        One of ProjectionResult's, or "infeasible".
+    bound : float
+        Lower bound on the optimum; −inf where unknown.
+    """
+
+    x: np.ndarray | None
+    status: str
+    bound: float
+
+
+class SolverSession(ABC):
+    """A solver with its settings, ready for any number of models.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters in the solver's own names, checked.
+    seed : int
+        Seed of the solver.
+    verbose : bool
+        Whether the solver prints its log.
+    """
+
+    # As in ProjectionResult.
+    name: str
+
+    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
+        self.params = dict(params)
+        self.seed = seed
+        self.verbose = verbose
+
+    @abstractmethod
+    def solve_linear(
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
+    ) -> Outcome:
+        """Solve a mixed-integer model.
+
+        Parameters
+        ----------
+        model : LinearModel
+            The model.
+        gap : float
+            Absolute gap between objective and bound to stop at.
+        start : ndarray or None
+            Known values of the integers, feasible or not; a hint.
+        deadline : Deadline
+            When to end.
+        most_nodes : int, default=None
+            Nodes of the search tree after which to end; None is no limit.
+
+        Returns
+        -------
+        Outcome
+        """
+
+    def solve_distance(self, span: Span, x: np.ndarray, deadline: Deadline) -> Multipliers | None:
+        """Return the multipliers of the allowed point nearest to x.
+
+        None leaves it to the closed form, where no solver was asked for by name. TimeoutError
+        where the deadline comes first.
+        """
+        return None
+
+    def refuse(self, what: str, solved_by: str) -> None:  # noqa: B027
+        """Raise ValueError where this solver was asked for by name and has no such model."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release what the solver holds; safe to call twice."""
 
 
 class HighsSession(SolverSession):
@@ -153,82 +270,3 @@ def _run(
     if status not in _STATUS:
         raise SolverError.from_status("highs", highs.modelStatusToString(status))
     return highs, _STATUS[status]
-
-
-def open_session(
-    solver: str, solver_params: Mapping[str, Any] | None, seed: int, verbose: bool
-) -> SolverSession:
-    """Return a session for the `solver` parameter; nothing is started yet.
-
-    Parameters
-    ----------
-    solver : {"auto", "gurobi", "highs"}
-        "auto" is Gurobi where a licence of the user's own is configured, with HiGHS behind it.
-    solver_params : mapping or None
-        Parameters in the solver's own names; left as it is.
-    seed : int
-        Seed of the solver.
-    verbose : bool
-        Whether the solver prints its log.
-
-    Raises
-    ------
-    ValueError
-        If a name in `solver_params` is not one of the solver's.
-    """
-    params = dict(solver_params or {})
-    use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
-    name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", PARAMETERS)
-    unknown = sorted(set(params) - known, key=str)
-    undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
-    if undefined:
-        raise ValueError(f"solver_params: {undefined} is NaN; pass a number, or leave it out.")
-    if unknown:
-        raise ValueError(
-            f"solver_params holds {unknown}, unknown to solver={name!r}; it takes {sorted(known)}."
-        )
-    if not use_gurobi:
-        return HighsSession(params, seed, verbose)
-    kind = _gurobi.GurobiSession if solver == "gurobi" else AutoSession
-    return kind(params, seed, verbose)
-
-
-def _serves(params: Mapping[str, Any]) -> bool:
-    """Tell whether "auto" is Gurobi."""
-    return _gurobi.licence_is_configured(params) and find_spec("gurobipy") is not None
-
-
-class AutoSession(SolverSession):
-    """Gurobi, until its licence turns out not to serve; HiGHS from there on."""
-
-    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
-        super().__init__(params, seed, verbose)
-        self._current: SolverSession = _gurobi.GurobiSession(params, seed, verbose)
-
-    def close(self) -> None:
-        """Release what is held."""
-        self._current.close()
-
-    def solve_linear(
-        self,
-        model: LinearModel,
-        gap: float,
-        start: np.ndarray | None,
-        deadline: Deadline,
-        most_nodes: int | None = None,
-    ) -> Outcome:
-        """Solve a mixed-integer model; see :class:`SolverSession`."""
-        try:
-            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
-        except (SolverLicenceError, ImportError) as error:
-            warn_caller(f"solver='auto' goes on with HiGHS: {error}")
-            self.close()
-            limit = self.params.get("TimeLimit")
-            kept = {} if limit is None else {"time_limit": limit}
-            self._current = HighsSession(kept, self.seed, self.verbose)
-            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """What solves: "gurobi" or "highs"."""
-        return self._current.name

@@ -48,10 +48,9 @@ from ..exceptions import (
 )
 from ..kernels import AttributeEncoder, GroupColumns
 from ._classes import ClassTargets
-from ._highs import open_session
-from ._linear_model import Solution
+from ._gurobi import open_session
 from ._real_targets import AbsoluteLoss, SquaredLoss
-from ._result import ProjectionResult
+from ._result import ProjectionResult, Solution
 
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_PARAMETERS: dict[str, list[Any]] = {
@@ -220,11 +219,24 @@ class Projection:
         self.is_classification = self.loss in CLASS_LOSSES
         self._target_bounds = check_bounds(target_bounds, self._targets)
         self._columns = attribute_columns(sensitive_features)
-        fitted = self._fit_constraint(
+        n = len(self._targets.y)
+        values = check_sensitive(sensitive_features, n_samples=n, kind="mixed")
+        covariates = _check_covariates(conditional_on, n)
+        weight = check_sample_weight(sample_weight, n)
+        self._rows = slice(None) if weight is None else weight > 0
+        counted_y, given = self.counted(self._targets.y), self._outcomes
+        if self._targets.classes is not None:
+            check_all_weighted(self._targets.classes, counted_y)
+        fitted = fit_constraint(
             constraint,
-            sensitive_features,
-            conditional_on,
-            sample_weight,
+            self.counted(values),
+            counted_y,
+            weight=None if weight is None else self.counted(weight),
+            covariates=None if covariates is None else self.counted(covariates),
+            n_classes=self._targets.n_classes,
+            outcomes=given and given._replace(labels=self.counted(given.labels)),
+            takes_residuals=self._takes_residuals,
+            names=self._names or self._columns,
             allow_constant=allow_constant,
             kernel=kernel,
             degree=degree,
@@ -481,10 +493,8 @@ class Projection:
             `training` and `new_rows`, predictions for these rows by a model that has seen them and
             by models that have not.
         """
-        y, encoded = (
-            self.counted(self._targets.y),
-            {k: self._encode(v) for k, v in predictions.items()},
-        )
+        y = self.counted(self._targets.y)
+        encoded = {name: self._encode(values) for name, values in predictions.items()}
         return make_verdict(self.fitted_constraint_, y, self._encode(z), **encoded)
 
     def counted(self, values: np.ndarray) -> np.ndarray:
@@ -551,40 +561,6 @@ class Projection:
         with self._deadline() as deadline:
             labels = self._problem.relaxed_labels(self.counted(p), v, deadline)
         return None if labels is None else self._with_counted(labels)
-
-    def _fit_constraint(
-        self,
-        constraint: Any,
-        sensitive_features: Any,
-        conditional_on: Any,
-        sample_weight: Any,
-        **options: Any,
-    ) -> FittedConstraint:
-        """Return the constraint on the rows of positive weight."""
-        targets, n = self._targets, len(self._targets.y)
-        values = check_sensitive(sensitive_features, n_samples=n, kind="mixed")
-        covariates = _check_covariates(conditional_on, n)
-        weight = check_sample_weight(sample_weight, n)
-        self._rows = slice(None) if weight is None else weight > 0
-        y = self.counted(targets.y)
-        if targets.classes is not None:
-            check_all_weighted(targets.classes, y)
-        return fit_constraint(
-            constraint,
-            self.counted(values),
-            y,
-            weight=None if weight is None else self.counted(weight),
-            covariates=None if covariates is None else self.counted(covariates),
-            n_classes=targets.n_classes,
-            outcomes=self._counted_outcomes(),
-            takes_residuals=self._takes_residuals,
-            names=self._names or self._columns,
-            **options,
-        )
-
-    def _counted_outcomes(self) -> Outcomes | None:
-        given = self._outcomes
-        return None if given is None else given._replace(labels=self.counted(given.labels))
 
     def _make_problem(self) -> SquaredLoss | AbsoluteLoss | ClassTargets:
         """Return the problem that the loss and the targets make, solved by every `solve`."""

@@ -36,8 +36,9 @@ from ..constraints import FittedConstraint, Product
 from ..exceptions import SolverError
 from ..kernels import row_blocks
 from ._cells import Cells, LinearImage, row_scale
-from ._linear_model import Solution, SolverSession
+from ._highs import SolverSession
 from ._relaxation import Relaxed, solve_relaxation
+from ._result import Solution
 
 _MAX_STEPS = 200
 # How near the coordinates of z must come to the allowed point, in deviations of t.

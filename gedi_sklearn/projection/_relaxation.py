@@ -23,8 +23,7 @@ from ..constraints import Product
 from ..kernels import row_blocks
 from ._cells import Cells
 from ._dual import maximise_dual
-from ._highs import solve_continuous
-from ._linear_model import LinearModel
+from ._highs import LinearModel, solve_continuous
 
 # Columns of cells that one linear program takes without sifting, and of the smallest sample.
 _DIRECT = 2600
@@ -192,8 +191,8 @@ def relax(
     start : ndarray of shape (r,), default=None
         Multipliers of other sets to begin with.
     """
-    is_joint = cells.n_columns > 1 and cells.jumps() is not None
-    is_linear = cells.n_columns == 1 or (is_joint and len(offset) <= _JOINT_ROWS)
+    is_joint = cells.jumps is not None and len(offset) <= _JOINT_ROWS
+    is_linear = cells.n_columns == 1 or is_joint
     # In one dimension every set is an interval.
     if is_linear and (allowed.is_polyhedron or len(offset) == 1):
         return solve_relaxation(cells, allowed, offset, deadline, start)

@@ -162,12 +162,10 @@ def rounded_soft(cells: Cells, soft: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (g, m)
     """
-    image, is_single = cells.image, cells.n_columns == 1
-    column, most = cells.column, cells.size
-    if is_single:  # the first class is what the second one leaves
-        soft, column = np.column_stack([most - soft[:, 0], soft[:, 0]]), column + 1
+    image, soft = cells.image, cells.all_counts(soft)
+    column = image.column + (cells.n_columns == 1)
     counts = np.floor(soft + _WHOLE)
-    missing = np.rint(most - counts.sum(axis=1)).astype(int)
+    missing = np.rint(cells.size - counts.sum(axis=1)).astype(int)
     # An error counts in the unit of what its set allows.
     weight = np.zeros((image.n_rows, soft.shape[1]))
     reach = np.maximum(image.allowed.reach, 1e-3 * image.allowed.reach.max(initial=0.0))
@@ -186,7 +184,7 @@ def rounded_soft(cells: Cells, soft: np.ndarray) -> np.ndarray:
             error[:, target] += own[:, 0]
     late = is_open[_IN_TURN:]
     counts[late, (soft - counts)[late].argmax(axis=1)] += missing[late]
-    return counts[:, 1:] if is_single else counts
+    return counts[:, -cells.n_columns :]
 
 
 class Moves(NamedTuple):

@@ -23,9 +23,9 @@ from ..exceptions import SolverError
 from ._cells import Cells, mix_ranges, smallest
 from ._class_rounding import rounded_classes
 from ._exchange import Exchange
-from ._incumbent import Effort, Found, Incumbent
-from ._linear_model import LIMITS, SolverSession
+from ._highs import LIMITS, SolverSession
 from ._relaxation import Core, Relaxed, relax, unsolved
+from ._result import Effort, Found, Incumbent
 from ._rounding import rounded_ones, rounded_soft
 
 __all__ = ["MOST_COLUMNS", "Search"]
@@ -301,8 +301,7 @@ def _constants(cells: Cells) -> Iterator[np.ndarray]:
 
     These rows are of cells of least effect, against what the sets allow, or of any.
     """
-    is_single = cells.n_columns == 1
-    cost = np.column_stack([0 * cells.cost, cells.cost]) if is_single else cells.cost
+    cost = cells.all_costs(cells.cost)
     others = cost.shape[1] - 1
     reach = np.zeros(len(cells.scale))
     np.add.at(reach, cells.image.row, 1 / np.maximum(cells.image.allowed.reach, 1e-300))
@@ -317,7 +316,7 @@ def _constants(cells: Cells) -> Iterator[np.ndarray]:
                 free = own[counts[own, c] > 0]
                 taken = free[(cost[free, b] - cost[free, c]).argmin()]
                 counts[taken, [c, b]] += -1, 1
-            yield counts[:, 1:] if is_single else counts
+            yield counts[:, -cells.n_columns :]
 
 
 def _as_integers(x: np.ndarray, solver: str) -> np.ndarray:
