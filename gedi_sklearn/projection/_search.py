@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 
@@ -39,6 +39,8 @@ _MOST_ROWS, _FEW_ROWS = 300, 15
 # Nodes of an integer model times its columns, so many times more where the optimum is asked for;
 # sets that are no polyhedra are cut off so often.
 _NODES, _MORE_NODES, _MOST_CUTS = 150_000, 20, 12
+# Coordinates of a ball up to which its linear rows touch it in many directions.
+_TIGHTENED = 6
 # Columns of least detour among which a core is chosen; a count further than this from an integer is
 # not one.
 _NEAREST, _INTEGRALITY = 50_000, 1e-3
@@ -263,7 +265,7 @@ class Search:
         elsewhere, is_whole = relaxed.bound + outside, np.isinf(outside)
         core = Core(cells, relaxed.base, columns)
         # Where the relaxation is near their boundary, twice as far is outside.
-        allowed = cells.image.allowed.touched(2 * cells.v(relaxed.counts))
+        allowed = _tightened(cells.image.allowed.touched(2 * cells.v(relaxed.counts)))
         nodes = _NODES * (1 if self.tolerance else _MORE_NODES)
         deadline = Deadline((0.7 if is_whole else 0.5) * self.deadline.left)
         for _ in range(1 if allowed.is_polyhedron else _MOST_CUTS):
@@ -294,6 +296,23 @@ class Search:
             if is_allowed or outcome.status in LIMITS or allowed.is_polyhedron:
                 break
             allowed = allowed.touched(cells.v(counts))
+
+
+def _tightened(sets: Product) -> Product:
+    """Return the sets, small balls with rows that touch them in many directions from the start.
+
+    These are the diagonals of two coordinates, and of all. A search tree costs more than its rows,
+    and without these one tree after another does no more than to find the next row.
+    """
+    parts = []
+    for part in sets.parts:
+        size = part.size if part.size <= _TIGHTENED and not part.is_polyhedron else 0
+        directions = np.array(list(product((-1.0, 0.0, 1.0), repeat=size)))
+        for direction in directions:
+            if np.count_nonzero(direction) in {2, size} - {0, 1}:
+                part = part.touched(direction)
+        parts.append(part)
+    return Product(parts)
 
 
 def _constants(cells: Cells) -> Iterator[np.ndarray]:
