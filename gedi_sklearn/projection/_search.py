@@ -267,6 +267,8 @@ class Search:
         # Where the relaxation is near their boundary, twice as far is outside.
         allowed = _tightened(cells.image.allowed.touched(2 * cells.v(relaxed.counts)))
         nodes = _NODES * (1 if self.tolerance else _MORE_NODES)
+        if not allowed.is_polyhedron:  # every node has many more rows
+            nodes //= 3
         deadline = Deadline((0.7 if is_whole else 0.5) * self.deadline.left)
         for _ in range(1 if allowed.is_polyhedron else _MOST_CUTS):
             if best.is_near_enough:
