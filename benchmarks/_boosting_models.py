@@ -54,12 +54,14 @@ class Tuned(BaseEstimator):
         model = clone(self.estimator).set_params(**search.best_params_)
         n_models = 1
         if self.is_within:
-            thresholds = [share * model.threshold for share in SHARES]
+            thresholds = [share * model.constraint.threshold for share in SHARES]
             folds = KFold(5, shuffle=True, random_state=0)
             curve = tradeoff_curve(model, X, y, thresholds=thresholds, cv=folds)
             line = np.polyfit(curve.gedi, curve.thresholds, 1)
-            chosen = np.clip(np.polyval(line, model.threshold), thresholds[0], thresholds[-1])
-            model.set_params(threshold=float(chosen))
+            chosen = np.clip(
+                np.polyval(line, model.constraint.threshold), thresholds[0], thresholds[-1]
+            )
+            model.set_params(constraint__threshold=float(chosen))
             n_models += curve.n_fits
         self.estimator_ = model.set_params(confidence=self.confidence).fit(X, y)
         self.n_fits_ = len(search.cv_results_["params"]) + n_models * (model.cv or 1)
@@ -81,7 +83,7 @@ def trees_of(task: Task, backend: str = "xgboost") -> list[dict[str, Any]]:
 def model_of(task: Task, column: int, backend: str = "xgboost", **options: Any) -> Any:
     """Return the estimator of a task."""
     kind = ConstrainedBoostingRegressor if task.is_regression else ConstrainedBoostingClassifier
-    return kind(backend, degree=task.degree, sensitive_columns=column, **options)
+    return kind(backend, sensitive_columns=column, **options)
 
 
 def tuned_model(

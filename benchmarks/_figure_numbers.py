@@ -3,7 +3,6 @@
 Every function returns tables by name: "" holds what a figure says, "points" what it shows.
 """
 
-import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.stats import spearmanr
 
+from benchmarks._constraints import named_constraint
 from benchmarks._storage import read_rows
 from benchmarks._units import COLUMNS, constraint_of
 from benchmarks.tasks import TASKS, Task, load_task, split
-from gedi_sklearn import PolynomialKernel, project_targets
+from gedi_sklearn import CoarseConstraint, PolynomialKernel, project_targets
 from gedi_sklearn.datasets import make_running_example
 from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_null, hgr
 
@@ -109,7 +109,7 @@ def running_example(settings: Settings) -> Tables:
         targets, left = y, signal
         if order:
             kernel = PolynomialKernel(order, standardize=True)
-            options = {"kernel": kernel, "threshold": 0.0, "relative": False}
+            options = {"constraint": CoarseConstraint(0.0, kernel=kernel, relative=False)}
             targets = project_targets(y, sensitive_features=x, **options).targets
             left = project_targets(signal, sensitive_features=x, **options).targets
         values.append(
@@ -147,12 +147,10 @@ def _preprocessed(task: Task, constraint: str, order: int, settings: Settings) -
     attribute = {"sensitive_features": data.sensitive}
     result = project_targets(
         data.y,
-        constraint=constraint,
-        degree=order,
-        threshold=_THRESHOLD,
         solver=settings.solver,
         random_state=settings.seed,
         **attribute,
+        constraint=named_constraint(constraint, _THRESHOLD, kernel=order),
     )
     disparity = {
         "relative": True,
@@ -204,7 +202,6 @@ def steps_down(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
 def gedi_against_hgr(settings: Settings) -> Tables:
     """Read both indicators of the paper's performance tests, without the extra rows."""
     rows = read_rows(settings.results, COLUMNS)
-    papers = [row for row in rows if not json.loads(row["settings"]).get("warm_start")]
     points = [
         {
             "task": f"{row['dataset']}/{row['protected']}",
@@ -215,7 +212,7 @@ def gedi_against_hgr(settings: Settings) -> Tables:
             "gedi_percent": 100 * float(row[f"gedi_{part}"]),
             "hgr_percent": 100 * float(row[f"hgr_{part}"]),
         }
-        for row in papers
+        for row in rows
         for part in PARTS
     ]
     tasks = ["all", *(str(task) for task in TASKS)]

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks._master_instances import Instance
-from gedi_sklearn import Projection
+from gedi_sklearn.projection import Projection
 
 # The sets are smaller by this share, so that what the solver leaves is inside of them.
 _MARGIN = 1e-6

@@ -62,6 +62,8 @@ _DATA = {
 # Always drawn: the defaults take long, or draw from numpy's global generator.
 _ALWAYS = {
     "time_limit",
+    "solver",
+    "constraints",
     "random_state",
     "max_iter",
     "max_epochs",
@@ -70,8 +72,6 @@ _ALWAYS = {
     "cv",
     "thresholds",
 }
-# What a constraint object carries itself.
-CARRIED = ("threshold", "degree", "kernel", "relative", "slack", "norm")
 # Never drawn: what matplotlib takes.
 _UNDRAWN = {"ax", "scatter_kwargs", "curve_kwargs", "bin_kwargs", "line_kwargs", "curve"}
 
@@ -165,10 +165,7 @@ def _is_idle(name: str, parts: dict[str, str]) -> bool:
     """Tell whether a parameter is refused beside those that are there."""
     if name == "degree":
         return parts.get("kernel", "'").strip("'") not in ("", "polynomial", "fourier")
-    if name == "drop_sensitive":
-        return "sensitive_columns" not in parts
-    by_object = not parts.get("constraint", "'").startswith("'")
-    return name in CARRIED and (by_object or parts.get("constraint") == "'didi'")
+    return name == "drop_sensitive" and "sensitive_columns" not in parts
 
 
 def draw_call(seed: int, number: int) -> Call:
@@ -202,14 +199,13 @@ def _function(name: str, draw: Draw) -> str:
 
 def _path(name: str, draw: Draw) -> str:
     own = draw.arguments(name)
-    skip = ("threshold", *(parameter.name for parameter in parameters(name)))
+    skip = tuple(parameter.name for parameter in parameters(name))
     return f"result = {name}({own}, {draw.arguments('project_targets', skip=skip)})"
 
 
 def _constraint(name: str, draw: Draw) -> str:
-    skip = ("constraint", *CARRIED)
     own = draw.construct(name)
-    others = draw.arguments("project_targets", skip=skip, constraint=own)
+    others = draw.arguments("project_targets", constraint=own)
     return f"result = project_targets({others})"
 
 
@@ -267,21 +263,9 @@ def _scorer(name: str, draw: Draw) -> str:
     return "\n".join(lines)
 
 
-def _projection(name: str, draw: Draw) -> str:
-    lines = [f"projection = {draw.construct(name)}", "with projection:"]
-    p, x = draw.argument("project_targets", "y_pred"), draw.argument("gedi", "sensitive_features")
-    weight, threshold = draw.value("target_weight"), draw.value("threshold")
-    lines += [
-        f"    result = projection.solve({p}, target_weight={weight})",
-        "    z = result.targets",
-        "    result = result, projection.gedi(z), projection.coefficients(z), "
-        "projection.violation(z), projection.satisfied(z)",
-    ]
-    if draw.chance(0.4):
-        lines.append(f"    result = result, projection.at({threshold}).solve({p})")
-    if draw.kind == "real" and draw.chance(0.4):
-        lines.append(f"    result = result, projection.gedi_on({x})(z)")
-    return "\n".join(lines)
+def _solver(name: str, draw: Draw) -> str:
+    own = draw.construct(name)
+    return f"result = project_targets({draw.arguments('project_targets', solver=own)})"
 
 
 def _estimator(name: str, draw: Draw) -> str:
@@ -336,21 +320,17 @@ def _curve(name: str, draw: Draw) -> str:
 
 
 def _of_curve(name: str, draw: Draw) -> str:
-    family = draw.pick(["MovingTargets", "Projected"])
+    family = draw.pick(["MovingTargets", "DualTargets", "Projected"])
     owner = f"{family}{'Regressor' if draw.kind == 'real' else 'Classifier'}"
-    options = {"max_iter": "2"} if family == "MovingTargets" else {}
+    options = {"max_iter": "2"} if family != "Projected" else {}
     by_column = draw.chance(0.5)
     if by_column:
         options["sensitive_columns"] = _column(draw, name)
-    own = draw.arguments(owner, skip=("sensitive_columns", "threshold"), **options)
-    model = f"{owner}({own})"
-    skip = ("sensitive_features", "sensitive_columns", "kernel", "degree", "relative")
-    given = {"estimator": model}
+    own = draw.arguments(owner, skip=("sensitive_columns",), **options)
+    given = {"estimator": f"{owner}({own})"}
     if not by_column:
-        way = draw.pick(["sensitive_columns", "sensitive_features"])
-        values = _column(draw, name) if way == "sensitive_columns" else draw.argument(name, way)
-        given[way] = values
-    return draw.arguments(name, skip=skip, **given)
+        given["sensitive_features"] = draw.argument(name, "sensitive_features")
+    return draw.arguments(name, skip=("sensitive_features",), **given)
 
 
 def _display(name: str, draw: Draw) -> str:
@@ -398,6 +378,8 @@ _FUNCTIONS = (
 ESTIMATORS = (
     "ConstrainedBoostingClassifier",
     "ConstrainedBoostingRegressor",
+    "DualTargetsClassifier",
+    "DualTargetsRegressor",
     "LagrangianDualClassifier",
     "LagrangianDualRegressor",
     "MovingTargetsClassifier",
@@ -418,12 +400,21 @@ BUILDERS: dict[str, Callable[[Draw], str]] = {
     for builder, names in (
         (_function, _FUNCTIONS),
         (_path, ("projection_path",)),
-        (_constraint, ("CoarseConstraint", "DidiConstraint", "FineConstraint")),
+        (
+            _constraint,
+            (
+                "CoarseConstraint",
+                "ConstraintList",
+                "DependenceConstraint",
+                "DidiConstraint",
+                "FineConstraint",
+            ),
+        ),
+        (_solver, ("Solver",)),
         (_kernel, ("FourierKernel", "PolynomialKernel", "SplineKernel")),
         (_accumulator, ("GediAccumulator",)),
         (_correction, ("correct_targets",)),
         (_scorer, _SCORERS),
-        (_projection, ("Projection",)),
         (_estimator, ESTIMATORS),
         (_rule, ("best_under_constraint",)),
         (_curve, ("tradeoff_curve",)),

@@ -201,8 +201,8 @@ VALUES = {
         "FourierKernel(2); FourierKernel(1, period=7.0); PolynomialKernel(7); "
         "PolynomialFeatures(2, include_bias=False); PolynomialFeatures(2); "
         "SplineTransformer(n_knots=3, include_bias=False); np.square; lambda x: np.c_[x, x]; "
-        "FunctionTransformer(np.abs); StandardScaler()",
-        "'poly'; 3; object(); None; PolynomialKernel; PolynomialKernel(-1); "
+        "FunctionTransformer(np.abs); StandardScaler(); 1; 3; np.int64(2)",
+        "'poly'; 0; -1; 2.5; True; object(); None; PolynomialKernel; PolynomialKernel(-1); "
         "PolynomialKernel('2'); lambda x: 'a'; lambda x: x[:1]; FourierKernel(period=0); "
         "lambda x: x * np.nan; lambda x: None; LinearRegression(); PolynomialKernel(10**9)",
     ),
@@ -299,14 +299,22 @@ VALUES = {
     ),
     # --- constraints and projections
     "constraint": _of(
-        "'coarse'; 'coarse'; 'fine'",
-        "'didi'; [CoarseConstraint(), CoarseConstraint(degree=2)]; [CoarseConstraint()]; "
-        "CoarseConstraint(degree=3, threshold=0.4); FineConstraint(degree=2); "
-        "DidiConstraint(threshold=0.3); FineConstraint(threshold=[0.1, np.inf], degree=2); "
-        "CoarseConstraint(threshold=0.1, relative=False); []",
-        "'rough'; None; 3; CoarseConstraint; object(); ['coarse', 3]; [None]; "
-        "CoarseConstraint(threshold=-1); FineConstraint(degree=0); CoarseConstraint('a'); "
-        "DidiConstraint(relative='a'); FineConstraint(slack=-1)",
+        "None; CoarseConstraint(); DependenceConstraint(0.5); FineConstraint()",
+        "DidiConstraint(0.3); [CoarseConstraint(), CoarseConstraint(kernel=2)]; "
+        "[CoarseConstraint()]; CoarseConstraint(0.4, kernel=3); FineConstraint(kernel=2); "
+        "DependenceConstraint(0.3, kernel=2); FineConstraint([0.1, np.inf], kernel=2); "
+        "CoarseConstraint(0.1, relative=False); []; CoarseConstraint(on='probabilities'); "
+        "ConstraintList([('a', CoarseConstraint())]); CoarseConstraint(0.1, on='residuals')",
+        "'coarse'; 0.2; 3; CoarseConstraint; object(); ['coarse', 3]; [None]; "
+        "CoarseConstraint(-1); FineConstraint(kernel=0); CoarseConstraint('a'); "
+        "DidiConstraint(relative='a'); FineConstraint(slack=-1); {'threshold': 0.2}; "
+        "DependenceConstraint(relative=2); DependenceConstraint(subset='positive'); "
+        "ConstraintList([CoarseConstraint()]); [('a', CoarseConstraint())]",
+    ),
+    "constraints": _of(
+        "[('a', CoarseConstraint())]; [('a', DependenceConstraint())]",
+        "[('a', CoarseConstraint()), ('b', DidiConstraint())]",
+        "[]; None; [CoarseConstraint()]; [('a', 3)]; [('a__b', CoarseConstraint())]; 'a'",
     ),
     "threshold": _of(
         "0.2; 0.5; 0.05",
@@ -332,6 +340,7 @@ VALUES = {
         "'squared_error'; 'absolute_error'; 'hamming'; 'log_loss'",
         "'l2'; None; 1",
     ),
+    "DependenceConstraint.relative": _of("True; False", "np.True_", "2; 'yes'; None"),
     "slack": _of("1e-3; 0.05", "0; 0.5; 1e-12", "-1; 'a'; None; np.nan"),
     "gap": _of("'auto'; 5e-5; 1e-3", "0; 0.5; 1", "-1; 'a'; None; np.nan"),
     "target_bounds": _of(
@@ -340,8 +349,13 @@ VALUES = {
         "(-np.inf, np.inf); (-1e-3, 1e-3)",
         "(1, 0); 3; 'ab'; (np.nan, 1); (0,); (0, 1, 2); (None, 'a'); (0, 0); {}",
     ),
-    "solver": _of("'auto'; 'highs'", "'gurobi'", "'cplex'; None; 1"),
-    "solver_params": _of(
+    "solver": _of(
+        "Solver(time_limit=2.0); Solver('highs', time_limit=3, gap=1e-3)",
+        "Solver('gurobi', time_limit=2.0); Solver(time_limit=0.05); Solver(gap=0.5, time_limit=2)",
+        "'cplex'; None; 1; Solver; Solver('x'); Solver(gap=-1); Solver(time_limit=0)",
+    ),
+    "Solver.name": _of("'auto'; 'highs'", "'gurobi'", "'cplex'; None; 1"),
+    "Solver.params": _of(
         "None",
         "{}; {'mip_rel_gap': 0.01}; {'MIPGap': 0.01}; {'presolve': False}",
         "3; 'a'; {'x': 1}; {1: 2}; [('a', 1)]; {'mip_rel_gap': 'a'}",
@@ -387,7 +401,6 @@ VALUES = {
         "-1; 'a'; None; np.nan; lambda i: 'a'; lambda i: -1.0",
     ),
     "max_iter": _of("2; 3", "1; 0", "-1; 2.5; '3'; None"),
-    "init": _of("'pretraining'; 'projection'", "", "'a'; None; 1"),
     "response_method": _of(
         "'predict'",
         "'auto'; 'predict_proba'; 'decision_function'",
@@ -399,14 +412,11 @@ VALUES = {
         "1; 0; -2; 'a'; 2.5; object()",
     ),
     "drop_sensitive": _FLAG,
-    "method": _of("'moving_targets'", "'dual'", "'primal'; None; 1"),
     "tol": _of("None; 1e-3", "0; 1e-12; 10.0", "-1; 'a'; np.nan"),
     "n_iter_no_change": _of("None; 2", "1", "0; -1; 1.5; 'a'"),
     "select": _of("'last'; 'best'", "", "'first'; None; 1"),
-    "warm_start": _of("False", "True", "'a'; None; 2"),
     "n_jobs": _of("None; 1", "", "0; 1.5; '2'"),
     "sensitive_at_predict": _FLAG,
-    "constrain": _of("'labels'; 'probabilities'", "", "'both'; None; 1"),
     "hidden_layer_sizes": _of("(5,)", "(); (3, 2)", "(0,); 'a'; None; 3.5; (-1,)"),
     "learning_rate": _SCALE,
     "multiplier_learning_rate": _SCALE,
@@ -432,7 +442,7 @@ VALUES = {
         "'a'; 1; 'r2'",
     ),
     "at_most": _of("0.05; 1.0", "0; np.inf", "-1; 'a'; None; np.nan"),
-    "param_name": _of("None", "'threshold'; 'relative'", "'a'; 1; ''"),
+    "param_name": _of("None", "'constraint__threshold'; 'constraint__relative'", "'a'; 1; ''"),
     "scoring": _of(
         "None",
         "'r2'; 'accuracy'",

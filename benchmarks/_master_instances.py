@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gedi_sklearn.constraints import CoarseConstraint, FineConstraint
+from benchmarks._constraints import named_constraint, named_kernel
+from gedi_sklearn import DidiConstraint
 
 KINDS = ("l1", "fine", "sd", "didi", "several")
 # Seeds of a generator by default.
@@ -171,23 +172,19 @@ def cycled(seed: int) -> Instance:
         rank = np.argsort(np.argsort(score + 2 * rng.normal(size=n)))
         sensitive = np.floor(rank / n * n_groups).astype(int).astype(str)
         attribute, kernel, degree = f"{n_groups} groups", "", 0
-        keywords |= {"constraint": "didi", "threshold": threshold}
+        keywords["constraint"] = DidiConstraint(threshold)
     else:
         has_second = bool(rng.uniform() < _SECOND_ATTRIBUTE) and kind != "fine"
-        norm = {"norm": "sd"} if kind == "sd" else {}
         if kind == "fine":
             kernel = "polynomial"
-        bound = {"kernel": kernel, "degree": degree, "threshold": threshold}
+        name = {"fine": "fine", "sd": "sd"}.get(kind, "coarse")
+        own = named_constraint(name, threshold, kernel=named_kernel(kernel, degree))
         if has_second:
             sensitive = np.column_stack([x, rng.normal(size=n) + 0.5 * standardized])
-            keywords["constraint"] = [
-                CoarseConstraint(**bound, **norm),
-                CoarseConstraint(degree=1, threshold=threshold, **norm),
-            ]
+            keywords["constraint"] = [own, named_constraint(name, threshold)]
             kind = "several"
         else:
-            name = "fine" if kind == "fine" else "coarse"
-            keywords |= {"constraint": name, **bound, **norm}
+            keywords["constraint"] = own
     traits = (kind, attribute, kernel, degree, is_rare, predictions, threshold, False)
     return Instance(
         generator="cycled",
@@ -226,18 +223,17 @@ def drawn(seed: int) -> Instance:
     y_pred = _predictions(predictions, probabilities)
 
     name = "fine" if kind == "fine" else "coarse"
-    bound = {"kernel": kernel, "degree": 1 if kernel == "spline" else degree}
-    bound["threshold"] = threshold
+    degree = 1 if kernel == "spline" else degree
+    own = named_constraint(name, threshold, kernel=named_kernel(kernel, degree))
     sensitive: np.ndarray = x
     keywords: dict[str, Any] = {"loss": "hamming"}
     covariates = None
     if rng.uniform() < _SECOND_ATTRIBUTE:
         sensitive = np.column_stack([x, rng.normal(size=n) + 0.5 * standardized])
-        constraint = FineConstraint if kind == "fine" else CoarseConstraint
-        keywords["constraint"] = [constraint(**bound), constraint(**bound)]
+        keywords["constraint"] = [own, own]
         kind = "several"
     else:
-        keywords |= {"constraint": name, **bound}
+        keywords["constraint"] = own
         if rng.uniform() < _COVARIATES:
             covariates = rng.normal(size=(n, 1)) + 0.5 * standardized[:, None]
             keywords["conditional_on"] = covariates
@@ -245,7 +241,7 @@ def drawn(seed: int) -> Instance:
         kind,
         attribute,
         kernel,
-        bound["degree"],
+        degree,
         is_rare,
         predictions,
         threshold,

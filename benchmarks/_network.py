@@ -33,7 +33,6 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         output: str = "sigmoid",
         initial_weights: str = "Glorot",
         random_state: int = 0,
-        warm_start: bool = False,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epochs = epochs
@@ -41,7 +40,6 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         self.output = output
         self.initial_weights = initial_weights
         self.random_state = random_state
-        self.warm_start = warm_start
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
         rows = torch.as_tensor(X, dtype=torch.float32)
@@ -49,13 +47,12 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         # A generator of its own: torch's global one is left as it was.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.random_state)
-            if not (self.warm_start and hasattr(self, "module_")):
-                self.module_ = build_network(
-                    rows.shape[1],
-                    self.hidden_layer_sizes,
-                    output=self.output,
-                    initial_weights=self.initial_weights,
-                )
+            self.module_ = build_network(
+                rows.shape[1],
+                self.hidden_layer_sizes,
+                output=self.output,
+                initial_weights=self.initial_weights,
+            )
             optimizer = torch.optim.Adam(self.module_.parameters(), fused=True)
             for _ in range(self.epochs):
                 train_epoch(

@@ -12,7 +12,7 @@ from skorch.callbacks import Callback
 
 from benchmarks._network import build_network, train_epoch
 from benchmarks.tasks import TASKS, load_task
-from gedi_sklearn import LagrangianDualClassifier, LagrangianDualRegressor
+from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, LagrangianDualRegressor
 
 N_HIDDEN = 100
 
@@ -58,6 +58,7 @@ def paired_epochs(
     estimator = LagrangianDualClassifier if is_classification else LagrangianDualRegressor
     model = estimator(
         (N_HIDDEN,),
+        CoarseConstraint(),
         batch_size=batch_size,
         max_epochs=n_epochs + 1,
         callbacks=[beside],

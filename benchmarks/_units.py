@@ -20,12 +20,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.neural_network import MLPClassifier
 
+from benchmarks._constraints import named_constraint
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
 from gedi_sklearn import (
     LagrangianDualClassifier,
     LagrangianDualRegressor,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
+    Solver,
 )
 from gedi_sklearn.metrics import gedi, gedi_null, hgr
 
@@ -79,7 +81,6 @@ class Settings:
     max_iter: int = 10
     solver: str = "gurobi"
     seed: int = 0
-    warm_start: bool = False  # not the paper's: a network goes on from its last fit
 
     def text(self, model: str) -> str:
         """Name all that a result depends on besides its seed, for the CSV and for resuming."""
@@ -87,8 +88,7 @@ class Settings:
             return json.dumps({"last_step": _LAST_REGULARIZER_STEP})
         if model[2:] not in _MOVING_TARGETS:
             return json.dumps({})
-        warm = {"warm_start": True} if self.warm_start else {}
-        return json.dumps({"max_iter": self.max_iter, "solver": self.solver, **warm})
+        return json.dumps({"max_iter": self.max_iter, "solver": self.solver})
 
 
 @dataclass(frozen=True)
@@ -181,20 +181,15 @@ def make_model(task: Task, model: str, settings: Settings) -> Any:
     moving_targets = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
     return moving_targets(
         learner,
-        constraint=constraint,
-        degree=task.degree,
-        threshold=0.2,
-        relative=True,
+        named_constraint(constraint, 0.2, kernel=task.degree),
         loss="squared_error" if task.is_regression else "hamming",
         target_weight="harmonic",
         max_iter=settings.max_iter,
-        response_method="predict",
         cv="train",
-        solver=settings.solver,
-        gap=5e-5,
-        warm_start=settings.warm_start,
+        solver=Solver(settings.solver, gap=5e-5),
         # None leaves the learner's own seed in every fit, as the paper does.
         random_state=None,
+        **({} if task.is_regression else {"response_method": "predict"}),
     )
 
 
@@ -211,10 +206,7 @@ def make_regularizer(
     decay = LRScheduler("CosineAnnealingLR", T_max=_REGULARIZER_EPOCHS, eta_min=last_step)
     return dual(
         LAYERS[task.is_regression],
-        constraint=constraint_of(model),
-        degree=task.degree,
-        threshold=0.2,
-        relative=True,
+        named_constraint(constraint_of(model), 0.2, kernel=task.degree),
         max_epochs=_REGULARIZER_EPOCHS,
         callbacks=[("decay", decay)],
         random_state=seed,

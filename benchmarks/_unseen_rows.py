@@ -18,10 +18,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from benchmarks._boosting_models import tuned_model
+from benchmarks._constraints import named_constraint
 from benchmarks._tables import read_reference
 from benchmarks._units import models_of
 from benchmarks.tasks import Task
 from gedi_sklearn import (
+    DualTargetsClassifier,
+    DualTargetsRegressor,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     ProjectedClassifier,
@@ -137,9 +140,7 @@ def _projected(task: Task, constraint: str) -> Iterator[Row]:
             kind = ProjectedRegressor if task.is_regression else ProjectedClassifier
             return kind(
                 _learner(learner, task),
-                constraint=constraint,
-                degree=task.degree,
-                threshold=threshold,
+                named_constraint(constraint, threshold, kernel=task.degree),
                 cv="oob" if learner == "RF" else 5,
                 sensitive_columns=column,
                 drop_sensitive=blind,
@@ -174,37 +175,39 @@ def _moving_targets(task: Task, constraint: str) -> Iterator[Row]:
     """Fit the learner again and again: in the paper's form, and on what is not memorised."""
 
     def row(learner: str, name: str, *, blind: bool = False, **options: Any) -> Row:
+        is_dual = name.startswith("dual")
+
         def build(task: Task, column: int) -> Any:
             kind = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
-            dropped = {"sensitive_columns": column, "drop_sensitive": True} if blind else {}
-            return kind(
-                _learner(learner, task),
-                constraint=constraint,
-                degree=task.degree,
-                threshold=0.2,
-                **dropped,
-                **{"cv": "train", "target_weight": "harmonic", **options},
-            )
+            own = {"cv": "train", "target_weight": "harmonic", **options}
+            if is_dual:
+                kind = DualTargetsRegressor if task.is_regression else DualTargetsClassifier
+                own = {"cv": "train", **options}
+            if blind:
+                own |= {"sensitive_columns": column, "drop_sensitive": True}
+            bound = named_constraint(constraint, 0.2, kernel=task.degree)
+            return kind(_learner(learner, task), bound, **own)
 
         name = f"{learner} MT {name}{' blind' if blind else ''}"
         return Row(name, "moving targets", constraint, build, by_value=not blind, blind=blind)
 
     for blind in (False, True) if constraint == "coarse" else (False,):
         if task.is_regression:
-            yield row("linear", "dual", blind=blind, method="dual")
-            yield row("HistGB-small", "dual cv", blind=blind, method="dual", cv=5)
+            yield row("linear", "dual", blind=blind)
+            yield row("HistGB-small", "dual cv", blind=blind, cv=5)
             yield row("HistGB-small", "as in the paper", blind=blind)
             if not _is_long(task):  # eleven times six fits
                 yield row("HistGB-small", "cv", blind=blind, cv=5)
         else:
             yield row("HistGB", "as in the paper", blind=blind, response_method="predict")
             yield row("HistGB", "probabilities", blind=blind)
-            yield row("HistGB", "dual", blind=blind, method="dual")
+            yield row("HistGB", "dual", blind=blind)
         if constraint == "coarse":
-            yield row("RF", "dual oob", blind=blind, method="dual", cv="oob")
+            yield row("RF", "dual oob", blind=blind, cv="oob")
             if not _is_long(task):
                 yield row("RF", "oob", blind=blind, cv="oob")
-                yield row("RF", "as in the paper", blind=blind, response_method="predict")
+                labels = {} if task.is_regression else {"response_method": "predict"}
+                yield row("RF", "as in the paper", blind=blind, **labels)
 
 
 def _boosting(task: Task, constraint: str) -> Iterator[Row]:
@@ -222,9 +225,8 @@ def _boosting(task: Task, constraint: str) -> Iterator[Row]:
             return tuned_model(
                 task,
                 column,
-                constraint=constraint,
+                constraint=named_constraint(constraint, threshold, kernel=task.degree),
                 cv=cv,
-                threshold=threshold,
                 drop_sensitive=view == "blind",
                 is_within=is_within,
                 confidence=confidence,

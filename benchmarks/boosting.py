@@ -22,6 +22,7 @@ from benchmarks._tables import insert_between, markdown
 from benchmarks.tasks import TASKS, Task, load_task, split
 from benchmarks.unseen_data import COLUMNS as ROW_COLUMNS
 from benchmarks.unseen_data import POOLED, RESULTS
+from gedi_sklearn import CoarseConstraint
 
 PAGE = Path(__file__).parents[1] / "docs" / "boosting.md"
 COLUMNS = ("task", "backend", "view", "cv", "rounds", "plain", "constrained")
@@ -72,7 +73,9 @@ def seconds_of(task: Task, backend: str, view: str, cv: int) -> dict[str, Any]:
     column = data.feature_names.index(task.protected)
     X, y = data.X[train], data.y[train]
     trees = trees_of(task, backend)[0]
-    model = model_of(task, column, backend, drop_sensitive=view == "blind", cv=cv or None, **trees)
+    bound = CoarseConstraint(kernel=task.degree)
+    how = {"drop_sensitive": view == "blind", "cv": cv or None}
+    model = model_of(task, column, backend, constraint=bound, **how, **trees)
     seen = np.delete(X, column, axis=1) if view == "blind" else X
     plain, constrained = [], []
     with warnings.catch_warnings():

@@ -21,6 +21,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
+from benchmarks._constraints import named_constraint
 from benchmarks._storage import append_row, create, read_rows
 from benchmarks._tables import insert_between, markdown
 from benchmarks._units import PACKAGES, versions
@@ -202,11 +203,10 @@ def _measured(cell: Cell, model: Any, population: Rows) -> Measured:
 
 def build(cell: Cell) -> Any:
     """Return the unfitted model of a cell."""
+    name = "sd" if cell.norm == "sd" else "coarse"
     options: dict[str, Any] = {
         "sensitive_columns": 0,
-        "threshold": THRESHOLD,
-        "degree": cell.degree,
-        "norm": cell.norm,
+        "constraint": named_constraint(name, THRESHOLD, kernel=cell.degree),
     }
     if cell.attribute == "blind":
         options["drop_sensitive"], options["sensitive_at_predict"] = True, False

@@ -24,6 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._constraints import named_constraint
+
 HERE = Path(__file__).resolve()
 # The folder that holds this version of the package.
 OURS = HERE.parent.parent
@@ -86,13 +88,9 @@ def measure_here(
             y,
             p,
             sensitive_features=x,
-            constraint=constraint,
-            kernel=kernel,
-            threshold=THRESHOLD,
             loss="hamming",
-            gap=5e-5,
-            solver=solver,
-            time_limit=limit,
+            constraint=named_constraint(constraint, THRESHOLD, kernel=kernel),
+            solver=gedi_sklearn.Solver(solver, gap=5e-5, time_limit=limit),
         )
     except (RuntimeError, ValueError) as error:
         # A solver's failure, or a constraint that no targets satisfy, is a result too.

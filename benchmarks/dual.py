@@ -25,9 +25,15 @@ from sklearn.ensemble import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from benchmarks._constraints import named_constraint
 from benchmarks._storage import append_row, read_rows
 from benchmarks.tasks import TASKS, Task, TaskData, load_task, split
-from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor
+from gedi_sklearn import (
+    DualTargetsClassifier,
+    DualTargetsRegressor,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+)
 from gedi_sklearn.metrics import gedi
 
 HERE = Path(__file__).parent
@@ -79,16 +85,14 @@ def measure(
     """Fit one model and return its line of the CSV."""
     *_, (train, val) = split(task, data, n_folds=fold + 1)
     *factories, cv = LEARNERS[learner]
-    wrapper = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
-    model = wrapper(
-        factories[task.is_regression](),
-        constraint=constraint,
-        degree=task.degree,
-        target_weight="harmonic",
-        cv=cv,
-        method=method,
-        solver="highs",
-    )
+    own: dict[str, Any] = {}
+    if method == "dual":
+        wrapper = DualTargetsRegressor if task.is_regression else DualTargetsClassifier
+    else:
+        wrapper = MovingTargetsRegressor if task.is_regression else MovingTargetsClassifier
+        own = {"target_weight": "harmonic", "solver": "highs"}
+    bound = named_constraint(constraint, kernel=task.degree)
+    model = wrapper(factories[task.is_regression](), bound, cv=cv, **own)
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -109,7 +113,8 @@ def measure(
         "score_val": round(float(model.score(data.X[val], data.y[val])), 4),
         "gedi_val": round(_indicator(task, data, val, model.predict(data.X[val])), 4),
         "converged": not any(
-            issubclass(w.category, ConvergenceWarning) and "method='dual'" in str(w.message)
+            issubclass(w.category, ConvergenceWarning)
+            and "search for multipliers" in str(w.message)
             for w in said
         ),
         "scikit-learn": sklearn.__version__,
@@ -160,9 +165,10 @@ def page() -> str:
         "",
         "Rebuilt by `python -m benchmarks.dual`; what the dual is, and what these numbers mean:",
         "[moving_targets.md](moving_targets.md#the-dual-two-to-five-fits-instead-of-eleven). Each "
-        'pair of numbers is `method="moving_targets"` →',
-        '`method="dual"`, means over the folds, all parameters at their defaults but `constraint`, '
-        "`degree` (5 for a continuous attribute), `cv`",
+        "pair of numbers is `MovingTargets…` →",
+        "`DualTargets…`, means over the folds, all parameters at their defaults but `constraint` "
+        "(`CoarseConstraint` or `FineConstraint`, with `kernel=5` for a continuous attribute), "
+        "`cv`",
         '("oob" for forests) and `solver="highs"`. Scores are R² (crimes) and accuracy (adult). '
         "GeDI is a share of that of y, and the",
         "threshold is 0.2: once of the predictions that the master sees, and once on the "

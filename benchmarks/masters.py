@@ -31,7 +31,7 @@ from benchmarks._full_classes import solve_full
 from benchmarks._master_instances import GENERATORS, N_SEEDS, TRAITS, Instance
 from benchmarks._storage import read_rows
 from benchmarks._tables import insert_between
-from gedi_sklearn import project_targets
+from gedi_sklearn import Solver, project_targets
 from gedi_sklearn.exceptions import InfeasibleProjectionError, SolverLimitError
 
 HERE = Path(__file__).parent
@@ -93,8 +93,8 @@ def measure(instance: Instance, limit: float) -> dict[str, Any]:
                 instance.y,
                 instance.y_pred,
                 sensitive_features=instance.sensitive_features,
-                time_limit=limit,
                 **instance.keywords,
+                solver=Solver(time_limit=limit),
             )
     except InfeasibleProjectionError:
         line["outcome"] = "infeasible"

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def row(degree: int, n_folds: int) -> list[str]:
     """Return accuracies and indicators of the plain learner and the corrected one."""
     data = load_task(AGE)
-    bound = CoarseConstraint(degree=degree, threshold=THRESHOLD, relative=False, subset="positive")
+    bound = CoarseConstraint(THRESHOLD, kernel=degree, relative=False, subset="positive")
     predictions, rows = [], []
     for train, val in split(AGE, data, n_folds=n_folds):
         model = ProjectedClassifier(

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 
 from benchmarks._tables import insert_between, markdown
-from gedi_sklearn import MovingTargetsClassifier, fairness_report
+from gedi_sklearn import CoarseConstraint, MovingTargetsClassifier, fairness_report
 from gedi_sklearn.metrics import didi, gedi
 
 HERE = Path(__file__).parent
@@ -150,7 +150,9 @@ def moving_targets(repeats: int) -> Iterator[Case]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 6))
     y = (X @ rng.normal(size=6) + rng.logistic(size=2_000) > 0).astype(int)
-    model = MovingTargetsClassifier(TimedLogisticRegression(), sensitive_columns=0)
+    model = MovingTargetsClassifier(
+        TimedLogisticRegression(), CoarseConstraint(), sensitive_columns=0
+    )
 
     def pair() -> tuple[float, float]:
         TimedLogisticRegression.spent = 0.0

@@ -29,7 +29,7 @@ GUROBI_NOTICE = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     options = parse(argv)
-    settings = Settings(options.max_iter, options.solver, options.seed, options.warm_start)
+    settings = Settings(options.max_iter, options.solver, options.seed)
     asked = list(
         units(
             datasets=options.dataset,
@@ -49,15 +49,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     rows = select(read_rows(csv_path, COLUMNS), asked, settings)
     report = _tables.report(rows, settings=describe(settings))
-    page = "paper_tables_warm_start.md" if settings.warm_start else "paper_tables.md"
+    page = "paper_tables.md"
     (options.output / page).write_text(report, encoding="utf-8")
     if options.docs:
         text = _tables.insert_in_page(PAGE.read_text(encoding="utf-8"), _tables.page_table(rows))
         PAGE.write_text(text, encoding="utf-8")
     print(report)
     print(f"Results: {csv_path} and {page} beside it.")
-    # Rows of a warm start are none of the paper's: nothing to agree with.
-    if options.report and not settings.warm_start:
+    if options.report:
         sum_up(rows)
 
 
@@ -103,12 +102,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         default="gurobi",
         help="of the master step (default: gurobi, the paper's)",
     )
-    parser.add_argument(
-        "--warm-start",
-        action="store_true",
-        help="extra rows, not the paper's: in Moving Targets a network goes on from its last fit "
-        "(NN+MT rows only)",
-    )
     parser.add_argument("--n-jobs", type=int, default=1, help="processes (default: 1)")
     parser.add_argument(
         "--seed", type=int, default=0, help="of the folds and learners (default: 0, the paper's)"
@@ -135,8 +128,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
     quick = options.quick
     options.model = options.model or (QUICK_MODELS if quick else MODELS)
-    if options.warm_start:
-        options.model = [model for model in options.model if model.startswith("NN+MT")]
     options.folds = options.folds or (1 if quick else N_FOLDS)
     options.max_iter = options.max_iter or (3 if quick else 10)
     # Apart from the committed results, which a look at the project should leave alone.
@@ -202,7 +193,6 @@ def describe(settings: Settings) -> str:
     return (
         f"{settings.max_iter} iterations of Moving Targets, "
         f"solver {settings.solver}, seed {settings.seed}"
-        + (", warm starts of the network (not the paper's)" if settings.warm_start else "")
     )
 
 

@@ -31,8 +31,9 @@ import sklearn
 from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks._constraints import named_constraint
 from benchmarks._tables import insert_between
-from gedi_sklearn import ProjectionResult, __version__, project_targets
+from gedi_sklearn import ProjectionResult, Solver, __version__, project_targets
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "projection.csv"
@@ -91,12 +92,8 @@ def ours(
         y,
         p,
         sensitive_features=x,
-        constraint=constraint,
-        degree=DEGREE,
-        threshold=THRESHOLD,
-        solver=solver,
-        gap=gap,
-        time_limit=limit,
+        constraint=named_constraint(constraint, THRESHOLD, kernel=DEGREE),
+        solver=Solver(solver, gap=gap, time_limit=limit),
     )
 
 

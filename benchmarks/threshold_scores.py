@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from benchmarks._tables import markdown
 from benchmarks.tasks import TASKS, load_task
-from gedi_sklearn import PolynomialKernel, ProjectedClassifier
+from gedi_sklearn import CoarseConstraint, PolynomialKernel, ProjectedClassifier
 from gedi_sklearn.metrics import gedi
 
 _SMALLEST = 1e-9
@@ -50,7 +50,9 @@ def folds(X: np.ndarray, y: np.ndarray):
 def scores_of(X, y, attribute, train, new) -> dict[str, list[float]]:
     """Return AUC, average precision, log loss, share explained and share of class 1 by form."""
     kernel = PolynomialKernel(3, standardize=True)
-    model = ProjectedClassifier(LogisticRegression(max_iter=1000), kernel=kernel, threshold=0.2)
+    model = ProjectedClassifier(
+        LogisticRegression(max_iter=1000), CoarseConstraint(0.2, kernel=kernel)
+    )
     model.fit(X[train], y[train], sensitive_features=attribute[train])
     p = model.estimator_.predict_proba(X[new])[:, 1]
     score = model.predict_proba(X[new], sensitive_features=attribute[new])[:, 1]

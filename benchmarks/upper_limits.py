@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
+from benchmarks._constraints import named_constraint
 from benchmarks._tables import insert_between, markdown
-from gedi_sklearn import PolynomialKernel, Projection
+from gedi_sklearn import PolynomialKernel
 from gedi_sklearn.metrics import gedi, gedi_upper_bound
+from gedi_sklearn.projection import Projection
 
 PAGE = Path(__file__).parents[1] / "docs" / "inference_coverage.md"
 BEGIN = "<!-- limits: begin (written by benchmarks.upper_limits) -->"
@@ -83,7 +85,9 @@ def _holds(cell: Cell, seed: int) -> list[bool]:
     for norm in ("l1", "sd"):
         own = {**options, "norm": norm}
         found.append(_true_value(alpha, norm) <= gedi_upper_bound(y, **own))
-        with Projection(y, **own, relative=degree if norm == "l1" else True) as projection:
+        name, relative = ("coarse", degree) if norm == "l1" else ("sd", True)
+        bound = named_constraint(name, kernel=kernel, relative=relative)
+        with Projection(y, sensitive_features=x, constraint=bound) as projection:
             fitted = projection.solve()
         truth = _true_value(alpha + fitted.correction, norm)
         found.append(truth <= gedi_upper_bound(fitted.targets, **own, fitted=True))

@@ -21,21 +21,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from benchmarks._tables import insert_between, markdown
-from gedi_sklearn import ProjectedRegressor, Projection
+from gedi_sklearn import CoarseConstraint, DependenceConstraint, ProjectedRegressor
 from gedi_sklearn.exceptions import (
     ConstraintNotMetWarning,
     NoisyReferenceWarning,
     UnseenDependenceWarning,
 )
+from gedi_sklearn.projection import Projection
 
 PAGE = Path(__file__).parents[1] / "docs" / "constraints.md"
 BEGIN = "<!-- verdicts: begin (written by benchmarks.verdicts) -->"
 END = "<!-- verdicts: end -->"
 KINDS = (ConstraintNotMetWarning, UnseenDependenceWarning, NoisyReferenceWarning)
-SLOPE = {"norm": "l1"}
-SPLINE = {"norm": "sd", "kernel": "spline"}
+SLOPE, SPLINE = CoarseConstraint(), DependenceConstraint()
 # Shape, parameters of the constraint, whose warning is right; None where nothing is wrong.
-CASES: dict[str, tuple[str, dict[str, Any], type[Warning] | None]] = {
+CASES: dict[str, tuple[str, Any, type[Warning] | None]] = {
     "linear, slope bounded": ("linear", SLOPE, None),
     "slightly curved, slope bounded": ("mild", SLOPE, None),
     "U-shape, spline bounded": ("U", SPLINE, None),
@@ -102,19 +102,19 @@ def simulate(
     name: str, n: int, n_samples: int, n_jobs: int = 1
 ) -> tuple[Counter[type[Warning]], type[Warning] | None]:
     """Return in how many samples each warning was given, and the one that is right."""
-    shape, options, right = CASES[name]
+    shape, constraint, right = CASES[name]
     columns = [0, 1] if shape == "age and sex" else [0]
     if len(columns) > 1:
-        options = {**options, "constraint": ["coarse", "coarse"]}
+        constraint = [constraint, constraint]
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_given)(shape, n, seed, columns, options) for seed in range(n_samples)
+        delayed(_given)(shape, n, seed, columns, constraint) for seed in range(n_samples)
     )
     return sum(found, Counter()), right
 
 
-def _given(shape: str, n: int, seed: int, columns: list[int], options: dict[str, Any]) -> Counter:
+def _given(shape: str, n: int, seed: int, columns: list[int], constraint: Any) -> Counter:
     X, y = sample(shape, n, seed)
-    model = ProjectedRegressor(learner(), sensitive_columns=columns, **options)
+    model = ProjectedRegressor(learner(), constraint, sensitive_columns=columns)
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -129,7 +129,8 @@ def exceeded(n: int, n_samples: int, n_jobs: int = 1) -> int:
 
 def _is_caught(n: int, seed: int) -> bool:
     X, y = sample("U", n, seed)
-    with Projection(y, sensitive_features=X[:, 0], threshold=0.3, **SPLINE) as projection:
+    bound = DependenceConstraint(0.3)
+    with Projection(y, sensitive_features=X[:, 0], constraint=bound) as projection:
         beyond = projection.solve(learner().fit(X, y).predict(X), 0.0).targets
         verdict = projection.at(0.2).verdict(beyond, new_rows=beyond)
     with warnings.catch_warnings(record=True) as record:

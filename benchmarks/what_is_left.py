@@ -28,6 +28,7 @@ from benchmarks._unseen_rows import LEARNERS
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     FineConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
@@ -87,22 +88,21 @@ class Setting:
     name: str
     kind: type
     degree: int | None  # None: a spline
-    options: Mapping[str, str]
 
     def constraint(self, *, is_binary: bool) -> Any:
         kernel: Any = SplineKernel()
         if self.degree is not None:
             kernel = PolynomialKernel(1 if is_binary else self.degree, standardize=True)
-        return self.kind(kernel=kernel, threshold=THRESHOLD, **self.options)
+        return self.kind(THRESHOLD, kernel=kernel)
 
 
 SETTINGS = (
-    Setting("coarse, degree 1", CoarseConstraint, 1, {}),
-    Setting("coarse, degree 5", CoarseConstraint, 5, {}),
-    Setting("fine, degree 5", FineConstraint, 5, {}),
-    Setting("sd, degree 3", CoarseConstraint, 3, {"norm": "sd"}),
-    Setting("sd, degree 5", CoarseConstraint, 5, {"norm": "sd"}),
-    Setting("sd, spline", CoarseConstraint, None, {"norm": "sd"}),
+    Setting("coarse, degree 1", CoarseConstraint, 1),
+    Setting("coarse, degree 5", CoarseConstraint, 5),
+    Setting("fine, degree 5", FineConstraint, 5),
+    Setting("sd, degree 3", DependenceConstraint, 3),
+    Setting("sd, degree 5", DependenceConstraint, 5),
+    Setting("sd, spline", DependenceConstraint, None),
 )
 PROJECTED, MOVING_TARGETS = "Projected", "Moving Targets"
 # The learner does not see the attributes, where other columns stand in for them.
@@ -248,7 +248,9 @@ def build(unit: Unit, data: TaskData, columns: Sequence[int], memory: Memory) ->
     if unit.setting == DEFAULTS:
         kernel = _polynomial(data.X[:, columns[0]])
         forest = RandomForestClassifier(random_state=0)
-        return MovingTargetsClassifier(forest, sensitive_columns=columns, kernel=kernel)
+        return MovingTargetsClassifier(
+            forest, CoarseConstraint(kernel=kernel), sensitive_columns=columns
+        )
     (setting,) = (setting for setting in SETTINGS if setting.name == unit.setting)
     constraints = [
         setting.constraint(is_binary=len(np.unique(data.X[:, column])) == 2) for column in columns

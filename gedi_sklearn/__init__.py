@@ -2,16 +2,27 @@
 
 from . import datasets, metrics, model_selection, plotting, report
 from .boosting import ConstrainedBoostingClassifier, ConstrainedBoostingRegressor
-from .constraints import CoarseConstraint, DidiConstraint, FineConstraint
+from .constraints import (
+    CoarseConstraint,
+    ConstraintList,
+    DependenceConstraint,
+    DidiConstraint,
+    FineConstraint,
+)
 from .kernels import FourierKernel, PolynomialKernel, SplineKernel
 from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
 from .metrics import didi, gedi
-from .moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
+from .moving_targets import (
+    DualTargetsClassifier,
+    DualTargetsRegressor,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+)
 from .post_processing import ProjectedClassifier, ProjectedRegressor
 from .projection import (
-    Projection,
     ProjectionPath,
     ProjectionResult,
+    Solver,
     TargetCorrection,
     correct_targets,
     project_targets,
@@ -25,7 +36,11 @@ __all__ = [
     "CoarseConstraint",
     "ConstrainedBoostingClassifier",
     "ConstrainedBoostingRegressor",
+    "ConstraintList",
+    "DependenceConstraint",
     "DidiConstraint",
+    "DualTargetsClassifier",
+    "DualTargetsRegressor",
     "FineConstraint",
     "FourierKernel",
     "LagrangianDualClassifier",
@@ -35,9 +50,9 @@ __all__ = [
     "PolynomialKernel",
     "ProjectedClassifier",
     "ProjectedRegressor",
-    "Projection",
     "ProjectionPath",
     "ProjectionResult",
+    "Solver",
     "SplineKernel",
     "TargetCorrection",
     "__version__",

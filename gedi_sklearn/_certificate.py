@@ -140,8 +140,8 @@ def issue_certificate(
     if any((part.allowed.limits == 0).any() for part in parts):
         raise ValueError(
             f"confidence={confidence}: an upper limit is never 0, so a bound of 0 cannot be "
-            "promised (threshold=0, or a coefficient that a 'fine' constraint forbids). Use "
-            "constraint='coarse' and a positive threshold, or confidence=None."
+            "promised (threshold=0, or a coefficient that a FineConstraint forbids). Use "
+            "CoarseConstraint with a positive threshold, or confidence=None."
         )
     own_confidence = 1 - (1 - confidence) / len(parts)
 

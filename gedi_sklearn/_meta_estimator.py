@@ -34,13 +34,16 @@ from ._validation import (
     attribute_columns,
     change_tables,
     check_attribute_columns,
+    check_nested,
     check_same_length,
     check_sample_weight,
     check_sensitive,
     column_positions,
     drop_columns,
+    refuse_misplaced,
     select_columns,
 )
+from .constraints import check_constraint
 
 # The declared types of the parameters of `ColumnsMixin`.
 COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
@@ -64,13 +67,30 @@ _SHARED = ("X_val", "y_val")
 class ColumnsMixin:
     """The attribute, from one of `sensitive_features` and `sensitive_columns`; the columns of X.
 
-    A subclass has the parameters `sensitive_columns` and `drop_sensitive`.
+    A subclass has the parameters `constraint`, `sensitive_columns` and `drop_sensitive`.
     """
 
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
 
+    constraint: Any
     sensitive_columns: Any
     drop_sensitive: bool
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Any:
+        """Refuse parameters of the constraint and the solver, with the object to write."""
+        refuse_misplaced(cls.__name__, parameters)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, those of the constraint as ``constraint__threshold``.
+
+        Returns
+        -------
+        self : object
+        """
+        objects = {"constraint": "DependenceConstraint()", "solver": "Solver()"}
+        check_nested(self, params, objects)
+        return super().set_params(**params)  # type: ignore[misc]
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the targets as numbers, shape (n,); a classifier sets `classes_`."""
@@ -84,6 +104,7 @@ class ColumnsMixin:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        check_constraint(self.constraint, type(self).__name__)
         y = self._check_targets(y, sample_weight)
         check_same_length(len(y), X=X)
         weight = check_sample_weight(sample_weight, len(y))

@@ -267,15 +267,15 @@ def _reference_design(
     given, own = part.given, part.design
     if part.kernel.encoder is not None or given.kernel is None:
         return own, slice(None), part.kernel.n_columns
-    if getattr(given, "norm", "l1") == "l1":
+    if given.norm == "l1":
         degree = int(given.relative)
         # Orthonormal powers span those of each lower degree.
         is_known = part.kernel.is_single_polynomial and not given.needs_outcomes
         if is_known and isinstance(rows, slice) and degree <= part.kernel.n_columns:
             return own, rows, degree
-        kernel = kernel_of_degree(resolve_kernel(given.kernel, given.degree), degree)
+        kernel = kernel_of_degree(resolve_kernel(given.kernel), degree)
     else:
-        kernel = resolve_kernel(given.kernel, given.degree)
+        kernel = resolve_kernel(given.kernel)
     design = _design_of(kernel, own.points[rows], part, rows)
     return design, rows, design.fitted.n_columns
 

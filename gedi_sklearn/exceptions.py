@@ -82,19 +82,19 @@ class RankDeficientKernelError(ValueError):
         """
         if n_distinct is None:
             reason = (
-                "the rows so far have too few distinct values of the attribute. Lower `degree`."
+                "the rows so far have too few distinct values of the attribute. Lower the degree."
             )
         elif n_distinct <= n_columns:
             reason = (
                 f"the attribute takes {n_distinct} distinct value(s). A polynomial kernel needs "
-                "more distinct values than its degree: lower `degree`, or pass a kernel whose "
+                "more distinct values than its degree: lower the degree, or pass a kernel whose "
                 "columns are independent."
             )
         else:
             reason = (
                 f"on the {n_distinct} distinct values of the attribute, columns are constant or "
                 "sums of others. If columns add up to 1, leave one out "
-                "(include_bias=False, drop='first'); for a polynomial, lower `degree`: rounding "
+                "(include_bias=False, drop='first'); for a polynomial, lower the degree: rounding "
                 "makes high powers indistinguishable."
             )
         error = cls(
@@ -112,11 +112,11 @@ class TooManyGroupsError(ValueError):
     def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
         """Build the error for the indicators of ``n_groups`` groups on ``n_rows`` rows."""
         return cls(
-            f"constraint='didi' with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
+            f"DidiConstraint with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
             "numbers here. Pool rare groups, or bin the attribute as `binned_didi` does. So many "
             "groups are for real targets at squared error, in `project_targets`, "
-            "`ProjectedRegressor` and Moving Targets: without `target_bounds`, `confidence`, "
-            "`method='dual'`, `conditional_on`, other constraints beside, and with "
+            "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
+            "`confidence`, `conditional_on`, other constraints beside, and with "
             "`sensitive_at_predict`."
         )
 
@@ -140,7 +140,7 @@ class InfeasibleProjectionError(ValueError):
         return cls(
             f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
             f"slack={slack:g}, {n_columns} kernel column(s), {n_rows} rows of positive weight, at "
-            "least one row of each class. Raise `threshold` or `slack`, lower `degree`, or use "
+            "least one row of each class. Raise `threshold` or `slack`, lower the degree, or use "
             f"more rows.{hint}"
         )
 
@@ -153,7 +153,7 @@ class SolverError(RuntimeError):
         """Build the error for a status that means neither a solution nor infeasibility."""
         return cls(
             f"solver={solver!r} ended with status {status!r} and no usable solution. Try the "
-            "other solver ('gurobi' or 'highs'), or check `solver_params`."
+            "other solver ('gurobi' or 'highs'), or check the solver's `params`."
         )
 
     @classmethod
@@ -161,7 +161,7 @@ class SolverError(RuntimeError):
         """Build the error for a solution that is not integral, against the solver's claim."""
         return cls(
             f"solver={solver!r} returned a count that is {worst:.2g} away from an integer. "
-            "Tighten the solver's integrality tolerance in `solver_params`, or use the other "
+            "Tighten the solver's integrality tolerance in the solver's `params`, or use the other "
             "solver."
         )
 
@@ -174,7 +174,7 @@ class SolverLicenceError(SolverError):
         """Build the error for a Gurobi licence that cannot be used."""
         return cls(
             f"solver='gurobi' found no usable licence: {detail}. Configure a licence "
-            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
+            "(GRB_LICENSE_FILE, or WLS keys in the solver's `params`), or use solver='highs'."
         )
 
     @classmethod
@@ -184,7 +184,7 @@ class SolverLicenceError(SolverError):
             f"a model of {n_variables} variables and {n_rows} constraints is larger than the "
             f"Gurobi licence at hand allows ({detail}; the licence that comes with pip stops at "
             "2,000 of each, 200 variables with a quadratic objective). Configure a full licence "
-            "(GRB_LICENSE_FILE, or WLS keys in `solver_params`), or use solver='highs'."
+            "(GRB_LICENSE_FILE, or WLS keys in the solver's `params`), or use solver='highs'."
         )
 
 
@@ -208,7 +208,7 @@ class SolverLimitError(SolverError):
             f"solver={solver!r} reached its {status.replace('_', ' ')} without a solution of the "
             f"{constraint} constraint: threshold={threshold} (absolute), slack={slack:g}, "
             f"{n_columns} kernel column(s), {n_rows} rows. Raise `time_limit` (or the limit in "
-            "`solver_params`), `slack` or `threshold`, or lower `degree`."
+            "the solver's `params`), `slack` or `threshold`, or lower the degree."
         )
 
 
@@ -238,7 +238,7 @@ class ConstraintNotMetWarning(UserWarning):
         return cls(
             "no classes that satisfy the constraint were found; the targets are the closest ones, "
             f"which miss it by {violation:.2g}. Whether there are any is not known. Raise "
-            "`threshold`, `slack` or `time_limit`, lower `degree`, or use more rows."
+            "`threshold`, `slack` or `time_limit`, lower the degree, or use more rows."
         )
 
     @classmethod
@@ -263,8 +263,8 @@ class UnseenDependenceWarning(UserWarning):
         return cls(
             f"{share:.0%} of the deviation of y that {name} explains is left (with 95 % "
             f"confidence {low:.0%} or more), where the constraint asks for {asked:.0%}: it bounds "
-            "functions of the attribute that miss the dependence. Use norm='sd' with "
-            "kernel='spline' (a SplineKernel of more knots, if it is that), or a higher degree."
+            "functions of the attribute that miss the dependence. Use DependenceConstraint (with a "
+            "SplineKernel of more knots, if it is that), or a higher degree."
         )
 
 
@@ -277,8 +277,8 @@ class NoisyReferenceWarning(UserWarning):
         return cls(
             "the indicator of y that `threshold` is a share of cannot be told from chance (F "
             f"test, p = {p_value:.2g}), so the bound is a share of noise. Refer to a degree at "
-            "which y depends on the attribute, relative=<degree>; use norm='sd', whose reference "
-            "has the kernel of the constraint; or an absolute threshold, relative=False."
+            "which y depends on the attribute, relative=<degree>; use DependenceConstraint, whose "
+            "reference has its own kernel; or an absolute threshold, relative=False."
         )
 
 
@@ -325,7 +325,7 @@ class IllConditionedKernelWarning(UserWarning):
         return cls(
             "the coefficients carry an estimated relative rounding error of "
             f"{relative_error:.1g}: the kernel's columns are nearly dependent on these rows, as "
-            "an outlier or distant clusters in sensitive_features make them. Lower `degree`, or "
+            "an outlier or distant clusters in sensitive_features make them. Lower the degree, or "
             "transform the attribute."
         )
 
@@ -344,7 +344,7 @@ class IllConditionedKernelWarning(UserWarning):
         return cls(
             f"the projected targets miss the constraint by {violation:.2g}: the kernel's columns "
             "are nearly dependent on these rows, as an outlier in sensitive_features makes them. "
-            "Lower `degree`, or transform the attribute."
+            "Lower the degree, or transform the attribute."
         )
 
     @classmethod
@@ -374,7 +374,7 @@ class AttributeScaleWarning(UserWarning):
     def from_unlike_units(cls, deviations: list[float]) -> AttributeScaleWarning:
         """Build the warning for one bound on the coefficients of attributes in unlike units."""
         shown = ", ".join(f"{deviation:.3g}" for deviation in deviations)
-        each = ", ".join(["'coarse'"] * len(deviations))
+        each = ", ".join(["CoarseConstraint()"] * len(deviations))
         return cls(
             f"threshold bounds the sum of the coefficients of {len(deviations)} attributes, whose "
             f"standard deviations are {shown}. A coefficient is small where the deviation is "

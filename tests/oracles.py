@@ -689,3 +689,9 @@ def least_absolute_error(
     if result.status != 0:
         raise AssertionError(result.message)
     return float(result.fun)
+
+
+def with_slack(kind: type, slack: float, *args: object, **options: object) -> object:
+    """Return a constraint of a kind, of which only the fine one has a slack."""
+    own = {"slack": slack} if kind.__name__ == "FineConstraint" else {}
+    return kind(*args, **own, **options)

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 
-from gedi_sklearn import FourierKernel, PolynomialKernel, SplineKernel, project_targets
+from gedi_sklearn import (
+    CoarseConstraint,
+    DependenceConstraint,
+    FourierKernel,
+    PolynomialKernel,
+    SplineKernel,
+    project_targets,
+)
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
 from gedi_sklearn.metrics import (
     GediAccumulator,
@@ -167,6 +174,8 @@ def test_what_does_not_fit_is_said():
     accumulator.partial_fit(Y, PREDICTED, sensitive_features=X)
     with pytest.raises(ValueError, match="y_pred must be given with every chunk"):
         accumulator.update(Y, sensitive_features=X)
+    with pytest.raises(ValueError, match="sensitive_features holds text"):
+        GediAccumulator(reference=[0.0, 1.0]).update([1.0, 2.0], sensitive_features=["a", "b"])
     with pytest.raises(ValueError, match="2 column"):
         accumulator.update(Y, PREDICTED, sensitive_features=np.c_[X, X])
     with pytest.raises(ValueError, match="contains NaN"):
@@ -256,8 +265,9 @@ def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
     kernel = PolynomialKernel(3, standardize=True)
     chunks = np.split(np.arange(N), 4)
     accumulator = accumulate(chunks, predicted=predictions, kernel=kernel, weight=WEIGHT)
-    given = {"threshold": 0.1, "norm": norm, "relative": relative}
-    correct = correct_targets(accumulator, target_weight=0.5, **given)
+    given = {"threshold": 0.1, "relative": relative}
+    correct = correct_targets(accumulator, target_weight=0.5, norm=norm, **given)
+    constraint = CoarseConstraint if norm == "l1" else DependenceConstraint
     z = np.concatenate(
         [
             correct(Y[i], None if predictions is None else predictions[i], sensitive_features=X[i])
@@ -269,9 +279,8 @@ def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
         predictions,
         sensitive_features=X,
         sample_weight=WEIGHT,
-        kernel=kernel,
         target_weight=0.5,
-        **given,
+        constraint=constraint(kernel=kernel, **given),
     ).targets
     kept = WEIGHT > 0
     np.testing.assert_allclose(z[kept], expected[kept], rtol=1e-9)

@@ -12,6 +12,7 @@ from gedi_sklearn import (
     DidiConstraint,
     FineConstraint,
     PolynomialKernel,
+    Solver,
     project_targets,
 )
 from gedi_sklearn.exceptions import InfeasibleProjectionError
@@ -56,12 +57,12 @@ class Bounded:
         powers = s[:, None] ** np.arange(1, degree + 1)
         if kind == "didi":
             self.effects = group_effects(values, weight)
-            self.constraint = DidiConstraint(threshold=q, relative=False)
+            self.constraint = DidiConstraint(q, relative=False)
             return
         # A standardised polynomial's coefficients are those of s; the raw one's are those of x.
         unit = deviation if degree == 1 else 1.0
         self.effects = effects_of(powers, weight) / unit
-        options = {"kernel": kernel, "threshold": q, "relative": False}
+        options = {"threshold": q, "kernel": kernel, "relative": False}
         if kind == "coarse":
             self.constraint = CoarseConstraint(**options)
         else:
@@ -146,8 +147,7 @@ def check(problem, *, solver, gap):
         "loss": problem["loss"],
         "target_weight": problem["target_weight"],
         "sample_weight": problem["weight"],
-        "gap": gap,
-        "solver": solver,
+        "solver": Solver(solver, gap=gap),
     }
     predictions = p[:, 1] if p is not None and n_classes == 2 else p
     if not allowed.any():

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gedi_sklearn import Projection, project_targets
+from gedi_sklearn import DidiConstraint, Solver, project_targets
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import didi
+from gedi_sklearn.projection import Projection
 
 
 def groups_of(n_groups, n, seed=0):
@@ -61,7 +62,7 @@ def test_the_cheapest_of_all_allocations(problem, gap):
     cost = against if p is None else (1 - 2 * p) + against
     # The loss of labels that are all 0.
     constant = y.sum() + (0.0 if p is None else p.sum())
-    options = {"constraint": "didi", "threshold": most, "relative": False, "gap": gap}
+    options = {"constraint": DidiConstraint(most, relative=False), "solver": Solver(gap=gap)}
     best = least_cost(cost, group, most)
     if np.isinf(best):
         with pytest.raises(InfeasibleProjectionError):
@@ -86,12 +87,16 @@ def test_rare_groups_move_in_large_steps():
     p = np.clip(rng.beta(2, 2.4, 2900) + 0.1 * (group == "a"), 0.01, 0.99)
     y = (rng.random(2900) < p).astype(int)
     started = time.process_time()
-    result = project_targets(y, p, sensitive_features=group, constraint="didi", gap=5e-5)
+    result = project_targets(
+        y, p, sensitive_features=group, constraint=DidiConstraint(), solver=Solver(gap=5e-5)
+    )
     assert time.process_time() - started < 2
     assert result.satisfied
     assert result.gap <= 5e-5
     # To the last digit the objective is hardly less.
-    exact = project_targets(y, p, sensitive_features=group, constraint="didi", gap=0.0)
+    exact = project_targets(
+        y, p, sensitive_features=group, constraint=DidiConstraint(), solver=Solver(gap=0.0)
+    )
     assert result.bound <= exact.objective <= result.objective
     assert exact.status == "optimal"
 
@@ -102,7 +107,11 @@ def test_many_groups(n_groups, seconds, has_scores):
     group, p, y = groups_of(n_groups, 24_000)
     started = time.process_time()
     result = project_targets(
-        y, p if has_scores else None, sensitive_features=group, constraint="didi", gap=5e-5
+        y,
+        p if has_scores else None,
+        sensitive_features=group,
+        constraint=DidiConstraint(),
+        solver=Solver(gap=5e-5),
     )
     assert time.process_time() - started < seconds
     assert result.satisfied
@@ -114,7 +123,7 @@ def test_many_groups(n_groups, seconds, has_scores):
 
 def test_multipliers_are_those_of_the_relaxation():
     group, p, y = groups_of(5, 3000, seed=1)
-    with Projection(y, sensitive_features=group, constraint="didi") as projection:
+    with Projection(y, sensitive_features=group, constraint=DidiConstraint()) as projection:
         constraint = projection.fitted_constraint_
         relaxed = constraint.raw_multipliers(projection.relaxed_multipliers(p, constraint))
         result = projection.solve(p, target_weight=0.0)
@@ -128,7 +137,7 @@ def test_multipliers_are_those_of_the_relaxation():
 
 def test_rows_of_equal_cost_flip_in_the_order_of_the_seed():
     group, _, y = groups_of(3, 300)
-    options = {"sensitive_features": group, "constraint": "didi"}
+    options = {"sensitive_features": group, "constraint": DidiConstraint()}
     first, again, other = (
         project_targets(y, random_state=seed, **options).targets for seed in (0, 0, 1)
     )
@@ -143,22 +152,28 @@ def test_single_rows_that_take_all_of_the_bound_are_said_to():
     group = np.r_[rng.integers(0, 3, 270).astype(str), [f"alone {i}" for i in range(30)]]
     y = np.r_[rng.integers(0, 2, 300)]
     with pytest.warns(UserWarning, match="30 groups are single rows"):
-        project_targets(y, sensitive_features=group, constraint="didi", threshold=0.2)
+        project_targets(y, sensitive_features=group, constraint=DidiConstraint(0.2))
     pooled = np.where(np.char.startswith(group, "alone"), "alone", group)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        project_targets(y, sensitive_features=pooled, constraint="didi", threshold=0.2)
+        project_targets(y, sensitive_features=pooled, constraint=DidiConstraint(0.2))
 
 
 def test_a_bound_that_no_labels_satisfy():
     y, group = np.array([0, 1, 1, 0, 1]), np.array(list("aabbb"))
     with pytest.raises(InfeasibleProjectionError, match="didi"):
-        project_targets(y, sensitive_features=group, constraint="didi", threshold=0.01)
+        project_targets(y, sensitive_features=group, constraint=DidiConstraint(0.01))
 
 
 def test_a_limit_without_an_answer():
     group, p, y = groups_of(1000, 24_000)
     with pytest.warns(UserWarning, match="time_limit"):
-        result = project_targets(y, p, sensitive_features=group, constraint="didi", time_limit=1e-9)
+        result = project_targets(
+            y,
+            p,
+            sensitive_features=group,
+            constraint=DidiConstraint(),
+            solver=Solver(time_limit=1e-9),
+        )
     assert result.satisfied == (result.status == "time_limit")
     assert set(result.targets) == {0, 1}

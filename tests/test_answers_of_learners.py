@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from gedi_sklearn import (
+    CoarseConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     ProjectedClassifier,
@@ -90,7 +91,10 @@ def test_the_learner_is_named_with_what_it_gave(model, learner, method, cv, n):
 
 def test_so_is_the_learner_of_the_attribute():
     model = ProjectedRegressor(
-        sensitive_at_predict=False, attribute_estimator=ShortRegressor(), cv=3, degree=2
+        constraint=CoarseConstraint(kernel=2),
+        sensitive_at_predict=False,
+        attribute_estimator=ShortRegressor(),
+        cv=3,
     )
     with pytest.raises(ValueError, match=r"ShortRegressor.predict returned .* \(19, 2\) for 20"):
         model.fit(X, T, sensitive_features=X[:, 0])
@@ -135,7 +139,7 @@ def test_probabilities_are_matched_to_classes_by_label():
     y = (X[:, 1] + 0.3 * rng.normal(size=200) > 0).astype(int)
     plain = LogisticRegression().fit(X, y).score(X, y)
     for kind in (ProjectedClassifier, MovingTargetsClassifier):
-        model = kind(Reversed(), sensitive_columns=0, threshold=np.inf, relative=False, cv="train")
+        model = kind(Reversed(), CoarseConstraint(np.inf), sensitive_columns=0, cv="train")
         assert model.fit(X, y).score(X, y) == plain
         with pytest.raises(ValueError, match=r"not those of y|none of the classes of y"):
             kind(Reversed(("b", "a")), sensitive_columns=0, cv="train").fit(X, y)

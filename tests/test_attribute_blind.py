@@ -13,7 +13,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
-from gedi_sklearn import ProjectedClassifier, ProjectedRegressor
+from gedi_sklearn import CoarseConstraint, ProjectedClassifier, ProjectedRegressor
 from gedi_sklearn.metrics import gedi
 
 pd = pytest.importorskip("pandas")
@@ -46,7 +46,12 @@ def learner():
 
 
 def blind(estimator, **options):
-    options = {"sensitive_at_predict": False, "cv": 3, **options}
+    options = {
+        "constraint": CoarseConstraint(),
+        "sensitive_at_predict": False,
+        "cv": 3,
+        **options,
+    }
     return ProjectedRegressor(estimator, sensitive_columns="age", **options)
 
 
@@ -92,7 +97,9 @@ def test_what_it_cannot_take_is_said_before_the_first_fit(frame, change, reason)
     X, y = frame
     X = change(X)
     column = 0 if not hasattr(X, "columns") else "age"
-    model = ProjectedRegressor(Unfittable(), sensitive_columns=column, sensitive_at_predict=False)
+    model = ProjectedRegressor(
+        Unfittable(), CoarseConstraint(), sensitive_columns=column, sensitive_at_predict=False
+    )
     with pytest.raises(ValueError, match=f"attribute_estimator=None takes .*, but {reason}"):
         model.fit(X, y)
 
@@ -122,11 +129,11 @@ def test_what_the_score_knows_of_the_attribute_is_used():
     y = (x + rng.logistic(size=1000) > 0).astype(int)
     half = make_pipeline(FunctionTransformer(lambda X: X[:, :1]), LinearRegression())
     model = ProjectedClassifier(
+        constraint=CoarseConstraint(0.5),
         sensitive_columns=0,
         drop_sensitive=True,
         sensitive_at_predict=False,
         attribute_estimator=half,
-        threshold=0.5,
     ).fit(X, y)
     p = model.estimator_.predict_proba(X[:, 1:])[:, 1]
     Q, m = model.kernel_.orthonormal(x), model.attribute_estimator_.predict(X[:, 1:])[:, None]

@@ -9,12 +9,13 @@ from sklearn import config_context
 from sklearn.model_selection import cross_validate
 
 from gedi_sklearn import (
+    CoarseConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     ProjectedClassifier,
     ProjectedRegressor,
-    Projection,
 )
+from gedi_sklearn.projection import Projection
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -47,21 +48,23 @@ def predicted(model, data, first, then, method="predict"):
 
 def measured(_, data, first, then):
     t = data[1]
-    return Projection(t, sensitive_features=first).gedi_on(then)(t)
+    return Projection(t, sensitive_features=first, constraint=CoarseConstraint()).gedi_on(then)(t)
 
 
 def transformed(_, data, first, then):
     t = data[1]
-    return Projection(t, sensitive_features=first).kernel_.transform(then)
+    return Projection(t, sensitive_features=first, constraint=CoarseConstraint()).kernel_.transform(
+        then
+    )
 
 
 MEETINGS = pytest.mark.parametrize(
     ("use", "model"),
     [
-        (predicted, ProjectedRegressor(cv=2)),
-        (predicted, ProjectedClassifier(cv=2)),
-        (held_out, MovingTargetsRegressor(max_iter=1)),
-        (held_out, MovingTargetsClassifier(max_iter=1)),
+        (predicted, ProjectedRegressor(constraint=CoarseConstraint(), cv=2)),
+        (predicted, ProjectedClassifier(constraint=CoarseConstraint(), cv=2)),
+        (held_out, MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1)),
+        (held_out, MovingTargetsClassifier(constraint=CoarseConstraint(), max_iter=1)),
         (measured, None),
         (transformed, None),
     ],
@@ -89,7 +92,10 @@ def test_columns_of_other_names_or_order_are_refused(data, use, model, frame):
 @FRAMES
 def test_names_on_one_side_only_are_said(data, use, frame):
     first = frame(data[-1])
-    model = {predicted: ProjectedRegressor(cv=2), held_out: MovingTargetsRegressor(max_iter=1)}
+    model = {
+        predicted: ProjectedRegressor(constraint=CoarseConstraint(), cv=2),
+        held_out: MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1),
+    }
     with pytest.warns(UserWarning, match="has no column names, but was fitted with them"):
         use(model.get(use), data, first, first.to_numpy())
     with pytest.warns(UserWarning, match="has column names, but was fitted without them"):
@@ -98,7 +104,10 @@ def test_names_on_one_side_only_are_said(data, use, frame):
 
 @pytest.mark.parametrize("use", [predicted, held_out, measured])
 def test_one_attribute_may_have_any_name_or_none(data, use):
-    model = {predicted: ProjectedRegressor(cv=2), held_out: MovingTargetsRegressor(max_iter=1)}
+    model = {
+        predicted: ProjectedRegressor(constraint=CoarseConstraint(), cv=2),
+        held_out: MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1),
+    }
     age = data[-1]["age"]
     forms = [
         *(pd.Series(age, name="age"), pd.Series(age), pd.DataFrame({"age": age}), age),
@@ -112,7 +121,9 @@ def test_one_attribute_may_have_any_name_or_none(data, use):
 def test_columns_of_x_are_compared_as_columns_of_x(data):
     X, t, _, _ = data
     frame = pd.DataFrame(X, columns=["age", "sex", "skill"])
-    model = ProjectedRegressor(sensitive_columns=[0, 1], cv=2).fit(frame, t)
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=[0, 1], cv=2).fit(
+        frame, t
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict(X)
@@ -123,7 +134,7 @@ def test_frames_go_through_cross_validation(data):
     X, t, _, attributes = data
     with config_context(enable_metadata_routing=True):
         result = cross_validate(
-            ProjectedRegressor(cv=2),
+            ProjectedRegressor(constraint=CoarseConstraint(), cv=2),
             *(X, t),
             params={"sensitive_features": pd.DataFrame(attributes)},
             cv=2,

@@ -32,7 +32,12 @@ from benchmarks._master_instances import GENERATORS, TRAITS
 from benchmarks._storage import append_row, read_rows
 from benchmarks._units import COLUMNS, MODELS, Settings, Unit, make_model, models_of, units
 from benchmarks.tasks import TASKS, load_task, split
-from gedi_sklearn import LagrangianDualClassifier, LagrangianDualRegressor, project_targets
+from gedi_sklearn import (
+    CoarseConstraint,
+    LagrangianDualClassifier,
+    LagrangianDualRegressor,
+    project_targets,
+)
 from gedi_sklearn.metrics import gedi
 
 BY_NAME = {str(task): task for task in TASKS}
@@ -119,21 +124,19 @@ def test_models_follow_the_paper():
     assert isinstance(fine["estimator"], GradientBoostingClassifier)
     assert fine["estimator"].random_state == 0
     asked = {
-        "constraint": "fine",
-        "degree": 5,
-        "threshold": 0.2,
-        "relative": True,
         "loss": "hamming",
         "target_weight": "harmonic",
         "max_iter": 10,
         "response_method": "predict",
-        "solver": "gurobi",
         "random_state": None,  # the learner's own seed stays in every fit
     }
     assert {name: fine[name] for name in asked} == asked
+    assert repr(fine["constraint"]) == "FineConstraint(kernel=5)"
+    assert repr(fine["solver"]) == "Solver(gap=5e-05, name='gurobi')"
     coarse = make_model(RACE, "RF+MT", Settings(max_iter=3, solver="highs"))
-    assert (coarse.constraint, coarse.degree, coarse.loss) == ("coarse", 1, "squared_error")
-    assert (coarse.max_iter, coarse.solver) == (3, "highs")
+    assert repr(coarse.constraint) == "CoarseConstraint()"
+    assert (coarse.loss, coarse.max_iter) == ("squared_error", 3)
+    assert coarse.solver.name == "highs"
 
 
 @pytest.mark.torch
@@ -142,17 +145,15 @@ def test_the_regularizers_follow_the_paper():
     assert isinstance(fine, LagrangianDualClassifier)
     asked = {
         "hidden_layer_sizes": (32, 32, 32),
-        "constraint": "fine",
-        "degree": 5,
-        "threshold": 0.2,
-        "relative": True,
         "max_epochs": 500,
         "batch_size": None,
     }
     assert {name: fine.get_params()[name] for name in asked} == asked
+    assert repr(fine.constraint) == "FineConstraint(kernel=5)"
     coarse = make_model(RACE, "NN+SBR", Settings(seed=1))
     assert isinstance(coarse, LagrangianDualRegressor)
-    assert (coarse.hidden_layer_sizes, coarse.constraint) == ((256, 256), "coarse")
+    assert coarse.hidden_layer_sizes == (256, 256)
+    assert repr(coarse.constraint) == "CoarseConstraint()"
     assert coarse.random_state == 1
 
 
@@ -306,26 +307,6 @@ def test_a_report_shows_one_setting_only(calls, tmp_path, capsys):
     assert "10 iterations of Moving Targets" in printed
     assert "| crimes/race | GB+MT | 2 |" in printed
     assert (tmp_path / "paper_tables.md").read_text(encoding="utf-8") in printed
-
-
-def test_warm_starts_are_rows_of_their_own(calls, tmp_path, capsys):
-    asked = ["--protected", "race", "--folds", "1", "--output", str(tmp_path)]
-    paper_tables.main([*asked, "--model", "NN", "NN+MT"])
-    paper_tables.main([*asked, "--warm-start"])
-    assert calls == [
-        "crimes/race NN fold 0",
-        "crimes/race NN+MT fold 0",
-        "crimes/race NN+MT fold 0",
-    ]
-    capsys.readouterr()
-    paper_tables.main(["--report", "--warm-start", "--output", str(tmp_path)])
-    printed = capsys.readouterr().out
-    assert "warm starts of the network (not the paper's)" in printed
-    assert "| NN |" not in printed
-    assert "cells" not in printed
-    assert (tmp_path / "paper_tables_warm_start.md").read_text(encoding="utf-8") in printed
-    assert make_model(SEX, "NN+MT", Settings(warm_start=True)).warm_start
-    assert not make_model(SEX, "NN+MT", Settings()).warm_start
 
 
 def reference_rows(n_folds=5, **shifts):
@@ -649,10 +630,10 @@ def test_a_threshold_within_a_limit_is_read_between_two(monkeypatch):
     chosen = []
     for limit in (0.3, 0.6):
         model = _boosting_models.tuned_model(
-            RACE, column, constraint="coarse", cv=None, threshold=limit, is_within=True
+            RACE, column, cv=None, is_within=True, constraint=CoarseConstraint(limit)
         ).fit(data.X, data.y)
         assert model.n_fits_ == 4 + 2 * 5 + 1
-        chosen.append(model.estimator_.threshold)
+        chosen.append(model.estimator_.constraint.threshold)
         assert 0.7 * limit <= chosen[-1] <= limit
     # Trees that have memorised part of y leave more of rows held out than of their own.
     assert chosen[0] < 0.3

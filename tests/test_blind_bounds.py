@@ -9,6 +9,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
+    DidiConstraint,
+    FineConstraint,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
@@ -26,8 +29,9 @@ BLIND = {
 KINDS = {
     "count": (ProjectedRegressor, {"target_bounds": (0, None)}, (0.0, np.inf)),
     "rate": (ProjectedRegressor, {"target_bounds": (0, 1)}, (0.0, 1.0)),
-    "probability": (ProjectedClassifier, {"constrain": "probabilities"}, (0.0, 1.0)),
+    "probability": (ProjectedClassifier, {}, (0.0, 1.0)),
 }
+NORMS = [CoarseConstraint, FineConstraint, DependenceConstraint]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -47,21 +51,25 @@ def data():
     return X, targets, rng.uniform(0.5, 2, 600)
 
 
+def on(kind):
+    """Return what a constraint bounds of a kind of targets."""
+    return {"on": "probabilities" if kind == "probability" else "predictions"}
+
+
 def scores_of(model, X):
     return model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
 
 
 @every_kind
 @pytest.mark.parametrize(("degree", "weighted"), [(1, False), (3, True), (5, False)])
-@pytest.mark.parametrize(
-    "constraint", [{}, {"constraint": "fine"}, {"norm": "sd"}], ids=["coarse", "fine", "sd"]
-)
+@pytest.mark.parametrize("constraint", NORMS)
 def test_the_constraint_is_met_between_the_bounds(data, kind, constraint, degree, weighted):
     X, targets, w = data
     model_class, options, (low, high) = KINDS[kind]
     weight = w * (np.arange(600) % 5 > 0) if weighted else None
     kernel = PolynomialKernel(degree, standardize=True)
-    model = model_class(kernel=kernel, **constraint, **options, **BLIND)
+    bound = constraint(kernel=kernel, **on(kind))
+    model = model_class(constraint=bound, **options, **BLIND)
     model.fit(X, targets[kind], sample_weight=weight)
     counted = slice(None) if weight is None else weight > 0
     corrected = model.targets_[counted]
@@ -70,13 +78,13 @@ def test_the_constraint_is_met_between_the_bounds(data, kind, constraint, degree
     assert ((corrected == low) | (corrected == high)).any()
     # The verdict knows what "fine" bounds, the sets of the other two are these norms.
     assert model.verdict_.training.value <= 1 + 1e-9
-    if "constraint" not in constraint:
+    if constraint is not FineConstraint:
         value = gedi(
             model.targets_,
             sensitive_features=X[:, 0],
             kernel=kernel,
             sample_weight=weight,
-            **constraint,
+            norm=constraint.norm,
         )
         assert value == pytest.approx(model.threshold_)
     # New rows need no attribute.
@@ -92,8 +100,9 @@ def test_where_the_other_columns_tell_it_the_correction_is_that_of_the_attribute
     X = np.c_[X, X[:, 0]]
     model_class, options, _ = KINDS[kind]
     knowing = make_pipeline(PolynomialFeatures(3), LinearRegression())
-    for constraint in ({}, {"constraint": "fine"}, {"norm": "sd"}):
-        shared = {"kernel": PolynomialKernel(3, standardize=True), **constraint, **options}
+    for constraint in NORMS:
+        bound = constraint(kernel=PolynomialKernel(3, standardize=True), **on(kind))
+        shared = {"constraint": bound, **options}
         aware = model_class(sensitive_columns=0, drop_sensitive=True, **shared)
         blind = model_class(**shared, **{**BLIND, "attribute_estimator": knowing})
         aware.fit(X, targets[kind])
@@ -102,10 +111,10 @@ def test_where_the_other_columns_tell_it_the_correction_is_that_of_the_attribute
         assert_allclose(blind.orthonormal_correction_, aware.orthonormal_correction_, atol=1e-8)
 
 
-@pytest.mark.parametrize("constraint", [{}, {"constraint": "fine"}, {"norm": "sd"}])
+@pytest.mark.parametrize("constraint", NORMS)
 def test_bounds_that_nothing_reaches_change_nothing(data, constraint):
     X, y = data[0], data[1]["rate"]
-    options = {"kernel": PolynomialKernel(3, standardize=True), **constraint, **BLIND}
+    options = {"constraint": constraint(kernel=PolynomialKernel(3, standardize=True)), **BLIND}
     free = ProjectedRegressor(**options).fit(X, y)
     bounded = ProjectedRegressor(target_bounds=(-50, 50), **options).fit(X, y)
     assert_allclose(bounded.targets_, free.targets_, atol=1e-12)
@@ -115,7 +124,8 @@ def test_bounds_that_nothing_reaches_change_nothing(data, constraint):
 def test_what_meets_the_constraint_once_it_is_cut_is_only_cut(data, kind):
     X, targets, _ = data
     model_class, options, bounds = KINDS[kind]
-    model = model_class(threshold=10.0, relative=False, cv="train", **options, **BLIND)
+    bound = CoarseConstraint(10.0, relative=False, **on(kind))
+    model = model_class(constraint=bound, cv="train", **options, **BLIND)
     model.fit(X, targets[kind])
     assert_array_equal(model.orthonormal_correction_, [0.0])
     inner = scores_of(model.estimator_, X[:, 1:])
@@ -129,7 +139,7 @@ def test_every_constraint_of_a_list_is_met(data, kind):
     X = np.c_[X[:, 0], group, X[:, 1:]]
     model_class, options, _ = KINDS[kind]
     model = model_class(
-        constraint=[CoarseConstraint(degree=2, norm="sd"), "didi"],
+        constraint=[DependenceConstraint(kernel=2, **on(kind)), DidiConstraint(**on(kind))],
         **options,
         **{**BLIND, "sensitive_columns": [0, 1]},
     ).fit(X, targets[kind])
@@ -146,6 +156,7 @@ def test_bounds_that_leave_no_correction_are_warned_of():
     y = 0.3 + 0.4 * group
     telling = {"attribute_estimator": LinearRegression(fit_intercept=False)}
     options = {**BLIND, **telling, "drop_sensitive": False, "cv": "train"}
+    options["constraint"] = CoarseConstraint()
     free = ProjectedRegressor(**options).fit(X, y)
     assert free.targets_.min() < 0
     model = ProjectedRegressor(target_bounds=(0, 1), **options)
@@ -161,7 +172,7 @@ def test_bounds_that_leave_no_correction_are_warned_of():
 def test_what_only_the_cut_takes_off_the_constraint_is_put_back(data):
     """Residuals of a linear model do not depend on the attribute, those of cut predictions do."""
     X, y = data[0], data[1]["count"]
-    constraint = CoarseConstraint(on="residuals", threshold=0.02, relative=False)
+    constraint = CoarseConstraint(0.02, relative=False, on="residuals")
     # The learner has the attribute; the correction has not.
     options = {**BLIND, "drop_sensitive": False}
     free = ProjectedRegressor(constraint=constraint, **options).fit(X, y)
@@ -175,17 +186,23 @@ def test_what_only_the_cut_takes_off_the_constraint_is_put_back(data):
 
 def test_a_certificate_rests_on_what_is_cut(data):
     X, y = data[0], data[1]["rate"]
-    model = ProjectedRegressor(target_bounds=(0, 1), threshold=0.5, confidence=0.9, **BLIND)
+    model = ProjectedRegressor(
+        constraint=CoarseConstraint(0.5), target_bounds=(0, 1), confidence=0.9, **BLIND
+    )
     model.fit(X, y)
     assert model.certificate_ is not None
-    plain = ProjectedRegressor(target_bounds=(0, 1), threshold=0.5, **BLIND).fit(X, y)
+    plain = ProjectedRegressor(constraint=CoarseConstraint(0.5), target_bounds=(0, 1), **BLIND).fit(
+        X, y
+    )
     sizes = [gedi(own.targets_, sensitive_features=X[:, 0]) for own in (model, plain)]
     assert sizes[0] < sizes[1]
 
 
 def test_bounded_probabilities_without_the_attribute_agree_with_their_labels(data):
     X, y = data[0], data[1]["probability"]
-    model = ProjectedClassifier(LogisticRegression(), constrain="probabilities", **BLIND).fit(X, y)
+    model = ProjectedClassifier(
+        LogisticRegression(), CoarseConstraint(on="probabilities"), **BLIND
+    ).fit(X, y)
     proba = model.predict_proba(X)
     assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
 

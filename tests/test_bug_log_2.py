@@ -31,12 +31,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
+    DidiConstraint,
+    FineConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
-    Projection,
     project_targets,
 )
 from gedi_sklearn.exceptions import (
@@ -60,6 +62,7 @@ from gedi_sklearn.metrics import (
     quantile_bin_edges,
 )
 from gedi_sklearn.model_selection import best_under_constraint
+from gedi_sklearn.projection import Projection
 from gedi_sklearn.report import fairness_report
 
 pd = pytest.importorskip("pandas")
@@ -99,12 +102,16 @@ ENTRANCES = {
     "report": lambda d: fairness_report(t, sensitive_features=d),
     "hgr": lambda d: hgr(t, sensitive_features=d, method="kernel"),
     "binned_didi": lambda d: binned_didi(t, sensitive_features=d, task="regression"),
-    "projection": lambda d: project_targets(t, sensitive_features=d),
-    "its covariate": lambda d: project_targets(t, sensitive_features=a, conditional_on=d),
-    "moving": lambda d: MovingTargetsRegressor(LinearRegression(), max_iter=1).fit(
+    "projection": lambda d: project_targets(t, sensitive_features=d, constraint=CoarseConstraint()),
+    "its covariate": lambda d: project_targets(
+        t, sensitive_features=a, conditional_on=d, constraint=CoarseConstraint()
+    ),
+    "moving": lambda d: MovingTargetsRegressor(
+        LinearRegression(), CoarseConstraint(), max_iter=1
+    ).fit(X, t, sensitive_features=d),
+    "projected": lambda d: ProjectedRegressor(LinearRegression(), CoarseConstraint()).fit(
         X, t, sensitive_features=d
     ),
-    "projected": lambda d: ProjectedRegressor(LinearRegression()).fit(X, t, sensitive_features=d),
 }
 entrances = pytest.mark.parametrize("enter", ENTRANCES.values(), ids=ENTRANCES)
 
@@ -118,7 +125,9 @@ def test_c2_01_dates_are_no_categories(enter, dates):
 
 def test_c2_01_dates_in_a_column_of_x_and_as_declared_levels():
     frame = pd.DataFrame({"day": days.dt.date, "number": a})
-    model = MovingTargetsRegressor(LinearRegression(), sensitive_columns="day", max_iter=1)
+    model = MovingTargetsRegressor(
+        LinearRegression(), CoarseConstraint(), sensitive_columns="day", max_iter=1
+    )
     with pytest.raises(ValueError, match=r"column 'day' of X.* got datetime.date\(1"):
         model.fit(frame, t)
     decades = pd.Series(days.dt.year // 10)
@@ -145,7 +154,7 @@ def test_c2_02_groups_may_mix_types():
     text = np.array(["1", "2", "c", "True"] * 30)
     value = didi(t, sensitive_features=text)
     assert didi(t, sensitive_features=group) == pytest.approx(value)
-    options = {"constraint": "didi", "threshold": 0.1}
+    options = {"constraint": DidiConstraint(0.1)}
     np.testing.assert_allclose(
         project_targets(t, sensitive_features=group, **options).targets,
         project_targets(t, sensitive_features=text, **options).targets,
@@ -162,13 +171,13 @@ def test_c2_02_text_that_is_numbers_warns_unless_it_is_declared(convert):
     with pytest.warns(UserWarning, match="conditional_on is text"):
         gedi(t, sensitive_features=a, conditional_on=text)
     with pytest.warns(UserWarning, match="sensitive_features .* is text"):
-        project_targets(t, sensitive_features=text)
+        project_targets(t, sensitive_features=text, constraint=CoarseConstraint())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert gedi(t, sensitive_features=declared) == value
         gedi(t, sensitive_features=pl.Series(decades, dtype=pl.Categorical))
         didi(t, sensitive_features=text)
-        project_targets(t, sensitive_features=text, constraint="didi")
+        project_targets(t, sensitive_features=text, constraint=DidiConstraint())
 
 
 def test_numbers_that_no_float_holds():
@@ -309,7 +318,9 @@ def test_c2_03_a_fold_that_lacked_a_class_is_measured_by_classes():
 def test_c2_03_scores_are_what_is_constrained():
     v = three_classes()
     model = RandomForestClassifier(10, random_state=0).fit(X, v)
-    constrained = Projection(v, sensitive_features=a, loss="hamming").gedi_on(a)
+    constrained = Projection(
+        v, sensitive_features=a, loss="hamming", constraint=CoarseConstraint()
+    ).gedi_on(a)
     score = make_gedi_scorer(sensitive_columns=0)(model, X, v)
     assert score == pytest.approx(-constrained(model.predict(X)))
 
@@ -452,7 +463,12 @@ def test_weights_and_targets_whose_squares_are_no_floats():
 def test_c2_15_threads_leave_the_warning_filters_alone():
     before = list(warnings.filters)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: project_targets(y, sensitive_features=a), range(16)))
+        list(
+            pool.map(
+                lambda _: project_targets(y, sensitive_features=a, constraint=CoarseConstraint()),
+                range(16),
+            )
+        )
     assert warnings.filters == before
 
 
@@ -488,7 +504,10 @@ def test_predict_without_rows_is_scikit_learns_error():
         (lambda: gedi(t, t, a), r"gedi\(\): pass sensitive_features by name"),
         (lambda: gedi(t, a), r"gedi\(\): pass sensitive_features by name"),
         (lambda: hgr(t, sensitive_feature=a), r"hgr\(\).*did you mean 'sensitive_features'"),
-        (lambda: project_targets(t, sensitive_features=a, thresold=1), "mean 'threshold'"),
+        (
+            lambda: project_targets(t, sensitive_features=a, constrait=CoarseConstraint()),
+            "mean 'constraint'",
+        ),
         (lambda: make_gedi_scorer(colour=1), r"make_gedi_scorer\(\).* there are sensitive_columns"),
         (lambda: best_under_constraint(at_mots=1), "best_under_constraint.*mean 'at_most'"),
     ],
@@ -508,31 +527,43 @@ def test_c2_18_one_bound_for_attributes_in_unlike_units_names_the_list(degree):
     age, income = r.uniform(20, 60, 1000), r.normal(5e4, 2e4, 1000)
     v = 0.05 * age + 2e-5 * income + r.normal(size=1000)
     both = np.c_[age, income]
-    with pytest.warns(AttributeScaleWarning, match=r"\['coarse', 'coarse'\]") as caught:
-        project_targets(v, sensitive_features=both, degree=degree)
+    with pytest.warns(
+        AttributeScaleWarning, match=r"\[CoarseConstraint\(\), CoarseConstraint\(\)\]"
+    ) as caught:
+        project_targets(v, sensitive_features=both, constraint=CoarseConstraint(kernel=degree))
     assert [one.category for one in caught].count(AttributeScaleWarning) == 1
     if degree > 1:
         return
     # Neither of its two ways out warns, and the list does what was meant.
-    project_targets(v, sensitive_features=both, kernel=PolynomialKernel(standardize=True))
-    z = project_targets(v, sensitive_features=both, constraint=["coarse", "coarse"]).targets
+    project_targets(
+        v,
+        sensitive_features=both,
+        constraint=CoarseConstraint(kernel=PolynomialKernel(standardize=True)),
+    )
+    z = project_targets(v, sensitive_features=both, constraint=[CoarseConstraint()] * 2).targets
     for attribute in both.T:
         assert gedi(v, z, sensitive_features=attribute, relative=True) <= 0.2 * (1 + 1e-9)
     # Levels have units, too, and a bound for each coefficient shares none.
     group = np.array(["a", "b"])[np.arange(1000) % 2].astype(object)
     with pytest.warns(AttributeScaleWarning, match="2 attributes"):
-        project_targets(v, sensitive_features=np.c_[group, age.astype(object)])
-    project_targets(v, sensitive_features=both, constraint="fine", threshold=[0.2, 0.2])
-    project_targets(v, sensitive_features=np.c_[age, 2 * age + r.normal(size=1000)])
+        project_targets(
+            v, sensitive_features=np.c_[group, age.astype(object)], constraint=CoarseConstraint()
+        )
+    project_targets(v, sensitive_features=both, constraint=FineConstraint([0.2, 0.2]))
+    project_targets(
+        v,
+        sensitive_features=np.c_[age, 2 * age + r.normal(size=1000)],
+        constraint=CoarseConstraint(),
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "percent"),
     [
-        ({"threshold": 20}, "2,000"),
-        ({"threshold": 5, "constraint": "didi"}, "500"),
-        ({"threshold": [3, np.inf], "constraint": "fine", "degree": 2}, "300"),
-        ({"threshold": 20, "norm": "sd", "kernel": "spline"}, "2,000"),
+        ({"constraint": CoarseConstraint(20)}, "2,000"),
+        ({"constraint": DidiConstraint(5)}, "500"),
+        ({"constraint": FineConstraint([3, np.inf], kernel=2)}, "300"),
+        ({"constraint": DependenceConstraint(20)}, "2,000"),
     ],
     ids=str,
 )
@@ -546,10 +577,10 @@ def test_c2_22_a_percentage_is_told_from_a_share(options, percent):
 def test_c2_22_a_share_above_1_that_constrains_or_says_so_is_silent():
     x = (a - 40) / 12
     u = 0.1 * x + x**2
-    project_targets(u, sensitive_features=x, degree=2, threshold=5)
+    project_targets(u, sensitive_features=x, constraint=CoarseConstraint(5, kernel=2))
     for threshold in (1.0, np.inf):
-        project_targets(t, sensitive_features=x, threshold=threshold)
-    project_targets(t, sensitive_features=x, threshold=20, relative=False)
+        project_targets(t, sensitive_features=x, constraint=CoarseConstraint(threshold))
+    project_targets(t, sensitive_features=x, constraint=CoarseConstraint(20, relative=False))
 
 
 # --- new rows: found by predicting where no training row was
@@ -561,8 +592,8 @@ def test_c2_23_a_correction_ends_with_the_range_of_the_fit():
     pay = 300 + 0.12 * (age - 50) ** 2 - 0.5 * age + 40 * r.normal(size=3000)
     model = ProjectedRegressor(
         HistGradientBoostingRegressor(random_state=0),
+        CoarseConstraint(kernel=PolynomialKernel(5, standardize=True)),
         sensitive_columns=0,
-        kernel=PolynomialKernel(5, standardize=True),
     ).fit(np.c_[age, r.normal(size=3000)], pay)
     new = np.array([[85.0, 0], [100, 0], [120, 0], [50, 0]])
     new[0, 0] = age.max()
@@ -582,7 +613,7 @@ def test_c2_23_a_correction_ends_with_the_range_of_the_fit():
 def test_c2_23_of_several_attributes_each_has_its_range(model):
     group = np.array(["a", "b"])[np.arange(n) % 2].astype(object)
     both = np.c_[group, a.astype(object)]
-    fitted = model(kernel=PolynomialKernel(standardize=True))
+    fitted = model(None, CoarseConstraint(kernel=PolynomialKernel(standardize=True)))
     fitted.fit(X, t if model is ProjectedRegressor else y, sensitive_features=both)
     beyond = both.copy()
     beyond[:30, 1] = 1e3
@@ -597,7 +628,11 @@ def test_c2_23_of_several_attributes_each_has_its_range(model):
 
 
 def _frame_models():
-    options = {"sensitive_columns": "age", "drop_sensitive": True}
+    options = {
+        "constraint": CoarseConstraint(),
+        "sensitive_columns": "age",
+        "drop_sensitive": True,
+    }
     blind = {**options, "sensitive_at_predict": False, "attribute_estimator": LinearRegression()}
     return [
         MovingTargetsRegressor(LinearRegression(), **options),
@@ -629,7 +664,9 @@ def test_c2_24_a_frame_without_the_dropped_column_predicts(model, frame):
 
 def test_c2_24_a_correction_that_needs_the_column_says_so():
     frame = pd.DataFrame({"age": a, "b": X[:, 1]})
-    model = ProjectedRegressor(sensitive_columns="age", drop_sensitive=True).fit(frame, t)
+    model = ProjectedRegressor(
+        constraint=CoarseConstraint(), sensitive_columns="age", drop_sensitive=True
+    ).fit(frame, t)
     with pytest.raises(ValueError, match=r"X lacks sensitive_columns='age'.* the correction does"):
         model.predict(frame[["b"]])
 
@@ -680,7 +717,9 @@ def test_c2_09_bagging_draws_rows_where_the_learner_requests_no_weights(learner,
 
 def test_c2_09_weights_are_requested_where_the_learner_requests_them():
     def request(learner, **options):
-        model = MovingTargetsRegressor(learner, sensitive_columns=0).set_fit_request(**options)
+        model = MovingTargetsRegressor(
+            learner, CoarseConstraint(), sensitive_columns=0
+        ).set_fit_request(**options)
         return get_routing_for_object(model)._serialize()["$self_request"]["fit"]["sample_weight"]
 
     with config_context(enable_metadata_routing=True):
@@ -692,7 +731,9 @@ def test_c2_09_weights_are_requested_where_the_learner_requests_them():
         ]
         assert request(LinearRegression(), sample_weight=True) is True
         assert request(asking, sample_weight=False) is False
-        pipe = make_pipeline(MovingTargetsRegressor(LinearRegression(), sensitive_columns=0))
+        pipe = make_pipeline(
+            MovingTargetsRegressor(LinearRegression(), CoarseConstraint(), sensitive_columns=0)
+        )
         for model in (pipe[0].set_fit_request(sample_weight=True), pipe, pipe[0]):
             with pytest.raises(UnsetMetadataPassedError, match=r"for LinearRegression\.fit"):
                 model.fit(X, t, sample_weight=np.arange(n))
@@ -719,9 +760,9 @@ class Spy(RegressorMixin, BaseEstimator):
 further = pytest.mark.parametrize(
     "model",
     [
-        MovingTargetsRegressor(Spy(), sensitive_columns=0, max_iter=2),
-        MovingTargetsRegressor(Spy(), sensitive_columns=0, max_iter=2, cv=3),
-        ProjectedRegressor(Spy(), sensitive_columns=0, cv=3),
+        MovingTargetsRegressor(Spy(), CoarseConstraint(), sensitive_columns=0, max_iter=2),
+        MovingTargetsRegressor(Spy(), CoarseConstraint(), sensitive_columns=0, max_iter=2, cv=3),
+        ProjectedRegressor(Spy(), CoarseConstraint(), sensitive_columns=0, cv=3),
     ],
     ids=["in-sample", "cross-fitted", "projected"],
 )
@@ -753,7 +794,7 @@ def test_c2_06_validation_rows_reach_the_learner_with_the_columns_of_X(model, ro
 
 def test_c2_06_a_learner_gets_validation_rows_only_where_it_knows_them():
     Spy.seen.clear()
-    model = MovingTargetsRegressor(Spy(), sensitive_columns=0, max_iter=1)
+    model = MovingTargetsRegressor(Spy(), CoarseConstraint(), sensitive_columns=0, max_iter=1)
     fitted = model.fit(X, t, X_val=X, y_val=t)
     assert np.isfinite(fitted.history_["validation_score"]).all()
     with config_context(enable_metadata_routing=True):
@@ -770,7 +811,9 @@ def test_c2_06_frames_and_steps_of_pipelines():
     Spy.seen.clear()
     frame = pd.DataFrame(X, columns=["age", "b", "c"])
     pipe = make_pipeline(None, Spy())
-    model = MovingTargetsRegressor(pipe, sensitive_columns="age", drop_sensitive=True, max_iter=1)
+    model = MovingTargetsRegressor(
+        pipe, CoarseConstraint(), sensitive_columns="age", drop_sensitive=True, max_iter=1
+    )
     model.fit(frame, t, spy__X_val=frame[:9], spy__y_val=t[:9], spy__eval_set=(frame, t))
     for seen in Spy.seen:
         assert list(seen["X_val"].columns) == list(seen["eval_set"][0].columns) == ["b", "c"]
@@ -792,7 +835,9 @@ def test_c2_06_the_kernel_is_not_predicted_for_rows_without_it():
 def test_c2_06_boosting_stops_early_without_the_attribute():
     xgboost = pytest.importorskip("xgboost")
     learner = xgboost.XGBRegressor(n_estimators=20, n_jobs=1, early_stopping_rounds=2)
-    model = MovingTargetsRegressor(learner, sensitive_columns=0, drop_sensitive=True, max_iter=1)
+    model = MovingTargetsRegressor(
+        learner, CoarseConstraint(), sensitive_columns=0, drop_sensitive=True, max_iter=1
+    )
     model.fit(X, t, eval_set=[(X[:40], t[:40])], verbose=False)
     assert model.estimator_.n_features_in_ == 2
     assert len(model.estimator_.evals_result()["validation_0"]["rmse"]) <= 20
@@ -814,10 +859,9 @@ class Frozen(RegressorMixin, BaseEstimator):
 UNMET = r"do not meet the constraint: they are at {} times the bound, .* at {} times or more"
 
 
-@pytest.mark.parametrize("init", ["pretraining", "projection"])
-def test_c2_08_a_learner_that_cannot_move_is_named(init):
+def test_c2_08_a_learner_that_cannot_move_is_named():
     frozen = FrozenEstimator(LinearRegression().fit(X, t))
-    model = MovingTargetsRegressor(frozen, sensitive_columns=0, threshold=0.1, init=init)
+    model = MovingTargetsRegressor(frozen, CoarseConstraint(0.1), sensitive_columns=0)
     with pytest.warns(ConstraintNotMetWarning) as record:
         model.fit(X, t)
     assert len(record) == 1
@@ -825,35 +869,38 @@ def test_c2_08_a_learner_that_cannot_move_is_named(init):
     assert re.search(UNMET.format("10", r"[78]\.\d+"), message)
     assert "FrozenEstimator does not follow its targets: they satisfy" in message
     assert "or ProjectedRegressor, which corrects" in message
-    corrected = ProjectedRegressor(frozen, sensitive_columns=0, threshold=0.1).fit(X, t)
+    corrected = ProjectedRegressor(frozen, CoarseConstraint(0.1), sensitive_columns=0).fit(X, t)
     value = gedi(t, corrected.predict(X), sensitive_features=a, relative=True)
     assert value == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("labels", [["low", "high"], [2, 0, 1]])
-@pytest.mark.parametrize("constraint", ["coarse", "fine", "didi", ["coarse"]], ids=str)
+@pytest.mark.parametrize(
+    "constraint",
+    [CoarseConstraint(), FineConstraint(), DidiConstraint(), [CoarseConstraint()]],
+    ids=str,
+)
 def test_c2_08_classes_and_every_constraint(labels, constraint):
     attribute = (a > 40) * 1.0
     v = np.array(labels)[(a > 40).astype(int) + (len(labels) == 3) * (X[:, 1] > 0)]
     frozen = FrozenEstimator(LogisticRegression(max_iter=10_000).fit(X, v))
-    given = [CoarseConstraint()] if constraint == ["coarse"] else constraint
-    model = MovingTargetsClassifier(frozen, constraint=given, max_iter=1, cv="train")
+    model = MovingTargetsClassifier(frozen, constraint, max_iter=1, cv="train")
     with pytest.warns(ConstraintNotMetWarning, match=UNMET.format(r"\S+", r"\S+")) as record:
         model.fit(X, v, sensitive_features=attribute, sample_weight=None)
     assert len(record) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "threshold=1.5 is 150 % of the indicator of y")
-        if constraint == ["coarse"]:
-            model.set_params(constraint=[CoarseConstraint(threshold=1.5)])
+        if isinstance(constraint, list):
+            model.set_params(constraint=[CoarseConstraint(1.5)])
         else:
-            model.set_params(threshold=1.5)
+            model.set_params(constraint=clone(constraint).set_params(threshold=1.5))
         model.fit(X, v, sensitive_features=attribute)
 
 
 def test_c2_08_a_bound_of_zero_and_weights():
     frozen = FrozenEstimator(LinearRegression().fit(X, t))
-    model = MovingTargetsRegressor(frozen, sensitive_columns=0, threshold=0.0, max_iter=1)
+    model = MovingTargetsRegressor(frozen, CoarseConstraint(0.0), sensitive_columns=0, max_iter=1)
     with pytest.warns(ConstraintNotMetWarning, match="more\\) where the bound is 0"):
         model.fit(X, t)
     # Of 49 rows nothing is said, and rows of weight 0 do not count.
@@ -868,8 +915,8 @@ def test_c2_08_a_bound_of_zero_and_weights():
 
 def test_c2_08_learners_that_follow_are_silent():
     for learner in (LinearRegression(), GradientBoostingRegressor(random_state=0)):
-        MovingTargetsRegressor(learner, sensitive_columns=0).fit(X, t)
-    MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0).fit(X, y)
+        MovingTargetsRegressor(learner, CoarseConstraint(), sensitive_columns=0).fit(X, t)
+    MovingTargetsClassifier(LogisticRegression(), CoarseConstraint(), sensitive_columns=0).fit(X, y)
 
 
 @pytest.mark.parametrize(("degree", "norm"), [(1, "l1"), (5, "l1"), (3, "sd")])
@@ -911,7 +958,9 @@ def test_c2_21_a_rare_class_keeps_half_of_its_rows():
     a, Z = rng.normal(size=2000), rng.normal(size=(2000, 3))
     p = 1 / (1 + np.exp(3.2 - 0.8 * a - Z @ [1, 0.7, 0.5]))
     d = (rng.random(2000) < p).astype(int)
-    model = MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0, threshold=0.9)
+    model = MovingTargetsClassifier(
+        LogisticRegression(), CoarseConstraint(0.9), sensitive_columns=0
+    )
     for targets, rare in ((d, 1), (1 - d, 0)):
         model.fit(np.c_[a, Z], targets)
         assert (model.targets_ == rare).mean() >= 0.5 * (targets == rare).mean()
@@ -919,6 +968,9 @@ def test_c2_21_a_rare_class_keeps_half_of_its_rows():
 
 
 # --- what a collapse comes from
+
+
+SLOPE = {"constraint": CoarseConstraint()}
 
 
 class Timid(ClassifierMixin, BaseEstimator):
@@ -939,9 +991,21 @@ class Timid(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("least", "options", "cause"),
     [
-        (0.05, {"target_weight": 0.0}, "13.5% .* 16.2%. The projection removes them, .* of 0 b"),
-        (0.5, {"target_weight": 0.0}, "0.0% .*The learner loses them without any projection"),
-        (0.08, {"threshold": 0.5, "target_weight": 1.0}, "13.5% .* 67.6%. The learner does not f"),
+        (
+            0.05,
+            {"target_weight": 0.0, **SLOPE},
+            "13.5% .* 16.2%. The projection removes them, .* of 0 b",
+        ),
+        (
+            0.5,
+            {"target_weight": 0.0, **SLOPE},
+            "0.0% .*The learner loses them without any projection",
+        ),
+        (
+            0.08,
+            {"target_weight": 1.0, "constraint": CoarseConstraint(0.5)},
+            "13.5% .* 67.6%. The learner does not f",
+        ),
     ],
 )
 def test_a_collapse_says_what_lost_a_class(least, options, cause):
@@ -955,7 +1019,9 @@ def test_a_collapse_says_what_lost_a_class(least, options, cause):
 
 
 def test_a_collapse_says_what_lost_the_variance():
-    model = MovingTargetsRegressor(sensitive_columns=0, threshold=0.0, max_iter=1)
+    model = MovingTargetsRegressor(
+        constraint=CoarseConstraint(0.0), sensitive_columns=0, max_iter=1
+    )
     with pytest.warns(UserWarning, match=r"first fit have 100\.0% and the last targets 0\.0%.*rem"):
         model.fit(a[:, None], a)
     model.set_params(estimator=DummyRegressor())

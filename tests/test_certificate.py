@@ -10,15 +10,18 @@ from sklearn.linear_model import LinearRegression
 from benchmarks import certificates
 from benchmarks.certificates import CELLS, is_below, simulate
 from gedi_sklearn import (
+    CoarseConstraint,
+    DependenceConstraint,
+    DidiConstraint,
     FineConstraint,
     ProjectedClassifier,
     ProjectedRegressor,
-    Projection,
 )
 from gedi_sklearn._certificate import issue_certificate
 from gedi_sklearn.exceptions import CertificateNotIssuedWarning
 from gedi_sklearn.metrics import gedi, gedi_upper_bound
 from gedi_sklearn.model_selection import tradeoff_curve
+from gedi_sklearn.projection import Projection
 
 
 def draw(n=800, seed=0):
@@ -38,16 +41,16 @@ BLIND = {
     "attribute_estimator": LinearRegression(),
 }
 MODELS = {
-    "real": ProjectedRegressor(threshold=0.3),
-    "real, sd": ProjectedRegressor(norm="sd", kernel="spline"),
-    "real, bounds": ProjectedRegressor(target_bounds=(-9, 9), threshold=0.3),
-    "real, blind": ProjectedRegressor(**BLIND, threshold=0.3),
-    "real, list": ProjectedRegressor(constraint=["coarse", "didi"], threshold=0.4),
-    "classes": ProjectedClassifier(threshold=0.4),
-    "classes, sd": ProjectedClassifier(norm="sd", threshold=0.4),
-    "classes, blind": ProjectedClassifier(**BLIND, threshold=0.5),
-    "probabilities": ProjectedClassifier(constrain="probabilities", threshold=0.3),
-    "three classes": ProjectedClassifier(threshold=0.15, relative=False),
+    "real": ProjectedRegressor(constraint=CoarseConstraint(0.3)),
+    "real, sd": ProjectedRegressor(constraint=DependenceConstraint()),
+    "real, bounds": ProjectedRegressor(constraint=CoarseConstraint(0.3), target_bounds=(-9, 9)),
+    "real, blind": ProjectedRegressor(constraint=CoarseConstraint(0.3), **BLIND),
+    "real, list": ProjectedRegressor(constraint=[CoarseConstraint(0.4), DidiConstraint(0.4)]),
+    "classes": ProjectedClassifier(constraint=CoarseConstraint(0.4)),
+    "classes, sd": ProjectedClassifier(constraint=DependenceConstraint(0.4, kernel=1)),
+    "classes, blind": ProjectedClassifier(constraint=CoarseConstraint(0.5), **BLIND),
+    "probabilities": ProjectedClassifier(constraint=CoarseConstraint(0.3, on="probabilities")),
+    "three classes": ProjectedClassifier(constraint=CoarseConstraint(0.15, relative=False)),
 }
 
 
@@ -91,7 +94,9 @@ def test_a_certificate_bounds_the_limit_of_a_stricter_correction(name):
 def test_the_limit_is_that_of_cross_fitted_corrected_predictions():
     """With the attribute and one column, all folds end at the asked indicator."""
     X, y = draw()
-    model = ProjectedRegressor(sensitive_columns=0, threshold=0.3, confidence=0.95).fit(X, y)
+    model = ProjectedRegressor(
+        constraint=CoarseConstraint(0.3), sensitive_columns=0, confidence=0.95
+    ).fit(X, y)
     limit = gedi_upper_bound(model.targets_, sensitive_features=X[:, 0], fitted=True)
     assert limit == pytest.approx(model.threshold_, rel=0.02)
 
@@ -99,7 +104,7 @@ def test_the_limit_is_that_of_cross_fitted_corrected_predictions():
 @pytest.mark.parametrize("kind", ["real", "classes"])
 def test_without_a_certificate_the_smallest_bound_is_said(kind):
     X, y = draw(300)
-    options = {"sensitive_columns": 0, "threshold": 0.01, "relative": False}
+    options = {"sensitive_columns": 0, "constraint": CoarseConstraint(0.01, relative=False)}
     model = ProjectedRegressor(**options)
     if kind == "classes":
         y, model = on_labels(y), ProjectedClassifier(**options)
@@ -112,29 +117,35 @@ def test_without_a_certificate_the_smallest_bound_is_said(kind):
     words = str(record[0].message)
     smallest = float(words.split("promised is ")[1].split(",")[0])
     assert words.count("with 95% confidence") == 1
-    larger = asked.set_params(threshold=1.3 * smallest).fit(X, y)
+    larger = asked.set_params(constraint__threshold=1.3 * smallest).fit(X, y)
     assert larger.certificate_.bound == pytest.approx(1.3 * smallest)
 
 
 def test_what_cannot_be_promised_is_refused():
     X, y = draw(100)
     with pytest.raises(ValueError, match="cv='train' has none"):
-        ProjectedRegressor(sensitive_columns=0, confidence=0.9, cv="train").fit(X, y)
-    for model in (
-        ProjectedRegressor(sensitive_columns=0, confidence=0.9, threshold=0.0),
         ProjectedRegressor(
-            sensitive_columns=0, confidence=0.9, constraint=FineConstraint(degree=2)
+            constraint=CoarseConstraint(), sensitive_columns=0, confidence=0.9, cv="train"
+        ).fit(X, y)
+    for model in (
+        ProjectedRegressor(constraint=CoarseConstraint(0.0), sensitive_columns=0, confidence=0.9),
+        ProjectedRegressor(
+            sensitive_columns=0, confidence=0.9, constraint=FineConstraint(kernel=2)
         ),
     ):
         with pytest.raises(ValueError, match="a bound of 0 cannot be promised"):
             model.fit(X, y)
-    free = ProjectedRegressor(sensitive_columns=0, confidence=0.9, threshold=np.inf).fit(X, y)
+    free = ProjectedRegressor(
+        constraint=CoarseConstraint(np.inf), sensitive_columns=0, confidence=0.9
+    ).fit(X, y)
     assert free.certificate_ is None
 
 
 def test_levels_are_tested_from_the_strictest_up_to_the_first_that_fails():
     X, y = draw(400)
-    with Projection(y, sensitive_features=X[:, 0], threshold=1.0, relative=False) as projection:
+    with Projection(
+        y, sensitive_features=X[:, 0], constraint=CoarseConstraint(1.0, relative=False)
+    ) as projection:
         constraint = projection.fitted_constraint_
     seen = []
 
@@ -173,7 +184,9 @@ def test_levels_are_tested_from_the_strictest_up_to_the_first_that_fails():
 def test_weights_covariates_and_curves():
     X, y = draw()
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
-    model = ProjectedRegressor(sensitive_columns=0, threshold=0.3, confidence=0.9)
+    model = ProjectedRegressor(
+        constraint=CoarseConstraint(0.3), sensitive_columns=0, confidence=0.9
+    )
     model.fit(X, y, sample_weight=weight)
     assert model.certificate_.n_rows == (weight > 0).sum()
     left = gedi(model.targets_, sensitive_features=X[:, 0], sample_weight=weight)

@@ -8,13 +8,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     DidiConstraint,
     FineConstraint,
-    Projection,
+    Solver,
     project_targets,
 )
 from gedi_sklearn._deadline import Deadline
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
+from gedi_sklearn.projection import Projection
 from gedi_sklearn.projection._dual import SmoothedDual, maximise_dual
 from gedi_sklearn.projection._exchange import Exchange
 from gedi_sklearn.projection._relaxation import solve_relaxation
@@ -28,10 +30,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:the projection leaves a single row:UserWarning"),
 ]
 CONSTRAINTS = {
-    "coarse": CoarseConstraint(degree=3, threshold=0.2),
-    "sd": CoarseConstraint(norm="sd", degree=3, threshold=0.2),
-    "fine": FineConstraint(degree=3, threshold=0.2, slack=0.05),
-    "didi": DidiConstraint(threshold=0.2),
+    "coarse": CoarseConstraint(0.2, kernel=3),
+    "sd": DependenceConstraint(0.2, kernel=3),
+    "fine": FineConstraint(0.2, kernel=3, slack=0.05),
+    "didi": DidiConstraint(0.2),
 }
 
 
@@ -181,7 +183,7 @@ def test_equal_calls_give_equal_labels(n_classes, constraint):
         "sensitive_features": x,
         "constraint": CONSTRAINTS[constraint],
         "loss": "hamming",
-        "time_limit": None,
+        "solver": Solver(time_limit=None),
     }
     first = project_targets(y, **options)
     assert first.status != "time_limit"

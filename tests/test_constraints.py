@@ -5,6 +5,7 @@ from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,17 +15,27 @@ from sklearn.base import clone
 
 from gedi_sklearn import (
     CoarseConstraint,
+    ConstraintList,
+    DependenceConstraint,
+    DidiConstraint,
+    DualTargetsRegressor,
     FineConstraint,
     FourierKernel,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
     PolynomialKernel,
-    Projection,
+    ProjectedRegressor,
+    Solver,
+    SplineKernel,
     project_targets,
 )
 from gedi_sklearn._geometry._block import Block
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn._geometry._span import joint_multipliers
+from gedi_sklearn.constraints import check_constraint
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import gedi, gedi_coefficients
+from gedi_sklearn.projection import Projection
 
 # Raw units on purpose: whether a set depends on them is what these tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.AttributeScaleWarning")
@@ -40,7 +51,7 @@ W = RNG.uniform(0.5, 2, N)
 @both
 def test_parameters_are_stored_cloned_and_shown(kind):
     kernel = PolynomialKernel(3)
-    constraint = kind(kernel=kernel, threshold=0.5, relative=2)
+    constraint = kind(0.5, kernel=kernel, relative=2)
     assert constraint.kernel is kernel
     params = constraint.get_params(deep=False)
     assert params["threshold"] == 0.5
@@ -59,9 +70,8 @@ def test_parameters_are_stored_cloned_and_shown(kind):
     ("name", "value"),
     [
         ("kernel", "wavelet"),
-        ("kernel", 3),
-        ("degree", 0),
-        ("degree", 1.5),
+        ("kernel", 0),
+        ("kernel", 1.5),
         ("threshold", -0.1),
         ("threshold", np.nan),
         ("threshold", "small"),
@@ -84,46 +94,130 @@ def test_slack_is_a_share(slack):
 @pytest.mark.parametrize("threshold", [[0.1, -0.1], [np.nan, 0.1], [[0.1, 0.2]], ["a", "b"], []])
 def test_array_thresholds_are_checked(threshold):
     with pytest.raises(ValueError, match="threshold"):
-        project_targets(Y, sensitive_features=X, degree=2, constraint="fine", threshold=threshold)
+        project_targets(Y, sensitive_features=X, constraint=FineConstraint(threshold, kernel=2))
 
 
 def test_a_coarse_constraint_takes_no_array():
     with pytest.raises(ValueError, match="threshold"):
-        CoarseConstraint(threshold=[0.1, 0.2]).validate()
+        CoarseConstraint([0.1, 0.2]).validate()
 
 
-@pytest.mark.parametrize(
-    "carried",
-    [
-        {"kernel": PolynomialKernel(2)},
-        {"kernel": "fourier"},
-        {"degree": 2},
-        {"threshold": 0.3},
-        {"threshold": [0.1]},
-        {"relative": False},
-        {"relative": 1},
-        {"slack": 0.1},
-    ],
-)
-@both
-def test_an_object_beside_what_it_carries_is_an_error(kind, carried):
-    name = next(iter(carried))
-    with pytest.raises(ValueError, match=f"{name}.*carries"):
-        project_targets(Y, sensitive_features=X, constraint=kind(), **carried)
+# What is given in the place of a constraint, and what an error tells to write.
+IN_PLACE = [
+    ("coarse", "CoarseConstraint(0.2)"),
+    ("Coarse", "CoarseConstraint(0.2)"),
+    ("coars", "CoarseConstraint(0.2)"),
+    ("l1", "CoarseConstraint(0.2)"),
+    ("fine", "FineConstraint(0.2)"),
+    ("didi", "DidiConstraint(0.2)"),
+    ("groups", "DidiConstraint(0.2)"),
+    ("sd", "DependenceConstraint(0.2)"),
+    ("spline", "DependenceConstraint(0.2)"),
+    (0.3, "DependenceConstraint(0.3)"),
+    (1, "DependenceConstraint(1)"),
+    (True, "DependenceConstraint()"),
+    (CoarseConstraint, "CoarseConstraint()"),
+    (PolynomialKernel, "DependenceConstraint()"),
+    (PolynomialKernel(2), "DependenceConstraint(kernel=PolynomialKernel(degree=2))"),
+    ({"threshold": 0.1}, "DependenceConstraint(threshold=0.1)"),
+    ([], "ConstraintList("),
+    ([("age", CoarseConstraint())], "ConstraintList("),
+    (["coarse"], "CoarseConstraint(0.2)"),
+    (object(), "DependenceConstraint()"),
+]
+# Keywords that moved to an object, and what an error tells to write.
+MOVED = [
+    ({"threshold": 0.1}, "constraint=DependenceConstraint(0.1)"),
+    ({"degree": 3}, "constraint=CoarseConstraint(kernel=3)"),
+    ({"kernel": "spline"}, "constraint=DependenceConstraint(kernel='spline')"),
+    ({"norm": "sd"}, "DependenceConstraint() for 'sd'"),
+    ({"relative": False}, "constraint=DependenceConstraint(relative=False)"),
+    ({"slack": 0.1}, "constraint=FineConstraint(slack=0.1)"),
+    ({"subset": 1}, "constraint=DependenceConstraint(subset=1, relative=False)"),
+    ({"gap": 0.1}, "solver=Solver(gap=0.1)"),
+    ({"time_limit": 3}, "solver=Solver(time_limit=3)"),
+    ({"solver_params": None}, "solver=Solver(params=None)"),
+]
 
 
-@both
-@pytest.mark.parametrize("weight", [None, W])
-def test_an_object_is_the_same_as_its_name(kind, weight):
-    options = {"degree": 2, "threshold": 0.4, "relative": 2}
-    name = {CoarseConstraint: "coarse", FineConstraint: "fine"}[kind]
-    given = kind(**options)
-    first = project_targets(Y, sensitive_features=X, constraint=given, sample_weight=weight)
-    second = project_targets(
-        Y, sensitive_features=X, constraint=name, sample_weight=weight, **options
+@pytest.mark.parametrize(("given", "written"), IN_PLACE, ids=range(20))
+def test_what_is_given_in_the_place_of_a_constraint_is_refused_with_the_object(given, written):
+    for call, name in (
+        (lambda: project_targets(Y, sensitive_features=X, constraint=given), "project_targets"),
+        (lambda: ProjectedRegressor(None, given).fit(X, Y, sensitive_features=X), "ProjectedR"),
+        (lambda: DualTargetsRegressor(None, given).fit(X, Y, sensitive_features=X), "DualTargetsR"),
+    ):
+        with pytest.raises(ValueError, match=f"constraint of {name}") as error:
+            call()
+        assert f"Write constraint={written}" in str(error.value)
+
+
+@pytest.mark.parametrize(("given", "written"), MOVED, ids=str)
+def test_parameters_of_the_objects_are_refused_with_what_to_write(given, written):
+    name = next(iter(given))
+    for call in (
+        lambda: project_targets(Y, sensitive_features=X, **given),
+        lambda: ProjectedRegressor(**given),
+        lambda: MovingTargetsClassifier(**given),
+    ):
+        with pytest.raises(TypeError, match=f"takes no '{name}'") as error:
+            call()
+        assert written in str(error.value)
+
+
+def test_the_default_is_the_deviation_that_a_spline_explains():
+    assert isinstance(check_constraint(None), DependenceConstraint)
+    for model in (ProjectedRegressor(), ProjectedRegressor(None, DependenceConstraint())):
+        fitted = model.fit(X[:, None], Y, sensitive_features=X)
+        assert isinstance(fitted.constraint_, DependenceConstraint)
+        share = gedi(
+            Y, fitted.targets_, sensitive_features=X, norm="sd", kernel="spline", relative=True
+        )
+        assert share == pytest.approx(0.2)
+
+
+def test_parameters_of_nothing_cannot_be_set():
+    with pytest.raises(
+        ValueError, match=r"constraint=DependenceConstraint.. to ProjectedRegressor"
+    ):
+        ProjectedRegressor().set_params(constraint__threshold=0.1)
+    with pytest.raises(ValueError, match=r"kernel=SplineKernel.. to DependenceConstraint"):
+        ProjectedRegressor(None, DependenceConstraint()).set_params(constraint__kernel__n_knots=3)
+    with pytest.raises(ValueError, match=r"solver=Solver.. to MovingTargetsRegressor"):
+        MovingTargetsRegressor().set_params(solver__gap=0.1)
+    model = ProjectedRegressor().set_params(
+        constraint=DependenceConstraint(kernel=SplineKernel()), constraint__kernel__n_knots=3
     )
-    assert_array_equal(first.targets, second.targets)
-    assert repr(given) == repr(kind(**options))
+    assert model.constraint.kernel.n_knots == 3
+
+
+def test_a_list_has_a_name_for_each_constraint():
+    both = np.c_[X, X**2]
+    named = ConstraintList([("age", CoarseConstraint(0.1)), ("income", FineConstraint(0.5))])
+    plain = [CoarseConstraint(0.1), FineConstraint(0.5)]
+    results = [
+        project_targets(Y, sensitive_features=both, constraint=own) for own in (named, plain)
+    ]
+    assert_array_equal(results[0].targets, results[1].targets)
+    model = ProjectedRegressor(None, named).set_params(constraint__age__threshold=0.3)
+    assert model.constraint.get_params()["age__threshold"] == 0.3
+    frame = pd.DataFrame(both, columns=["income", "age"])
+    with pytest.raises(ValueError, match=r"is for .*'age', 'income'.* columns .*'income', 'age'"):
+        project_targets(Y, sensitive_features=frame, constraint=named)
+    for wrong in ([CoarseConstraint()], [], [("a", 3)], [("a__b", CoarseConstraint())], None):
+        with pytest.raises(ValueError, match=r"age|__|constraint"):
+            project_targets(Y, sensitive_features=X, constraint=ConstraintList(wrong))
+
+
+def test_an_integer_kernel_is_the_polynomial_of_that_degree():
+    for degree in (1, 3, np.int64(3)):
+        named, own = (
+            project_targets(
+                Y, sensitive_features=X, constraint=CoarseConstraint(0.4, kernel=kernel)
+            )
+            for kernel in (degree, PolynomialKernel(int(degree)))
+        )
+        assert_array_equal(named.targets, own.targets)
 
 
 @both
@@ -133,7 +227,7 @@ def test_a_relative_threshold_is_a_share_of_the_indicator_of_the_targets(kind, r
     with Projection(
         Y,
         sensitive_features=X,
-        constraint=kind(degree=2, threshold=0.3, relative=relative),
+        constraint=kind(0.3, kernel=2, relative=relative),
         sample_weight=weight,
     ) as projection:
         reference = gedi(Y, sensitive_features=X, degree=int(relative), sample_weight=weight)
@@ -159,14 +253,16 @@ def test_the_reference_keeps_family_and_standardisation():
 
 
 def test_an_absolute_threshold_is_taken_as_it_is():
-    with Projection(Y, sensitive_features=X, threshold=0.7, relative=False) as projection:
+    with Projection(
+        Y, sensitive_features=X, constraint=CoarseConstraint(0.7, relative=False)
+    ) as projection:
         assert projection.threshold_ == 0.7
         assert projection.reference_ == 1.0
 
 
 def test_array_thresholds_are_shares_where_they_are_finite():
     with Projection(
-        Y, sensitive_features=X, degree=3, constraint="fine", threshold=[0.5, 0, np.inf]
+        Y, sensitive_features=X, constraint=FineConstraint([0.5, 0, np.inf], kernel=3)
     ) as projection:
         reference = gedi(Y, sensitive_features=X)
         assert_allclose(projection.threshold_, [0.5 * reference, 0, np.inf], rtol=1e-12)
@@ -179,17 +275,17 @@ def test_array_thresholds_are_shares_where_they_are_finite():
 )
 def test_a_scalar_fine_threshold_needs_the_powers_of_one_attribute(kernel, values):
     with pytest.raises(ValueError, match="Pass an array"):
-        project_targets(Y, sensitive_features=values, kernel=kernel, constraint="fine")
+        project_targets(Y, sensitive_features=values, constraint=FineConstraint(kernel=kernel))
 
 
 def test_an_array_of_another_length_names_the_columns():
     with pytest.raises(ValueError, match=r"2 entries.*3 columns.*x0\^3"):
-        project_targets(Y, sensitive_features=X, degree=3, constraint="fine", threshold=[1.0, 0])
+        project_targets(Y, sensitive_features=X, constraint=FineConstraint([1.0, 0], kernel=3))
 
 
 def test_equation_22_and_not_equation_23_of_the_paper():
     # Forbidding coefficients 2 and 3 leaves a line, whatever the columns' correlation.
-    z = project_targets(Y, sensitive_features=X, degree=3, constraint="fine").targets
+    z = project_targets(Y, sensitive_features=X, constraint=FineConstraint(kernel=3)).targets
     fit = np.polyfit(X, z, 3)
     assert_allclose(fit[:2], 0, atol=1e-12)
     assert abs(fit[2]) <= 0.2 * gedi(Y, sensitive_features=X) * (1 + 1e-12)
@@ -364,7 +460,7 @@ def test_the_nearest_point_of_several_sets(sets, seed, spans):
 def test_a_coarse_set_is_the_ball_of_raw_coefficients(is_class):
     x = 30 + 10 * X
     design = fit_kernel("polynomial", x[:, None], degree=3)
-    constraint = CoarseConstraint(degree=3, threshold=0.5, relative=False)
+    constraint = CoarseConstraint(0.5, kernel=3, relative=False)
     seen = constraint.block(design, unit=1.0, is_class=is_class)
     a = gedi_coefficients(Y, sensitive_features=x, degree=3)
     v = seen.to_v @ design.standardized(Y)
@@ -375,8 +471,8 @@ def test_a_coarse_set_is_the_ball_of_raw_coefficients(is_class):
 def test_an_infinite_threshold_bounds_nothing():
     design = fit_kernel("polynomial", X[:, None], degree=3)
     for constraint in (
-        CoarseConstraint(threshold=np.inf),
-        FineConstraint(threshold=[np.inf] * 3),
+        CoarseConstraint(np.inf),
+        FineConstraint([np.inf] * 3),
     ):
         seen = constraint.block(design, unit=1.0, is_class=True)
         allowed = seen.allowed
@@ -391,7 +487,7 @@ def test_a_fine_set_for_integers_does_not_depend_on_unit_and_origin(move):
     x = move(X)
     design = fit_kernel("polynomial", x[:, None], degree=3)
     q = 0.2 * gedi(Y, sensitive_features=x)
-    constraint = FineConstraint(degree=3, threshold=q, relative=False, slack=0.01)
+    constraint = FineConstraint(q, kernel=3, relative=False, slack=0.01)
     seen = constraint.block(design, unit=1.0, is_class=True)
     slope = 0.2 * gedi(Y, sensitive_features=X) * X.std()
     assert_allclose(seen.allowed.half_widths, [slope, 0.01 * slope, 0.01 * slope], rtol=1e-10)
@@ -416,7 +512,7 @@ def test_forbidden_trailing_degrees_are_the_same_set_in_both_bases():
 
 def test_where_nothing_is_allowed_the_slack_is_a_share_of_the_reference():
     design = fit_kernel("polynomial", X[:, None], degree=2)
-    constraint = FineConstraint(degree=2, threshold=0.0, relative=False, slack=0.01)
+    constraint = FineConstraint(0.0, kernel=2, relative=False, slack=0.01)
     allowed = constraint.block(design, unit=3.0, is_class=True).allowed
     assert_allclose(allowed.half_widths, [0.03, 0.03])
     assert allowed.forbidden.all()
@@ -426,7 +522,7 @@ def test_where_nothing_is_allowed_the_slack_is_a_share_of_the_reference():
 
 @both
 def test_the_given_object_is_left_alone(kind):
-    constraint = kind(kernel=PolynomialKernel(2), threshold=0.3)
+    constraint = kind(0.3, kernel=PolynomialKernel(2))
     before = repr(constraint), constraint.kernel
     with Projection(Y, sensitive_features=X, constraint=constraint) as projection:
         projection.solve()
@@ -437,23 +533,24 @@ def test_the_given_object_is_left_alone(kind):
 
 def test_errors_name_the_parameter_of_what_was_called():
     x = np.linspace(-1, 1, 9)
-    for constraint in ("coarse", CoarseConstraint(threshold=[0.1]), "didi"):
-        threshold = {"threshold": [0.1]} if isinstance(constraint, str) else {}
-        with pytest.raises(ValueError, match=r"threshold must be one number.*constraint='fine'"):
-            project_targets(x, sensitive_features=x, constraint=constraint, **threshold)
-    with pytest.raises(ValueError, match="'gap' parameter of project_targets"):
-        project_targets(x, sensitive_features=x, gap=-1.0)
-    with pytest.raises(ValueError, match="'gap' parameter of Projection must"):
-        Projection(x, sensitive_features=x, gap=-1.0)
+    for constraint in (CoarseConstraint([0.1]), DidiConstraint([0.1])):
+        with pytest.raises(ValueError, match=r"threshold of .* must be one number.*FineConstraint"):
+            project_targets(x, sensitive_features=x, constraint=constraint)
+    with pytest.raises(ValueError, match=r"'gap' parameter of .* must"):
+        project_targets(x, sensitive_features=x, solver=Solver(gap=-1.0))
+    with pytest.raises(ValueError, match=r"solver must be one of .* got 'cplex'"):
+        project_targets(x, sensitive_features=x, solver="cplex")
     with pytest.raises(ValueError, match="mixes text with other labels"):
-        project_targets([1, "a", 1, "a"], sensitive_features=[1, 2, 3, 4])
+        project_targets(
+            [1, "a", 1, "a"], sensitive_features=[1, 2, 3, 4], constraint=CoarseConstraint()
+        )
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        project_targets(x, sensitive_features=x, loss="hamming")
+        project_targets(x, sensitive_features=x, loss="hamming", constraint=CoarseConstraint())
 
 
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_a_threshold_that_no_float_holds_is_refused(constraint):
     x = np.linspace(-1, 1, 9)
-    for threshold in (10**400, [10**400]) if constraint == "fine" else (10**400,):
+    for threshold in (10**400, [10**400]) if constraint is FineConstraint else (10**400,):
         with pytest.raises(ValueError, match=r"threshold .* no float"):
-            project_targets(x, sensitive_features=x, constraint=constraint, threshold=threshold)
+            project_targets(x, sensitive_features=x, constraint=constraint(threshold))

@@ -8,6 +8,7 @@ import pytest
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     DidiConstraint,
     FineConstraint,
     ProjectedClassifier,
@@ -16,10 +17,10 @@ from gedi_sklearn import (
 from gedi_sklearn.kernels import fit_groups
 
 CONSTRAINTS = {
-    "coarse": lambda **own: CoarseConstraint(degree=3, threshold=0.05, **own),
-    "fine": lambda **own: FineConstraint(degree=2, threshold=0.05, **own),
-    "sd": lambda **own: CoarseConstraint(norm="sd", kernel="spline", threshold=0.05, **own),
-    "didi": lambda **own: DidiConstraint(threshold=0.3, **own),
+    "coarse": lambda **own: CoarseConstraint(0.05, kernel=3, **own),
+    "fine": lambda **own: FineConstraint(0.05, kernel=2, **own),
+    "sd": lambda **own: DependenceConstraint(0.05, **own),
+    "didi": lambda **own: DidiConstraint(0.3, **own),
 }
 
 

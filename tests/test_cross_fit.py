@@ -27,6 +27,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 
 from gedi_sklearn import (
+    CoarseConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     ProjectedClassifier,
@@ -54,7 +55,9 @@ def first_predictions_gedi(model):
 @pytest.mark.parametrize("cv", [3, KFold(4, shuffle=True, random_state=0)], ids=["int", "splitter"])
 def test_cross_fitted_predictions_are_those_of_cross_val_predict(data, cv):
     X, t, _, _, _ = data
-    model = MovingTargetsRegressor(DecisionTreeRegressor(random_state=0), cv=cv, max_iter=2)
+    model = MovingTargetsRegressor(
+        DecisionTreeRegressor(random_state=0), CoarseConstraint(), cv=cv, max_iter=2
+    )
     model.fit(X, t, sensitive_features=X[:, 0])
     expected = cross_val_predict(DecisionTreeRegressor(random_state=0), X, t, cv=cv)
     assert first_predictions_gedi(model) == pytest.approx(
@@ -68,7 +71,9 @@ def test_cross_fitted_predictions_are_those_of_cross_val_predict(data, cv):
 def test_cross_fitted_probabilities_are_those_of_cross_val_predict(data, several):
     X, _, y, classes, _ = data
     labels = classes if several else y
-    model = MovingTargetsClassifier(cv=3, max_iter=2).fit(X, labels, sensitive_features=X[:, 0])
+    model = MovingTargetsClassifier(constraint=CoarseConstraint(), cv=3, max_iter=2).fit(
+        X, labels, sensitive_features=X[:, 0]
+    )
     proba = cross_val_predict(
         LogisticRegression(), X, labels, cv=StratifiedKFold(3), method="predict_proba"
     )
@@ -80,11 +85,14 @@ def test_cross_fitted_probabilities_are_those_of_cross_val_predict(data, several
     assert first_predictions_gedi(model) == pytest.approx(max(values))
 
 
+SLOPE = CoarseConstraint()
+
+
 def test_out_of_bag_predictions_are_the_forests_own(data):
     X, t, y, _, _ = data
     for model, forest, target in (
-        (MovingTargetsRegressor(), RandomForestRegressor(60, random_state=0), t),
-        (MovingTargetsClassifier(), RandomForestClassifier(60, random_state=0), y),
+        (MovingTargetsRegressor(None, SLOPE), RandomForestRegressor(60, random_state=0), t),
+        (MovingTargetsClassifier(None, SLOPE), RandomForestClassifier(60, random_state=0), y),
     ):
         model.set_params(estimator=forest, cv="oob", max_iter=2)
         model.fit(X, target, sensitive_features=X[:, 0])
@@ -101,7 +109,9 @@ def test_out_of_bag_predictions_are_the_forests_own(data):
 @pytest.mark.parametrize("ensemble", [RandomForestRegressor, BaggingRegressor])
 def test_rows_never_left_out_are_counted(data, ensemble):
     X, t, _, _, _ = data
-    model = MovingTargetsRegressor(ensemble(n_estimators=2, random_state=0), cv="oob", max_iter=2)
+    model = MovingTargetsRegressor(
+        ensemble(n_estimators=2, random_state=0), CoarseConstraint(), cv="oob", max_iter=2
+    )
     with pytest.warns(UserWarning, match="of 120 rows are in the sample of every member") as said:
         model.fit(X, t, sensitive_features=X[:, 0])
     # And not in every iteration, as scikit-learn does.
@@ -113,9 +123,9 @@ def test_the_number_of_processes_changes_nothing(data):
     X, t, _, _, w = data
     forest = RandomForestRegressor(5, random_state=0)
     fits = [
-        MovingTargetsRegressor(forest, cv=3, n_jobs=n_jobs, max_iter=2, random_state=1).fit(
-            X, t, sensitive_features=X[:, 0], sample_weight=w
-        )
+        MovingTargetsRegressor(
+            forest, CoarseConstraint(), cv=3, n_jobs=n_jobs, max_iter=2, random_state=1
+        ).fit(X, t, sensitive_features=X[:, 0], sample_weight=w)
         for n_jobs in (1, 2)
     ]
     assert_array_equal(fits[0].targets_, fits[1].targets_)
@@ -126,7 +136,9 @@ def test_frames_and_keywords_go_with_their_rows(data):
     X, t, _, _, _ = data
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     for container in (X, frame):
-        model = MovingTargetsRegressor(GradientBoostingRegressor(n_estimators=5, random_state=0))
+        model = MovingTargetsRegressor(
+            GradientBoostingRegressor(n_estimators=5, random_state=0), CoarseConstraint()
+        )
         model.set_params(cv=3, max_iter=2, sensitive_columns=0)
         fitted = model.fit(container, t, sample_weight=np.arange(120.0) + 1)
         assert fitted.n_iter_ == 2
@@ -138,11 +150,10 @@ def test_a_class_that_a_fold_lacks_has_probability_zero(data):
     y = np.array(["a"] * 60 + ["b"] * 59 + ["c"])
     model = MovingTargetsClassifier(
         RandomForestClassifier(5, random_state=0),
+        CoarseConstraint(0.9, relative=False),
         cv=KFold(4),
         max_iter=1,
-        threshold=0.9,
         sensitive_columns=0,
-        relative=False,
     )
     assert_array_equal(model.fit(X, y).classes_, ["a", "b", "c"])
 
@@ -214,7 +225,9 @@ def test_a_pipeline_that_ends_in_a_forest_has_out_of_bag_predictions(data, cls, 
 def test_views_that_cannot_be(data, estimator, cv, message):
     X, t, _, _, _ = data
     with pytest.raises(ValueError, match=message):
-        MovingTargetsRegressor(estimator, cv=cv).fit(X, t, sensitive_features=X[:, 0])
+        MovingTargetsRegressor(estimator, CoarseConstraint(), cv=cv).fit(
+            X, t, sensitive_features=X[:, 0]
+        )
 
 
 def positions(*tests):
@@ -246,7 +259,7 @@ FIRST, SECOND = range(60), range(60, 120)
 def test_splits_that_do_not_partition_the_rows(data, cv, message):
     X, t, _, _, _ = data
     with pytest.raises(ValueError, match=message) as raised:
-        ProjectedRegressor(cv=cv, sensitive_columns=0).fit(X, t)
+        ProjectedRegressor(constraint=CoarseConstraint(), cv=cv, sensitive_columns=0).fit(X, t)
     assert len(str(raised.value)) < 350  # and no arrays
 
 
@@ -254,7 +267,10 @@ def test_splits_may_be_lists_and_of_any_order(data):
     X, t, _, _, _ = data
     lists = [(list(SECOND), list(FIRST)), (list(FIRST), list(SECOND))]
     arrays = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
-    fits = [ProjectedRegressor(cv=cv, sensitive_columns=0).fit(X, t) for cv in (lists, arrays)]
+    fits = [
+        ProjectedRegressor(constraint=CoarseConstraint(), cv=cv, sensitive_columns=0).fit(X, t)
+        for cv in (lists, arrays)
+    ]
     assert_array_equal(fits[0].targets_, fits[1].targets_)
 
 
@@ -262,7 +278,9 @@ def test_a_fold_of_one_class_is_named(data):
     X, _, _, _, _ = data
     y = np.array(["no"] * 60 + ["yes"] * 60)
     with pytest.raises(ValueError, match="without fold 0 the targets are all 'yes'"):
-        MovingTargetsClassifier(cv=KFold(2), sensitive_columns=0).fit(X, y)
+        MovingTargetsClassifier(
+            constraint=CoarseConstraint(), cv=KFold(2), sensitive_columns=0
+        ).fit(X, y)
 
 
 @pytest.mark.parametrize("kind", [MovingTargetsRegressor, ProjectedRegressor])
@@ -282,7 +300,7 @@ def test_groups_are_routed_to_the_splitter(data, kind):
 @pytest.mark.parametrize("splitter", [GroupKFold(3), StratifiedGroupKFold(3), LeaveOneGroupOut()])
 def test_a_splitter_without_its_groups_says_how_to_hand_them_on(data, splitter):
     X, _, y, _, _ = data
-    model = ProjectedClassifier(cv=splitter, sensitive_columns=0)
+    model = ProjectedClassifier(constraint=CoarseConstraint(), cv=splitter, sensitive_columns=0)
     groups = np.arange(120) % 6
     name = type(splitter).__name__
     for params in ({}, {"groups": groups}):
@@ -299,4 +317,11 @@ def test_a_splitter_may_find_its_groups_itself(data):
         def split(self, X, y=None, groups=None):
             return super().split(X, y, X[:, 1] > 0)
 
-    assert len(ProjectedRegressor(cv=ByProxy(2), sensitive_columns=0).fit(X, t).targets_) == 120
+    assert (
+        len(
+            ProjectedRegressor(constraint=CoarseConstraint(), cv=ByProxy(2), sensitive_columns=0)
+            .fit(X, t)
+            .targets_
+        )
+        == 120
+    )

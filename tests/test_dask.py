@@ -17,6 +17,8 @@ import dask.array as da  # noqa: E402
 from sklearn.linear_model import LinearRegression, LogisticRegression  # noqa: E402
 
 from gedi_sklearn import (  # noqa: E402
+    CoarseConstraint,
+    DependenceConstraint,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
@@ -86,7 +88,8 @@ def test_frames_of_several_attributes():
 def test_projected_targets(norm):
     y, p, x = arrays((500,) * 6, Y, P, AGE)
     found, correct = gedi_dask.project_targets(y, p, sensitive_features=x, norm=norm)
-    expected = project_targets(Y, P, sensitive_features=AGE, norm=norm)
+    constraint = CoarseConstraint() if norm == "l1" else DependenceConstraint(kernel=1)
+    expected = project_targets(Y, P, sensitive_features=AGE, constraint=constraint)
     np.testing.assert_allclose(found.compute(), expected.targets, rtol=1e-9)
     again = correct(Y[:9], P[:9], sensitive_features=AGE[:9])
     np.testing.assert_allclose(again, expected.targets[:9], rtol=1e-9)
@@ -97,14 +100,16 @@ def test_an_estimator_of_a_sample_predicts_all_rows():
     X = np.c_[AGE, RNG.normal(size=N)]
     sample = slice(0, 1000)
     lazy, x = da.from_array(X, chunks=(700, 1)), da.from_array(AGE, chunks=700)
-    model = ProjectedRegressor(LinearRegression(), threshold=0.3)
+    model = ProjectedRegressor(LinearRegression(), CoarseConstraint(0.3))
     model.fit(X[sample], Y[sample], sensitive_features=AGE[sample])
     found = gedi_dask.predict(model, lazy, sensitive_features=x)
     np.testing.assert_allclose(found.compute(), model.predict(X, sensitive_features=AGE))
     on_all = gedi_dask.gedi(da.from_array(Y, chunks=700), found, sensitive_features=x)
     assert on_all == pytest.approx(metrics.gedi(Y, found.compute(), sensitive_features=AGE))
     frame = pd.DataFrame(X, columns=["age", "z"])
-    classifier = ProjectedClassifier(LogisticRegression(), sensitive_columns="age", threshold=0.5)
+    classifier = ProjectedClassifier(
+        LogisticRegression(), CoarseConstraint(0.5), sensitive_columns="age"
+    )
     classifier.fit(frame[sample], LABEL[sample])
     lazy = dd.from_pandas(frame, npartitions=3)
     np.testing.assert_array_equal(

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning"),
     # On few rows a threshold on scores hits no small indicator.
     pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning"),
-    pytest.mark.filterwarnings("ignore:method='dual' did not converge"),
+    pytest.mark.filterwarnings("ignore:the search for multipliers did not converge"),
     # The rows are sorted by the attribute, so folds are ranges of it.
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.AttributeRangeWarning"),
 ]

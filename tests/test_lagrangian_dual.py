@@ -14,7 +14,12 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
-from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, LagrangianDualRegressor
+from gedi_sklearn import (
+    CoarseConstraint,
+    FineConstraint,
+    LagrangianDualClassifier,
+    LagrangianDualRegressor,
+)
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.exceptions import ConstraintNotMetWarning
 from gedi_sklearn.metrics import gedi, hgr, make_gedi_scorer
@@ -38,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings(
 def small(cls, **params):
     """Return an estimator that trains in a moment; the attribute is in the first column."""
     defaults = {"sensitive_columns": 0, "max_epochs": 20, "learning_rate": 0.02, "random_state": 0}
-    return cls((8,), **defaults | params)
+    return cls((8,), **{"constraint": CoarseConstraint()} | defaults | params)
 
 
 def numeric(estimator, X):
@@ -95,7 +100,9 @@ def test_parameters_are_validated(cls):
 def test_training_minimises_loss_plus_multipliers_times_violations(cls, degree):
     X, y = make_data(cls())
     weight = np.tile([1.0, 2.0, 0.5], len(y) // 3)
-    model = small(cls, degree=degree, multiplier_learning_rate=0.1).fit(X, y, sample_weight=weight)
+    bound = CoarseConstraint(kernel=degree)
+    model = small(cls, constraint=bound, multiplier_learning_rate=0.1)
+    model.fit(X, y, sample_weight=weight)
     history = model.history_
     # The violation of the coarse constraint is what the indicator, found apart, has above it.
     excess = np.maximum(0, history["predictions_gedi"] - model.threshold_)
@@ -108,22 +115,22 @@ def test_training_minimises_loss_plus_multipliers_times_violations(cls, degree):
 
 @pytest.mark.torch
 @for_each
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_multipliers_ascend_where_there_is_a_violation(cls, constraint):
     X, y = make_data(cls())
-    options = {"constraint": constraint, "degree": 3, "threshold": 0.1}
+    options = {"constraint": constraint(0.1, kernel=3)}
     multipliers = small(cls, max_epochs=60, **options).fit(X, y).history_["multipliers"]
-    assert multipliers.shape == (60, 1 if constraint == "coarse" else 3)
+    assert multipliers.shape == (60, 1 if constraint is CoarseConstraint else 3)
     assert (np.diff(multipliers, axis=0) >= 0).all()
     assert (multipliers[-1] > 0).all()
 
 
 @pytest.mark.torch
 @for_each
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_the_constraint_is_approached(cls, constraint):
     X, y = make_data(cls(), n=300)
-    options = {"constraint": constraint, "degree": 2, "max_epochs": 500}
+    options = {"constraint": constraint(kernel=2), "max_epochs": 500}
     fair = small(cls, multiplier_learning_rate=0.03, **options).fit(X, y)
     plain = small(cls, multiplier_learning_rate=0, **options).fit(X, y)
     levels = [
@@ -147,7 +154,7 @@ def test_a_penalty_that_has_not_grown_is_said_not_to_meet_the_constraint(cls):
         warnings.simplefilter("error")
         small(cls, max_epochs=60, multiplier_learning_rate=0).fit(X, y)  # meant to be left out
         warnings.filterwarnings("ignore", "threshold=2 is 200 % of the indicator of y")
-        small(cls, max_epochs=60, threshold=2.0).fit(X, y)
+        small(cls, max_epochs=60, constraint=CoarseConstraint(2.0)).fit(X, y)
 
 
 @pytest.mark.torch
@@ -169,7 +176,7 @@ def test_targets_out_of_reach_are_named_and_how_to_scale_them(mean, deviation):
 @for_each
 def test_a_bound_that_never_binds_changes_nothing(cls):
     X, y = make_data(cls())
-    free = small(cls, threshold=np.inf).fit(X, y)
+    free = small(cls, constraint=CoarseConstraint(np.inf)).fit(X, y)
     plain = small(cls, multiplier_learning_rate=0).fit(X, y)
     assert_array_equal(numeric(free, X), numeric(plain, X))
     assert (free.multipliers_ == 0).all()
@@ -267,11 +274,11 @@ def test_searches_and_scorers():
     X, y = X[order], y[order]
     search = GridSearchCV(
         small(LagrangianDualRegressor, max_epochs=300, multiplier_learning_rate=0.05),
-        {"threshold": [0.05, np.inf]},
+        {"constraint__threshold": [0.05, np.inf]},
         scoring=make_gedi_scorer(sensitive_columns=0),
         cv=2,
     )
-    assert search.fit(X, y).best_params_["threshold"] == 0.05
+    assert search.fit(X, y).best_params_["constraint__threshold"] == 0.05
     assert len(cross_validate(small(LagrangianDualRegressor), X, y, cv=3)["test_score"]) == 3
 
 
@@ -390,14 +397,10 @@ def test_multipliers_take_the_steps_of_adam():
 
 
 @pytest.mark.torch
-def test_a_constraint_object_carries_its_own_parameters():
-    X, y = make_data(LagrangianDualRegressor())
-    constraint = CoarseConstraint(degree=3, threshold=0.3)
-    by_object = small(LagrangianDualRegressor, constraint=constraint).fit(X, y)
-    by_name = small(LagrangianDualRegressor, degree=3, threshold=0.3).fit(X, y)
-    assert_array_equal(by_object.predict(X), by_name.predict(X))
-    with pytest.raises(ValueError, match="degree"):
-        small(LagrangianDualRegressor, constraint=constraint, degree=2).fit(X, y)
+@for_each
+def test_parameters_of_the_constraint_are_refused_beside_it(cls):
+    with pytest.raises(TypeError, match=f"{cls.__name__} takes no 'degree'. Write constraint="):
+        small(cls, constraint=CoarseConstraint(0.3, kernel=3), degree=2)
 
 
 @pytest.mark.torch
@@ -405,7 +408,9 @@ def test_faults_are_named():
     X, y = make_data(LagrangianDualRegressor())
     for sizes in ((-1,), (0, 3), 0, (2.5,), [None]):
         with pytest.raises(ValueError, match="hidden_layer_sizes"):
-            LagrangianDualRegressor(sizes, sensitive_columns=0, max_epochs=1).fit(X, y)
+            LagrangianDualRegressor(
+                sizes, CoarseConstraint(), sensitive_columns=0, max_epochs=1
+            ).fit(X, y)
     for cls, targets in ((LagrangianDualRegressor, y), (LagrangianDualClassifier, y > 0)):
         with pytest.raises(ValueError, match="training diverged: the loss of epoch"):
             small(cls, learning_rate=1e30).fit(X, targets)

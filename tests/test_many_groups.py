@@ -9,7 +9,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from gedi_sklearn import (
+    CoarseConstraint,
     DidiConstraint,
+    DualTargetsRegressor,
     MovingTargetsRegressor,
     ProjectedClassifier,
     ProjectedRegressor,
@@ -56,10 +58,14 @@ MORE = np.array([f"level {i}" for i in np.arange(N) % (N // 2 + 1)])
         lambda groups: didi(Y, sensitive_features=groups),
         lambda groups: didi(Y > 0, sensitive_features=groups, relative=True),
         lambda groups: fairness_report(Y, sensitive_features=groups),
-        lambda groups: project_targets(Y, sensitive_features=groups),
+        lambda groups: project_targets(Y, sensitive_features=groups, constraint=CoarseConstraint()),
         lambda groups: project_targets(Y, sensitive_features=groups, constraint=DidiConstraint()),
-        lambda groups: ProjectedRegressor(cv=2).fit(X, Y, sensitive_features=groups),
-        lambda groups: MovingTargetsRegressor(max_iter=1).fit(X, Y, sensitive_features=groups),
+        lambda groups: ProjectedRegressor(constraint=CoarseConstraint(), cv=2).fit(
+            X, Y, sensitive_features=groups
+        ),
+        lambda groups: MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1).fit(
+            X, Y, sensitive_features=groups
+        ),
     ],
 )
 def test_levels_that_are_single_rows_are_said_once(call):
@@ -82,7 +88,7 @@ def test_didi_of_a_continuous_attribute_points_at_the_bins():
     with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
         make_didi_scorer(sensitive_columns=0)(LinearRegression().fit(X, Y), X, Y)
     with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
-        project_targets(Y, sensitive_features=AGE, constraint="didi")
+        project_targets(Y, sensitive_features=AGE, constraint=DidiConstraint())
 
 
 def test_where_it_would_be_noise_nothing_is_said():
@@ -131,15 +137,14 @@ def test_groups_in_closed_form_are_the_factorised_indicators(weighted, threshold
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
     # The same projection, by matrices and by sums over the groups.
     reference = DidiConstraint().gauge(factorised, is_class=False).indicator(y[:, None])
-    constraint = DidiConstraint(threshold=threshold * reference, relative=False)
+    constraint = DidiConstraint(threshold * reference, relative=False)
     span = Span([constraint.block(factorised, unit=1.0, is_class=False)], weight)
     multipliers = span.multipliers(span.coordinates(y))
     found = project_targets(
         y,
         sensitive_features=np.array([f"level {code:02d}" for code in codes]),
-        constraint="didi",
-        threshold=threshold,
         sample_weight=weight if weighted else None,
+        constraint=DidiConstraint(threshold),
     )
     np.testing.assert_allclose(found.targets, span.moved(y, multipliers), rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.orthonormal_correction, multipliers.mu, rtol=0, atol=1e-12)
@@ -187,7 +192,7 @@ def test_corrections_of_groups_are_products_with_the_matrix(weighted):
     features = rng.normal(size=(300, 2))
     y = features[:, 0] + np.sin(np.arange(300) % 15)
     weight = (np.arange(300) % 4).astype(float) if weighted else None
-    model = ProjectedRegressor(constraint="didi", threshold=0.05)
+    model = ProjectedRegressor(constraint=DidiConstraint(0.05))
     model.fit(features, y, sensitive_features=levels, sample_weight=weight)
     new = np.arange(40)
     columns = model.kernel_.orthonormal(levels[new])
@@ -213,9 +218,9 @@ def many_levels():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ProjectedRegressor(constraint="didi"),
-        lambda: MovingTargetsRegressor(constraint="didi", max_iter=2),
-        lambda: MovingTargetsRegressor(constraint="didi", max_iter=1, cv=3),
+        lambda: ProjectedRegressor(constraint=DidiConstraint()),
+        lambda: MovingTargetsRegressor(constraint=DidiConstraint(), max_iter=2),
+        lambda: MovingTargetsRegressor(constraint=DidiConstraint(), max_iter=1, cv=3),
     ],
 )
 @pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
@@ -236,19 +241,24 @@ def test_estimators_take_ten_thousand_levels(make):
     "call",
     [
         lambda X, y, level: project_targets(
-            y, sensitive_features=level, constraint="didi", target_bounds=(y.min(), y.max())
+            y,
+            sensitive_features=level,
+            target_bounds=(y.min(), y.max()),
+            constraint=DidiConstraint(),
         ),
-        lambda X, y, level: project_targets(y > 0, sensitive_features=level, constraint="didi"),
-        lambda X, y, level: ProjectedClassifier(constraint="didi").fit(
+        lambda X, y, level: project_targets(
+            y > 0, sensitive_features=level, constraint=DidiConstraint()
+        ),
+        lambda X, y, level: ProjectedClassifier(constraint=DidiConstraint()).fit(
             X, y > 0, sensitive_features=level
         ),
-        lambda X, y, level: ProjectedRegressor(constraint="didi", confidence=0.9).fit(
+        lambda X, y, level: ProjectedRegressor(constraint=DidiConstraint(), confidence=0.9).fit(
             X, y, sensitive_features=level
         ),
-        lambda X, y, level: ProjectedRegressor(constraint="didi", sensitive_at_predict=False).fit(
-            X, y, sensitive_features=level
-        ),
-        lambda X, y, level: MovingTargetsRegressor(constraint="didi", method="dual").fit(
+        lambda X, y, level: ProjectedRegressor(
+            constraint=DidiConstraint(), sensitive_at_predict=False
+        ).fit(X, y, sensitive_features=level),
+        lambda X, y, level: DualTargetsRegressor(constraint=DidiConstraint()).fit(
             X, y, sensitive_features=level
         ),
     ],
@@ -264,7 +274,7 @@ def test_ten_thousand_levels_need_no_square_matrix():
     y = rng.normal(size=len(level)) + np.sin(level)
     tracemalloc.start()
     started = time.process_time()
-    found = project_targets(y, sensitive_features=level, constraint="didi", threshold=0.2)
+    found = project_targets(y, sensitive_features=level, constraint=DidiConstraint(0.2))
     seconds, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert didi(found.targets, sensitive_features=level) == pytest.approx(found.threshold)

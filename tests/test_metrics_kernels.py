@@ -266,6 +266,6 @@ def test_frames_are_precomputed_kernels_of_the_indicators_only(frame):
     kernel = frame(dict(zip("ab", columns.T, strict=True)))
     assert gedi(y, sensitive_features=x, kernel=kernel) == pytest.approx(2.0)
     with pytest.raises(ValueError, match="kernel"):
-        project_targets(y, sensitive_features=x, kernel=kernel)
+        project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=kernel))
     with pytest.raises(ValueError, match="precomputed columns serve indicators only"):
         project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=kernel))

@@ -1,4 +1,4 @@
-"""Moving Targets by the multipliers of the learner's own problem (method="dual")."""
+"""The multipliers of the learner's own problem."""
 
 from itertools import product
 
@@ -18,12 +18,15 @@ from sklearn.svm import LinearSVC
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DidiConstraint,
+    DualTargetsClassifier,
+    DualTargetsRegressor,
     FineConstraint,
-    MovingTargetsClassifier,
+    FourierKernel,
     MovingTargetsRegressor,
     ProjectedClassifier,
 )
-from gedi_sklearn.metrics import didi, gedi
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +41,9 @@ def data():
 
 
 def dual(estimator=None, **params):
-    params = {"sensitive_columns": 0, "method": "dual", **params}
+    params = {"constraint": CoarseConstraint(), "sensitive_columns": 0, **params}
     classifier = hasattr(estimator, "predict_proba")
-    return (MovingTargetsClassifier if classifier else MovingTargetsRegressor)(estimator, **params)
+    return (DualTargetsClassifier if classifier else DualTargetsRegressor)(estimator, **params)
 
 
 def map_to_coefficients(attribute, degree, weight):
@@ -74,7 +77,7 @@ def constrained_least_squares(X, y, to_coefficients, bounds, weight, ridge):
 
 
 @pytest.mark.parametrize("drop_sensitive", [False, True])
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 @pytest.mark.parametrize("degree", [1, 2, 3])
 @pytest.mark.parametrize("ridge", [0.0, 20.0])
 def test_linear_model_is_the_constrained_one(data, drop_sensitive, constraint, degree, ridge):
@@ -83,8 +86,7 @@ def test_linear_model_is_the_constrained_one(data, drop_sensitive, constraint, d
     learner = Ridge(ridge) if ridge else LinearRegression()
     model = dual(
         learner,
-        constraint=constraint,
-        degree=degree,
+        constraint=constraint(kernel=degree),
         drop_sensitive=drop_sensitive,
         tol=1e-11,
     ).fit(X, y, sample_weight=weight)
@@ -93,7 +95,7 @@ def test_linear_model_is_the_constrained_one(data, drop_sensitive, constraint, d
     q = model.threshold_
     to_coefficients = map_to_coefficients(attribute, degree, weight)
     alpha = to_coefficients @ model.predict(X)
-    if constraint == "coarse":
+    if constraint is CoarseConstraint:
         assert np.abs(alpha).sum() == pytest.approx(q, rel=1e-9)
         facets = np.array(list(product([-1.0, 1.0], repeat=degree)))
         limits = np.full(len(facets), q)
@@ -120,18 +122,15 @@ def test_a_learner_that_sees_the_attribute_needs_one_step(data):
     assert_allclose(
         gedi(model.predict(X), sensitive_features=attribute), model.threshold_, rtol=1e-9
     )
-    started = dual(tol=1e-9, init="projection").fit(X, y)
-    assert started.n_iter_ == 0
-    assert_allclose(started.predict(X), model.predict(X), atol=1e-9)
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"constraint": [CoarseConstraint(degree=2), FineConstraint()], "sensitive_columns": [0, 1]},
-        {"conditional_on": 1, "degree": 2},
-        {"threshold": 0.0, "degree": 2},
-        {"kernel": "fourier", "degree": 2},
+        {"constraint": [CoarseConstraint(kernel=2), FineConstraint()], "sensitive_columns": [0, 1]},
+        {"conditional_on": 1, "constraint": CoarseConstraint(kernel=2)},
+        {"constraint": CoarseConstraint(0.0, kernel=2)},
+        {"constraint": CoarseConstraint(kernel=FourierKernel(2))},
     ],
 )
 # Those of a single projection, which a line in the attribute follows only in part.
@@ -142,7 +141,9 @@ def test_other_constraints(data, options):
     assert 0 < model.n_iter_ <= 6
     assert model.selected_iteration_ == model.n_iter_
     # The last predictions satisfy the constraint, as a projection of the targets does.
-    projected = clone(model).set_params(method="moving_targets", max_iter=1, tol=None).fit(X, y)
+    projected = MovingTargetsRegressor(
+        **{**model.get_params(deep=False), "tol": None, "max_iter": 1}
+    ).fit(X, y)
     allowed = projected.history_["targets_gedi"][1]
     assert model.history_["predictions_gedi"][-1] <= allowed + 1e-4
 
@@ -150,18 +151,9 @@ def test_other_constraints(data, options):
 def test_groups(data):
     X, y, attribute = data
     groups = np.digitize(attribute, [-0.5, 0.5])
-    model = MovingTargetsRegressor(constraint="didi", method="dual", tol=1e-10)
+    model = DualTargetsRegressor(constraint=DidiConstraint(), tol=1e-10)
     model.fit(X, y, sensitive_features=groups)
     assert_allclose(didi(model.predict(X), sensitive_features=groups), model.threshold_, rtol=1e-8)
-
-
-def test_targets_stay_within_their_bounds(data):
-    X, y, _ = data
-    y = np.maximum(y, 0.0)
-    assert dual(tol=1e-4).fit(X, y).targets_.min() < 0.0
-    model = dual(target_bounds=(0, None), tol=1e-4).fit(X, y)
-    assert model.targets_.min() == 0.0
-    assert model.history_["predictions_gedi"][-1] <= model.threshold_ * 1.01
 
 
 # --- nothing to do ----------------------------------------------------------------------------
@@ -176,7 +168,7 @@ def test_a_constraint_that_does_not_bind_changes_nothing(data):
     ):
         plain = clone(learner).fit(X, target)
         for threshold in (1.5, np.inf):
-            model = dual(learner, threshold=threshold).fit(X, target)
+            model = dual(learner, constraint=CoarseConstraint(threshold)).fit(X, target)
             assert model.n_iter_ == 0
             assert_array_equal(model.targets_, target)
             assert_array_equal(model.predict(X), plain.predict(X))
@@ -190,7 +182,9 @@ def test_a_constraint_that_does_not_bind_changes_nothing(data):
 @pytest.mark.filterwarnings("ignore:sensitive_features is constant:UserWarning")
 def test_a_constant_attribute_constrains_nothing(data):
     X, y, _ = data
-    model = MovingTargetsRegressor(method="dual").fit(X, y, sensitive_features=np.ones(len(y)))
+    model = DualTargetsRegressor(constraint=CoarseConstraint()).fit(
+        X, y, sensitive_features=np.ones(len(y))
+    )
     assert model.n_iter_ == 0
 
 
@@ -211,7 +205,8 @@ def test_the_constraint_holds_for_what_the_view_predicts(data, learner, cv):
     assert 0 < model.n_iter_ <= 5
     history = model.history_
     assert history["predictions_gedi"][-1] <= model.threshold_ + 0.01 * y.std() / attribute.std()
-    slow = clone(model).set_params(method="moving_targets", tol=None).fit(X, y).history_
+    moving = MovingTargetsRegressor(**{**model.get_params(deep=False), "tol": None})
+    slow = moving.fit(X, y).history_
     assert history["loss_predictions"][-1] <= slow["loss_predictions"][-1]
 
 
@@ -276,11 +271,16 @@ def test_moving_targets_follow_a_search_without_progress(data):
 def test_a_budget_too_small_keeps_the_best_fit(data):
     X, y, _ = data
     with pytest.warns(ConvergenceWarning, match=r"in 1 fit\(s\)"):
-        model = dual(degree=3, max_iter=1, tol=1e-9, drop_sensitive=True).fit(X, y)
+        model = dual(
+            constraint=CoarseConstraint(kernel=3), max_iter=1, tol=1e-9, drop_sensitive=True
+        ).fit(X, y)
     assert model.n_iter_ == model.selected_iteration_ == 1
 
 
 # --- classes ----------------------------------------------------------------------------------
+
+
+CUBIC = CoarseConstraint(kernel=3)
 
 
 @pytest.fixture(scope="module")
@@ -296,8 +296,7 @@ def classes():
     ("learner", "options"),
     [
         (LogisticRegression(), {}),
-        (LogisticRegression(), {"loss": "log_loss"}),
-        (GradientBoostingClassifier(n_estimators=20, random_state=0), {"degree": 3}),
+        (GradientBoostingClassifier(n_estimators=20, random_state=0), {"constraint": CUBIC}),
         (GradientBoostingClassifier(n_estimators=20, random_state=0), {"cv": 3}),
     ],
 )
@@ -307,15 +306,35 @@ def test_predicted_labels_satisfy_the_constraint(classes, learner, options):
     assert 0 < model.n_iter_ <= 5
     assert set(model.history_["status"][1:]) == {"dual"}
     assert set(model.targets_) == {"yes", "no"}
-    allowed = model.threshold_ + 0.01 * 0.5 / attribute.std() * (4 if "degree" in options else 1)
+    allowed = model.threshold_ + 0.01 * 0.5 / attribute.std() * (
+        4 if "constraint" in options else 1
+    )
     assert model.history_["predictions_gedi"][-1] <= allowed
+
+
+def test_coefficients_without_a_bound_are_free(classes):
+    X, y, attribute = classes
+    constraint = FineConstraint([0.1, np.inf], kernel=2)
+    model = dual(LogisticRegression(), tol=0.01, constraint=constraint).fit(X, y)
+    assert model.n_iter_ > 0
+    slope, _ = gedi_coefficients(model.predict(X) == "yes", sensitive_features=attribute, degree=2)
+    assert abs(slope) <= model.threshold_[0] + 0.01 * 0.5 / attribute.std()
+    # A constraint that bounds nothing stands beside.
+    for both in ([constraint, CoarseConstraint(np.inf)], [CoarseConstraint(np.inf), constraint]):
+        columns = [0, 1] if both[0] is constraint else [1, 0]
+        beside = clone(model).set_params(constraint=both, sensitive_columns=columns).fit(X, y)
+        assert_array_equal(beside.predict(X), model.predict(X))
 
 
 def test_first_labels_are_those_of_post_processing(classes):
     X, y, _ = classes
     with pytest.warns(ConvergenceWarning):
-        model = dual(LogisticRegression(), max_iter=1, tol=0.0, degree=2).fit(X, y)
-    projected = ProjectedClassifier(cv="train", sensitive_columns=0, degree=2).fit(X, y)
+        model = dual(
+            LogisticRegression(), max_iter=1, tol=0.0, constraint=CoarseConstraint(kernel=2)
+        ).fit(X, y)
+    projected = ProjectedClassifier(
+        constraint=CoarseConstraint(kernel=2), cv="train", sensitive_columns=0
+    ).fit(X, y)
     assert (model.targets_ != projected.targets_).mean() < 2e-3
 
 
@@ -324,19 +343,14 @@ def test_the_warning_tells_what_is_missing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=200) > 0).astype(int)
-    model = dual(LogisticRegression(), threshold=0.3, max_iter=4)
+    model = dual(LogisticRegression(), max_iter=4, constraint=CoarseConstraint(0.3))
     with pytest.warns(ConvergenceWarning, match=r"moved by .* predictions 0\.0\d+ deviations away"):
         model.fit(X, y)
 
 
-def test_what_the_dual_cannot_do_is_named(classes, data):
+def test_what_the_dual_cannot_do_is_named(classes):
     X, y, attribute = classes
-    with pytest.raises(ValueError, match="LinearSVC gives labels"):
-        MovingTargetsClassifier(LinearSVC(), sensitive_columns=0, method="dual").fit(X, y)
-    with pytest.raises(ValueError, match="gives labels"):
-        dual(LogisticRegression(), response_method="predict").fit(X, y)
+    with pytest.raises(ValueError, match="LinearSVC has no predict_proba"):
+        DualTargetsClassifier(LinearSVC(), CoarseConstraint(), sensitive_columns=0).fit(X, y)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         dual(LogisticRegression()).fit(X, np.digitize(attribute, [-0.5, 0.5]))
-    X, y, _ = data
-    with pytest.raises(ValueError, match="method='dual' is made for learners of the squared loss"):
-        dual(loss="absolute_error").fit(X, y)

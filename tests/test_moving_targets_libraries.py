@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
-from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor
+from gedi_sklearn import CoarseConstraint, MovingTargetsClassifier, MovingTargetsRegressor
 from gedi_sklearn.datasets import load_adult
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
 from gedi_sklearn.model_selection import best_under_constraint
@@ -69,10 +69,10 @@ def test_boosting_libraries_get_categorical_frames(data, library, drop):
 def test_a_wide_threshold_is_the_library_itself(data, library):
     frame, t, y = data
     for model, target in (
-        (MovingTargetsRegressor(library("Regressor")), t),
-        (MovingTargetsClassifier(library("Classifier")), y),
+        (MovingTargetsRegressor(library("Regressor"), CoarseConstraint()), t),
+        (MovingTargetsClassifier(library("Classifier"), CoarseConstraint()), y),
     ):
-        model.set_params(sensitive_columns="age", threshold=np.inf).fit(frame, target)
+        model.set_params(sensitive_columns="age", constraint__threshold=np.inf).fit(frame, target)
         plain = clone(model.estimator).fit(frame, target)
         assert_array_equal(model.predict(frame), plain.predict(frame))
 
@@ -81,7 +81,9 @@ def test_boosting_on_polars_frames(data):
     pl = pytest.importorskip("polars")
     frame, t, _ = data
     numbers = frame[["age", "skill"]]
-    model = MovingTargetsRegressor(lightgbm("Regressor"), sensitive_columns="age", max_iter=2)
+    model = MovingTargetsRegressor(
+        lightgbm("Regressor"), CoarseConstraint(), sensitive_columns="age", max_iter=2
+    )
     expected = clone(model).fit(numbers, t).predict(numbers)
     # LightGBM reads polars by way of arrow.
     given = pl.from_pandas(numbers)
@@ -91,7 +93,7 @@ def test_boosting_on_polars_frames(data):
 def test_fairlearn_takes_gedi_as_a_metric(data):
     metrics = pytest.importorskip("fairlearn.metrics")
     frame, t, _ = data
-    model = MovingTargetsRegressor(sensitive_columns=0, max_iter=2)
+    model = MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0, max_iter=2)
     predictions = model.fit(frame[["age", "skill"]], t).predict(frame[["age", "skill"]])
     by_group = metrics.MetricFrame(
         metrics=gedi,
@@ -124,9 +126,9 @@ def test_search_over_a_pipeline_on_adult(routing):
         remainder="passthrough",
     )
     pipe = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=10, random_state=0))
-    model = MovingTargetsClassifier(pipe, max_iter=2)
+    model = MovingTargetsClassifier(pipe, CoarseConstraint(), max_iter=2)
     grid = {
-        "threshold": [0.2, 1.0],
+        "constraint__threshold": [0.2, 1.0],
         "estimator__histgradientboostingclassifier__max_leaf_nodes": [7, 15],
     }
     with config_context(enable_metadata_routing=routing):
@@ -147,5 +149,5 @@ def test_search_over_a_pipeline_on_adult(routing):
             n_jobs=2,
             error_score="raise",
         ).fit(X, y, **params)
-        assert search.best_params_["threshold"] == 0.2
+        assert search.best_params_["constraint__threshold"] == 0.2
         assert search.best_estimator_.score(X, y) > 0.78

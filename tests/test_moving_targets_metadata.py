@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.utils import get_tags
 
-from gedi_sklearn import MovingTargetsClassifier, MovingTargetsRegressor
+from gedi_sklearn import CoarseConstraint, MovingTargetsClassifier, MovingTargetsRegressor
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
 
 pd = pytest.importorskip("pandas")
@@ -84,7 +84,7 @@ def test_weights_and_metadata_reach_every_inner_fit(data, routing, recording):
     inner = recording()
     if routing:
         inner.set_fit_request(sample_weight=True, note=True)
-    model = MovingTargetsRegressor(inner, max_iter=2)
+    model = MovingTargetsRegressor(inner, CoarseConstraint(), max_iter=2)
     model.fit(X, t, sensitive_features=attribute, sample_weight=weight, note="kept")
     assert len(recording.seen) == model.n_iter_ + 1 == 3
     for seen in recording.seen:
@@ -109,7 +109,7 @@ def test_weights_that_cannot_arrive_are_an_error(data, routing):
         make_pipeline(PolynomialFeatures(2), KNeighborsRegressor(3)),
     ):
         with pytest.raises(ValueError, match="sample_weight"):
-            MovingTargetsRegressor(inner).fit(X, t, **fit)
+            MovingTargetsRegressor(inner, CoarseConstraint()).fit(X, t, **fit)
 
 
 def test_a_pipeline_says_how_to_request_weights(data):
@@ -117,18 +117,20 @@ def test_a_pipeline_says_how_to_request_weights(data):
     pipe = make_pipeline(StandardScaler(), LinearRegression())
     fit = {"sensitive_features": attribute, "sample_weight": weight}
     with pytest.raises(ValueError, match=r"linearregression__sample_weight=w.*set_fit_request"):
-        MovingTargetsRegressor(pipe).fit(X, t, **fit)
-    named = MovingTargetsRegressor(pipe).fit(X, t, **fit, linearregression__sample_weight=weight)
+        MovingTargetsRegressor(pipe, CoarseConstraint()).fit(X, t, **fit)
+    named = MovingTargetsRegressor(pipe, CoarseConstraint()).fit(
+        X, t, **fit, linearregression__sample_weight=weight
+    )
     with config_context(enable_metadata_routing=True):
         with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
-            MovingTargetsRegressor(pipe).fit(X, t, **fit)
+            MovingTargetsRegressor(pipe, CoarseConstraint()).fit(X, t, **fit)
         requested = make_pipeline(
             StandardScaler().set_fit_request(sample_weight=False),
             LinearRegression().set_fit_request(sample_weight=True),
         )
-        routed = MovingTargetsRegressor(requested).fit(X, t, **fit)
+        routed = MovingTargetsRegressor(requested, CoarseConstraint()).fit(X, t, **fit)
     # Scaling does not change a linear model, so a bare one is the same.
-    bare = MovingTargetsRegressor(LinearRegression()).fit(X, t, **fit)
+    bare = MovingTargetsRegressor(LinearRegression(), CoarseConstraint()).fit(X, t, **fit)
     for model in (named, routed):
         assert_allclose(model.predict(X), bare.predict(X), atol=1e-9)
 
@@ -137,10 +139,10 @@ def test_refused_weights_serve_the_projection_only(data, routed):
     X, t, _, attribute, weight = data
     refusing = LinearRegression().set_fit_request(sample_weight=False)
     fit = {"sensitive_features": attribute, "sample_weight": weight}
-    model = MovingTargetsRegressor(refusing, threshold=np.inf).fit(X, t, **fit)
+    model = MovingTargetsRegressor(refusing, CoarseConstraint(np.inf)).fit(X, t, **fit)
     assert_allclose(model.predict(X), LinearRegression().fit(X, t).predict(X))
     with pytest.raises(UnsetMetadataPassedError, match="LinearRegression"):
-        MovingTargetsRegressor(LinearRegression()).fit(X, t, **fit)
+        MovingTargetsRegressor(LinearRegression(), CoarseConstraint()).fit(X, t, **fit)
 
 
 def test_unknown_metadata_is_an_error(data, routing):
@@ -153,8 +155,8 @@ def test_nested_step_weights_count_as_passed_on(data):
     X, t, _, attribute, weight = data
     inner = TransformedTargetRegressor(LinearRegression())
     fit = {"sensitive_features": attribute, "sample_weight": weight}
-    model = MovingTargetsRegressor(inner).fit(X, t, **fit)
-    bare = MovingTargetsRegressor(LinearRegression()).fit(X, t, **fit)
+    model = MovingTargetsRegressor(inner, CoarseConstraint()).fit(X, t, **fit)
+    bare = MovingTargetsRegressor(LinearRegression(), CoarseConstraint()).fit(X, t, **fit)
     assert_allclose(model.predict(X), bare.predict(X), atol=1e-9)
 
 
@@ -180,7 +182,9 @@ def test_the_attribute_is_routed_through_a_pipeline(data, routed):
 
 def test_the_column_is_read_after_the_steps_before(data, routing):
     X, t, _, attribute, _ = data
-    pipe = make_pipeline(StandardScaler(), MovingTargetsRegressor(sensitive_columns=0))
+    pipe = make_pipeline(
+        StandardScaler(), MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
+    )
     targets = pipe.fit(X, t)[-1].targets_
     scaled = (attribute - attribute.mean()) / attribute.std()
     assert_allclose(gedi(t, targets, sensitive_features=scaled, relative=True), 0.2, rtol=1e-9)
@@ -191,7 +195,7 @@ def test_cross_validate_slices_the_attribute(data, routed):
     params = {"sensitive_features": attribute, "sample_weight": weight}
     by_value = cross_validate(
         MovingTargetsRegressor(
-            LinearRegression().set_fit_request(sample_weight=True)
+            LinearRegression().set_fit_request(sample_weight=True), CoarseConstraint()
         ).set_score_request(sample_weight=True),
         X,
         t,
@@ -203,7 +207,7 @@ def test_cross_validate_slices_the_attribute(data, routed):
         assert len(model.targets_) < len(t)
     scorer = make_gedi_scorer().set_score_request(sensitive_features=True)
     scores = cross_validate(
-        MovingTargetsRegressor(),
+        MovingTargetsRegressor(None, CoarseConstraint()),
         X,
         t,
         params={"sensitive_features": attribute},
@@ -211,7 +215,7 @@ def test_cross_validate_slices_the_attribute(data, routed):
         cv=3,
     )["test_gedi"]
     by_column = cross_validate(
-        MovingTargetsRegressor(sensitive_columns=0),
+        MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0),
         X,
         t,
         scoring={"gedi": make_gedi_scorer(sensitive_columns=0)},
@@ -222,26 +226,26 @@ def test_cross_validate_slices_the_attribute(data, routed):
 
 def test_grid_search_over_ours_and_inner_parameters(data, routing):
     X, t, _, attribute, _ = data
-    grid = {"threshold": [0.1, np.inf], "estimator__alpha": [0.1, 10.0]}
-    model = MovingTargetsRegressor(Ridge(), max_iter=2)
+    grid = {"constraint__threshold": [0.1, np.inf], "estimator__alpha": [0.1, 10.0]}
+    model = MovingTargetsRegressor(Ridge(), CoarseConstraint(), max_iter=2)
     if routing:
         search = GridSearchCV(model, grid, cv=2).fit(X, t, sensitive_features=attribute)
     else:
         search = GridSearchCV(model.set_params(sensitive_columns=0), grid, cv=2).fit(X, t)
-    assert search.best_params_["threshold"] == np.inf
+    assert search.best_params_["constraint__threshold"] == np.inf
     assert search.best_estimator_.estimator_.alpha == search.best_params_["estimator__alpha"]
     fair = GridSearchCV(
-        MovingTargetsRegressor(Ridge(), max_iter=2, sensitive_columns=0),
+        MovingTargetsRegressor(Ridge(), CoarseConstraint(), max_iter=2, sensitive_columns=0),
         grid,
         cv=2,
         scoring=make_gedi_scorer(sensitive_columns=0),
     ).fit(X, t)
-    assert fair.best_params_["threshold"] == 0.1
+    assert fair.best_params_["constraint__threshold"] == 0.1
 
 
 def test_ensembles_around(data, routing):
     X, t, _, _, _ = data
-    model = MovingTargetsRegressor(sensitive_columns=0, max_iter=2)
+    model = MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0, max_iter=2)
     for ensemble in (
         StackingRegressor([("fair", model), ("ridge", Ridge())], cv=2),
         BaggingRegressor(model, n_estimators=3, random_state=0),
@@ -262,7 +266,9 @@ def test_meta_estimators_inside(data, routing):
         BaggingRegressor(Ridge(), n_estimators=3, random_state=0),
         GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2),
     ):
-        model = MovingTargetsRegressor(inner, sensitive_columns=0, max_iter=2).fit(X, t)
+        model = MovingTargetsRegressor(
+            inner, CoarseConstraint(), sensitive_columns=0, max_iter=2
+        ).fit(X, t)
         assert_allclose(
             gedi(t, model.targets_, sensitive_features=X[:, 0], relative=True), 0.2, rtol=1e-9
         )
@@ -271,8 +277,10 @@ def test_meta_estimators_inside(data, routing):
 
 def test_wrappers_nest(data, routing):
     X, t, _, _, _ = data
-    inner = MovingTargetsRegressor(sensitive_columns=1, max_iter=1)
-    outer = MovingTargetsRegressor(inner, sensitive_columns=0, max_iter=1).fit(X, t)
+    inner = MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=1, max_iter=1)
+    outer = MovingTargetsRegressor(inner, CoarseConstraint(), sensitive_columns=0, max_iter=1).fit(
+        X, t
+    )
     assert np.isfinite(outer.predict(X)).all()
 
 
@@ -295,17 +303,27 @@ def test_wrappers_nest(data, routing):
 def test_x_is_passed_on_as_it_is(data, recording, container):
     X, t, _, attribute, _ = data
     given = container(X)
-    MovingTargetsRegressor(recording(), max_iter=1).fit(given, t, sensitive_features=attribute)
+    MovingTargetsRegressor(recording(), CoarseConstraint(), max_iter=1).fit(
+        given, t, sensitive_features=attribute
+    )
     assert all(seen["X"] is given for seen in recording.seen)
 
 
 def test_sparse_x(data):
     X, t, _, attribute, _ = data
-    dense = MovingTargetsRegressor(Ridge()).fit(X, t, sensitive_features=attribute)
+    dense = MovingTargetsRegressor(Ridge(), CoarseConstraint()).fit(
+        X, t, sensitive_features=attribute
+    )
     for given in (sp.csr_matrix(X), sp.csc_array(X)):
-        by_value = MovingTargetsRegressor(Ridge()).fit(given, t, sensitive_features=attribute)
-        by_column = MovingTargetsRegressor(Ridge(), sensitive_columns=0).fit(given, t)
-        dropped = MovingTargetsRegressor(Ridge(), sensitive_columns=0, drop_sensitive=True)
+        by_value = MovingTargetsRegressor(Ridge(), CoarseConstraint()).fit(
+            given, t, sensitive_features=attribute
+        )
+        by_column = MovingTargetsRegressor(Ridge(), CoarseConstraint(), sensitive_columns=0).fit(
+            given, t
+        )
+        dropped = MovingTargetsRegressor(
+            Ridge(), CoarseConstraint(), sensitive_columns=0, drop_sensitive=True
+        )
         for model in (by_value, by_column):
             assert_allclose(model.predict(given), dense.predict(X), atol=1e-4)
         assert dropped.fit(given, t).estimator_.n_features_in_ == 2
@@ -316,7 +334,9 @@ def test_sparse_x(data):
 def test_text_and_no_table_at_all(data):
     _, _, y, attribute, _ = data
     texts = [f"word{label} filler" for label in y]
-    model = MovingTargetsClassifier(make_pipeline(CountVectorizer(), MultinomialNB()))
+    model = MovingTargetsClassifier(
+        make_pipeline(CountVectorizer(), MultinomialNB()), CoarseConstraint()
+    )
     model.set_params(max_iter=2).fit(texts, y, sensitive_features=attribute)
     assert set(model.predict(texts)) <= {0, 1}
     assert not hasattr(model, "n_features_in_")
@@ -327,8 +347,11 @@ def test_missing_values_are_the_inner_estimators_business(data):
     holes = X.copy()
     holes[::7, 1] = np.nan
     for model, target in (
-        (MovingTargetsRegressor(HistGradientBoostingRegressor(max_iter=5)), t),
-        (MovingTargetsClassifier(HistGradientBoostingClassifier(max_iter=5)), y),
+        (MovingTargetsRegressor(HistGradientBoostingRegressor(max_iter=5), CoarseConstraint()), t),
+        (
+            MovingTargetsClassifier(HistGradientBoostingClassifier(max_iter=5), CoarseConstraint()),
+            y,
+        ),
     ):
         model.set_params(max_iter=2).fit(holes, target, sensitive_features=attribute)
         assert len(model.predict(holes)) == len(y)
@@ -338,7 +361,7 @@ def test_missing_values_are_the_inner_estimators_business(data):
     learner = HistGradientBoostingRegressor(max_iter=5)
     for options in ({}, {"drop_sensitive": True}):
         by_column = MovingTargetsRegressor(learner, sensitive_columns=1, **options)
-        assert get_tags(MovingTargetsRegressor(learner)).input_tags.allow_nan
+        assert get_tags(MovingTargetsRegressor(learner, CoarseConstraint())).input_tags.allow_nan
         assert not get_tags(by_column).input_tags.allow_nan
         with pytest.raises(ValueError, match="NaN"):
             by_column.fit(holes, t)
@@ -359,9 +382,14 @@ def test_categorical_frames(data):
     frame.insert(0, "age", attribute)
     encoder = ColumnTransformer([("text", OneHotEncoder(), ["group"])], remainder="passthrough")
     for model, target in (
-        (MovingTargetsRegressor(HistGradientBoostingRegressor(max_iter=5)), t),
-        (MovingTargetsRegressor(make_pipeline(encoder, Ridge())), t),
-        (MovingTargetsClassifier(make_pipeline(encoder, LogisticRegression())), y),
+        (MovingTargetsRegressor(HistGradientBoostingRegressor(max_iter=5), CoarseConstraint()), t),
+        (MovingTargetsRegressor(make_pipeline(encoder, Ridge()), CoarseConstraint()), t),
+        (
+            MovingTargetsClassifier(
+                make_pipeline(encoder, LogisticRegression()), CoarseConstraint()
+            ),
+            y,
+        ),
     ):
         model.set_params(sensitive_columns="age", max_iter=2)
         for drop in (False, True):
@@ -391,7 +419,9 @@ def test_names_are_checked(data):
     X, t, _, _, _ = data
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     for drop in (False, True):
-        model = MovingTargetsRegressor(sensitive_columns="a", drop_sensitive=drop).fit(frame, t)
+        model = MovingTargetsRegressor(
+            constraint=CoarseConstraint(), sensitive_columns="a", drop_sensitive=drop
+        ).fit(frame, t)
         with pytest.raises(ValueError, match="feature names"):
             model.predict(frame[["b", "a", "c"]])
         with pytest.raises(ValueError, match="features"):
@@ -399,7 +429,7 @@ def test_names_are_checked(data):
         with pytest.warns(UserWarning, match="feature names") as record:
             model.predict(X)
         assert len(record) == 1
-    unnamed = MovingTargetsRegressor(sensitive_columns=0).fit(X, t)
+    unnamed = MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0).fit(X, t)
     with pytest.warns(UserWarning, match="feature names") as record:
         unnamed.predict(frame)
     assert len(record) == 1
@@ -410,10 +440,10 @@ def test_names_are_checked(data):
 
 def test_tags_follow_the_inner_estimator():
     for inner in (HistGradientBoostingRegressor(), Ridge(), LinearRegression()):
-        ours, theirs = get_tags(MovingTargetsRegressor(inner)), get_tags(inner)
+        ours, theirs = get_tags(MovingTargetsRegressor(inner, CoarseConstraint())), get_tags(inner)
         assert ours.input_tags == theirs.input_tags
         assert ours.estimator_type == "regressor"
-    ours = get_tags(MovingTargetsClassifier(HistGradientBoostingClassifier()))
+    ours = get_tags(MovingTargetsClassifier(HistGradientBoostingClassifier(), CoarseConstraint()))
     assert ours.input_tags.allow_nan
     assert ours.classifier_tags.multi_class
     assert ours.target_tags.required
@@ -438,12 +468,12 @@ class Foreign:
 
 def test_an_inner_estimator_need_not_inherit(data, routing):
     X, t, _, attribute, weight = data
-    model = MovingTargetsRegressor(Foreign(), sensitive_columns=0)
+    model = MovingTargetsRegressor(Foreign(), CoarseConstraint(), sensitive_columns=0)
     assert get_tags(model).estimator_type == "regressor"
-    search = GridSearchCV(model, {"threshold": [0.1, 0.5]}, cv=2).fit(X, t)
-    expected = MovingTargetsRegressor(sensitive_columns=0, **search.best_params_).fit(X, t)
+    search = GridSearchCV(model, {"constraint__threshold": [0.1, 0.5]}, cv=2).fit(X, t)
+    expected = clone(model).set_params(**search.best_params_).fit(X, t)
     assert_allclose(search.predict(X), expected.predict(X), atol=1e-9)
     with pytest.raises(ValueError, match=r"Foreign\.fit takes no `sample_weight`"):
-        MovingTargetsRegressor(Foreign()).fit(
+        MovingTargetsRegressor(Foreign(), CoarseConstraint()).fit(
             X, t, sensitive_features=attribute, sample_weight=weight
         )

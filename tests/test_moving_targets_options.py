@@ -7,17 +7,16 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import (
     BaggingRegressor,
-    GradientBoostingRegressor,
-    HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 from gedi_sklearn import (
     CoarseConstraint,
+    FineConstraint,
+    FourierKernel,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
@@ -44,7 +43,9 @@ def forest(**params):
 def test_stops_once_the_targets_settle(data):
     X, t, _, _ = data
     # A linear model reproduces what it was fitted on, so a constant weight leads to a limit.
-    model = MovingTargetsRegressor(sensitive_columns=0, max_iter=50, target_weight=1.0)
+    model = MovingTargetsRegressor(
+        constraint=CoarseConstraint(), sensitive_columns=0, max_iter=50, target_weight=1.0
+    )
     stopped = clone(model).set_params(tol=1e-3).fit(X, t)
     assert 1 < stopped.n_iter_ < 50
     assert len(stopped.history_["iteration"]) == stopped.n_iter_ + 1
@@ -60,7 +61,9 @@ def test_stops_once_the_targets_settle(data):
 
 def test_unchanged_labels_stop(data):
     X, _, y, _ = data
-    model = MovingTargetsClassifier(sensitive_columns=0, max_iter=40, target_weight=3.0)
+    model = MovingTargetsClassifier(
+        constraint=CoarseConstraint(), sensitive_columns=0, max_iter=40, target_weight=3.0
+    )
     stopped = model.set_params(n_iter_no_change=1).fit(X, y)
     assert stopped.n_iter_ < 40
     before = clone(model).set_params(max_iter=stopped.n_iter_ - 1).fit(X, y)
@@ -76,7 +79,9 @@ def violation(predictions, model, attribute):
 
 def test_best_has_the_least_loss_within_the_threshold(data):
     X, t, _, _ = data
-    model = MovingTargetsRegressor(sensitive_columns=0, max_iter=8, select="best").fit(X, t)
+    model = MovingTargetsRegressor(
+        constraint=CoarseConstraint(), sensitive_columns=0, max_iter=8, select="best"
+    ).fit(X, t)
     history = model.history_
     allowed = history["predictions_gedi"] <= model.threshold_ * (1 + 1e-9)
     allowed[0] = False
@@ -91,65 +96,13 @@ def test_best_has_the_least_loss_within_the_threshold(data):
 def test_best_has_the_least_violation_otherwise(data):
     X, t, _, _ = data
     model = MovingTargetsRegressor(
-        forest(max_depth=3), sensitive_columns=0, max_iter=6, threshold=1e-3, select="best"
+        forest(max_depth=3), CoarseConstraint(1e-3), sensitive_columns=0, max_iter=6, select="best"
     ).fit(X, t)
     indicators = model.history_["predictions_gedi"][1:]
     assert (indicators > model.threshold_).all()
     assert model.selected_iteration_ == 1 + indicators.argmin()
     assert_allclose(gedi(model.predict(X), sensitive_features=X[:, 0]), indicators.min())
     assert gedi(model.targets_, sensitive_features=X[:, 0]) <= model.threshold_ * (1 + 1e-9)
-
-
-# --- warm start -------------------------------------------------------------------------------
-
-
-def test_warm_start_goes_on_from_the_last_fit(data):
-    X, t, _, _ = data
-    # Stops after a few epochs, as if converged, so there is something left to go on with.
-    network = MLPRegressor(hidden_layer_sizes=(8,), tol=1e9, n_iter_no_change=3, random_state=0)
-    options = {"sensitive_columns": 0, "max_iter": 4, "warm_start": True}
-    model = MovingTargetsRegressor(network, **options).fit(X, t)
-    assert network.warm_start is False
-    assert model.estimator_.warm_start is True
-    cold = MovingTargetsRegressor(network, **{**options, "warm_start": False}).fit(X, t)
-    losses = model.history_["loss_predictions"], cold.history_["loss_predictions"]
-    assert losses[0][0] == losses[1][0]
-    assert not np.array_equal(*losses)
-
-
-@pytest.mark.parametrize(
-    ("inner", "size"),
-    [
-        (GradientBoostingRegressor(n_estimators=7, random_state=0), "n_estimators"),
-        (HistGradientBoostingRegressor(max_iter=7, random_state=0), "max_iter"),
-        (forest().set_params(n_estimators=7), "n_estimators"),
-    ],
-)
-# The first members of an ensemble keep what they have learned.
-@pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
-def test_warm_ensembles_grow(data, inner, size):
-    X, t, _, _ = data
-    model = MovingTargetsRegressor(inner, sensitive_columns=0, max_iter=3, warm_start=True)
-    model.fit(X, t)
-    assert getattr(model.estimator_, size) == 7 * 4
-    assert getattr(inner, size) == 7
-    assert len(set(model.history_["predictions_gedi"])) == 4
-
-
-def test_best_of_a_warm_start_is_kept_as_it_was(data):
-    X, t, _, _ = data
-    inner = GradientBoostingRegressor(n_estimators=5, random_state=0)
-    model = MovingTargetsRegressor(
-        inner, sensitive_columns=0, max_iter=5, warm_start=True, select="best"
-    ).fit(X, t)
-    loss = model.history_["loss_predictions"][model.selected_iteration_]
-    assert_allclose(np.mean((model.predict(X) - t) ** 2), loss)
-
-
-def test_warm_start_needs_an_inner_warm_start(data):
-    X, t, _, _ = data
-    with pytest.raises(ValueError, match="LinearRegression has none"):
-        MovingTargetsRegressor(sensitive_columns=0, warm_start=True).fit(X, t)
 
 
 # --- collapse ---------------------------------------------------------------------------------
@@ -159,11 +112,11 @@ def test_collapse_is_named(data):
     _, t, y, attribute = data
     alone = attribute[:, None]
     with pytest.warns(UserWarning, match="LinearRegression predicts one value"):
-        MovingTargetsRegressor(threshold=0.0, sensitive_columns=0, max_iter=1).fit(
-            alone, np.round(t)
-        )
+        MovingTargetsRegressor(
+            constraint=CoarseConstraint(0.0), sensitive_columns=0, max_iter=1
+        ).fit(alone, np.round(t))
     with pytest.warns(UserWarning, match="LogisticRegression predicts one value"):
-        MovingTargetsClassifier(LogisticRegression(C=1e-9), max_iter=1).fit(
+        MovingTargetsClassifier(LogisticRegression(C=1e-9), CoarseConstraint(), max_iter=1).fit(
             alone, np.r_[np.ones(100), y[100:]], sensitive_features=attribute
         )
 
@@ -174,7 +127,7 @@ def test_a_lost_class_is_named_by_its_label(data):
     labels[::50] = "few"
     learner = LogisticRegression(C=0.1)
     with pytest.warns(UserWarning, match=r"LogisticRegression predicts class\(es\) \['few'\] for"):
-        MovingTargetsClassifier(learner, max_iter=1, threshold=np.inf).fit(
+        MovingTargetsClassifier(learner, CoarseConstraint(np.inf), max_iter=1).fit(
             X, labels, sensitive_features=attribute
         )
 
@@ -185,7 +138,7 @@ def test_a_regressor_is_no_classifier(data):
     with pytest.raises(
         ValueError, match=r"RandomForestRegressor predicted 0.*must be a classifier"
     ):
-        MovingTargetsClassifier(RandomForestRegressor(10, random_state=0)).fit(
+        MovingTargetsClassifier(RandomForestRegressor(10, random_state=0), CoarseConstraint()).fit(
             X, y, sensitive_features=attribute
         )
 
@@ -197,8 +150,8 @@ def test_held_out_rows_are_watched(data):
     X, t, y, _ = data
     train, test = slice(0, 80), slice(80, None)
     for model, target in (
-        (MovingTargetsRegressor(forest()), t),
-        (MovingTargetsClassifier(), np.where(y, "yes", "no")),
+        (MovingTargetsRegressor(forest(), CoarseConstraint()), t),
+        (MovingTargetsClassifier(None, CoarseConstraint()), np.where(y, "yes", "no")),
     ):
         model.set_params(sensitive_columns=0, max_iter=3)
         plain = clone(model).fit(X[train], target[train])
@@ -220,7 +173,9 @@ def test_held_out_rows_are_watched(data):
 def test_too_few_held_out_rows_are_named(data):
     X, t, _, _ = data
     with pytest.raises(ValueError, match="the validation rows are too few or too alike"):
-        MovingTargetsRegressor(sensitive_columns=0).fit(X, t, X_val=X[:1], y_val=t[:1])
+        MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0).fit(
+            X, t, X_val=X[:1], y_val=t[:1]
+        )
 
 
 # X holds the attribute as a number and not by group, which is bounded.
@@ -229,7 +184,7 @@ def test_held_out_groups_are_measured_beside_covariates(data):
     X, t, _, attribute = data
     groups = np.where(attribute > 0, "old", "young")
     values = [
-        MovingTargetsRegressor(max_iter=1, conditional_on=[1])
+        MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1, conditional_on=[1])
         .fit(
             X,
             t,
@@ -247,13 +202,15 @@ def test_held_out_groups_are_measured_beside_covariates(data):
 def test_covariates_that_determine_the_attribute_are_named(data):
     X, t, _, _ = data
     with pytest.warns(UserWarning, match="sensitive_features is constant, given conditional_on"):
-        MovingTargetsRegressor(sensitive_columns=0, conditional_on=[0]).fit(X, t)
+        MovingTargetsRegressor(
+            constraint=CoarseConstraint(), sensitive_columns=0, conditional_on=[0]
+        ).fit(X, t)
 
 
 def test_held_out_indicator_is_in_the_units_of_training(data):
     X, t, _, attribute = data
     kernel = PolynomialKernel(1, standardize=True)
-    model = MovingTargetsRegressor(kernel=kernel, max_iter=1)
+    model = MovingTargetsRegressor(constraint=CoarseConstraint(kernel=kernel), max_iter=1)
     model.fit(
         X[:80],
         t[:80],
@@ -268,7 +225,7 @@ def test_held_out_indicator_is_in_the_units_of_training(data):
 
 def test_held_out_data_are_checked(data):
     X, t, y, _ = data
-    model = MovingTargetsRegressor(sensitive_columns=0)
+    model = MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
     with pytest.raises(ValueError, match="both X_val and y_val"):
         model.fit(X, t, X_val=X)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -276,7 +233,9 @@ def test_held_out_data_are_checked(data):
     with pytest.raises(ValueError, match="features"):
         model.fit(X, t, X_val=X[:, :2], y_val=t)
     with pytest.raises(ValueError, match=r"y_val holds \[5\]"):
-        MovingTargetsClassifier(sensitive_columns=0).fit(X, y, X_val=X, y_val=y * 5)
+        MovingTargetsClassifier(constraint=CoarseConstraint(), sensitive_columns=0).fit(
+            X, y, X_val=X, y_val=y * 5
+        )
     with pytest.raises(ValueError, match="exactly one of"):
         MovingTargetsRegressor().fit(X, t, sensitive_features=X[:, 0], X_val=X, y_val=t)
 
@@ -288,31 +247,31 @@ def test_held_out_data_are_checked(data):
     ("model", "words"),
     [
         (
-            MovingTargetsRegressor(degree=5),
+            MovingTargetsRegressor(constraint=CoarseConstraint(kernel=5)),
             "‖α̃‖₁ ≤ 0.2 × GeDI-V1 of y, polynomial kernel of degree 5",
         ),
         (
-            MovingTargetsClassifier(constraint="fine", degree=3, relative=3),
+            MovingTargetsClassifier(constraint=FineConstraint(kernel=3, relative=3)),
             "|α̃₁| ≤ 0.2 × GeDI-V3 of y, every other coefficient 0, polynomial kernel of degree 3",
         ),
         (
             MovingTargetsRegressor(
-                constraint="fine", degree=3, threshold=[0.1, 0, np.inf], relative=False
+                constraint=FineConstraint([0.1, 0, np.inf], kernel=3, relative=False)
             ),
             "|α̃| ≤ (0.1, 0, inf), polynomial kernel of degree 3",
         ),
         (
-            MovingTargetsRegressor(
-                constraint=CoarseConstraint(kernel="fourier", degree=2, threshold=0.5)
-            ),
+            MovingTargetsRegressor(constraint=CoarseConstraint(0.5, kernel=FourierKernel(2))),
             "‖α̃‖₁ ≤ 0.5 × GeDI of y, Fourier kernel of order 2",
         ),
         (
-            MovingTargetsRegressor(kernel=PolynomialKernel(2, standardize=True)),
+            MovingTargetsRegressor(
+                constraint=CoarseConstraint(kernel=PolynomialKernel(2, standardize=True))
+            ),
             "‖α̃‖₁ ≤ 0.2 × GeDI-V1 of y, polynomial kernel of degree 2, standardised",
         ),
         (
-            MovingTargetsRegressor(kernel=SplineTransformer()),
+            MovingTargetsRegressor(constraint=CoarseConstraint(kernel=SplineTransformer())),
             "‖α̃‖₁ ≤ 0.2 × GeDI of y, kernel SplineTransformer()",
         ),
     ],
@@ -329,7 +288,9 @@ def test_a_notebook_shows_the_constraint_in_words(model, words):
 
 def test_verbose_prints_one_aligned_line_an_iteration(data, capsys):
     X, t, _, _ = data
-    model = MovingTargetsRegressor(LinearRegression(), sensitive_columns=0, max_iter=3)
+    model = MovingTargetsRegressor(
+        LinearRegression(), CoarseConstraint(), sensitive_columns=0, max_iter=3
+    )
     model.fit(X, t)
     assert capsys.readouterr().out == ""
     model.set_params(verbose=1).fit(X, t, X_val=X, y_val=t)
@@ -370,6 +331,8 @@ def test_the_weight_of_the_targets_falls_unless_a_class_is_at_risk():
     X = rng.normal(size=(400, 2))
     for offset, falls in ((0.0, True), (3.0, False)):
         y = (X.sum(axis=1) + 0.5 * rng.normal(size=400) * (1 + offset) > offset).astype(int)
-        model = MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0, max_iter=3)
+        model = MovingTargetsClassifier(
+            LogisticRegression(), CoarseConstraint(), sensitive_columns=0, max_iter=3
+        )
         weights = model.fit(X, y).history_["target_weight"][1:]
         np.testing.assert_allclose(weights, [1, 1 / 2, 1 / 3] if falls else 1)

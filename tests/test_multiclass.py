@@ -18,13 +18,22 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from benchmarks import classes as benchmark
-from gedi_sklearn import MovingTargetsClassifier, PolynomialKernel, Projection, project_targets
+from gedi_sklearn import (
+    CoarseConstraint,
+    DidiConstraint,
+    FineConstraint,
+    MovingTargetsClassifier,
+    PolynomialKernel,
+    Solver,
+    project_targets,
+)
 from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import ConstraintNotMetWarning, InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
-from gedi_sklearn.projection import _search
+from gedi_sklearn.projection import Projection, _search
 from gedi_sklearn.projection._highs import HighsSession
 from gedi_sklearn.projection._search import Search
+from tests.oracles import with_slack
 
 # Bounds of every kind on purpose, whatever they leave.
 pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
@@ -112,11 +121,10 @@ def test_objective_is_that_of_the_full_model(seed, n_classes, kind, loss, weight
     expected, scale = full_model(x, y, p, w, loss, threshold)
     options = {
         "sensitive_features": x,
-        "threshold": threshold,
         "loss": loss,
-        "gap": 0.0,
         "sample_weight": w,
-        "solver": solver,
+        "constraint": CoarseConstraint(threshold),
+        "solver": Solver(solver, gap=0.0),
     }
     if expected is None:
         # A class that hardly depends on x has a tiny threshold: no subset of 18 rows may meet it.
@@ -131,19 +139,17 @@ def test_objective_is_that_of_the_full_model(seed, n_classes, kind, loss, weight
     assert result.bound <= result.objective + 1e-9 * scale
 
 
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_every_class_satisfies_the_constraint(constraint):
     x, y, p, _ = problem(1, 400)
-    slack = 0.05 if constraint == "fine" else 1e-3
+    slack = 0.05 if constraint is FineConstraint else 1e-3
     labels = np.array(["left", "middle", "right"])[y]
     result = project_targets(
         labels,
         p,
         sensitive_features=x,
-        constraint=constraint,
-        kernel=QUADRATIC,
-        slack=slack,
-        gap=5e-3,
+        constraint=with_slack(constraint, slack, kernel=QUADRATIC),
+        solver=Solver(gap=5e-3),
     )
     linear = PolynomialKernel(1, standardize=True)
     for c, label in enumerate(np.unique(labels)):
@@ -152,7 +158,10 @@ def test_every_class_satisfies_the_constraint(constraint):
         after = gedi(labels, result.targets, kernel=QUADRATIC, **options)
         assert result.threshold[c] == pytest.approx(0.2 * before)
         # A forbidden direction may keep its slack, in coefficients of the same basis.
-        assert after <= result.threshold[c] * (1.0 if constraint == "coarse" else 1 + slack) + 1e-9
+        assert (
+            after
+            <= result.threshold[c] * (1.0 if constraint is CoarseConstraint else 1 + slack) + 1e-9
+        )
     assert result.coefficients.shape == (6,)
     assert result.multipliers.shape == (6,)
 
@@ -165,14 +174,23 @@ def test_many_groups_are_solved_through_samples_and_a_core(monkeypatch):
     score = np.outer(x, [-1, 0, 1]) + rng.normal(size=(6000, 3))
     p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
     y = (score + rng.normal(size=score.shape)).argmax(axis=1)
-    result = project_targets(y, p, sensitive_features=x, loss="hamming", gap=1e-3)
+    result = project_targets(
+        y,
+        p,
+        sensitive_features=x,
+        loss="hamming",
+        constraint=CoarseConstraint(),
+        solver=Solver(gap=1e-3),
+    )
     assert result.satisfied
     assert result.gap <= 1e-3
     assert result.n_groups > 5000
     assert result.n_variables < 2000
 
 
-@pytest.mark.parametrize(("constraint", "degree"), [("coarse", 3), ("coarse", 5), ("fine", 3)])
+@pytest.mark.parametrize(
+    ("constraint", "degree"), [(CoarseConstraint, 3), (CoarseConstraint, 5), (FineConstraint, 3)]
+)
 def test_rounding_meets_the_gap_of_many_rows_without_an_integer_model(
     constraint, degree, monkeypatch
 ):
@@ -188,10 +206,9 @@ def test_rounding_meets_the_gap_of_many_rows_without_an_integer_model(
         y,
         p,
         sensitive_features=x,
-        constraint=constraint,
-        kernel=PolynomialKernel(degree, standardize=True),
         loss="hamming",
-        gap=2e-4,
+        constraint=constraint(kernel=PolynomialKernel(degree, standardize=True)),
+        solver=Solver(gap=2e-4),
     )
     assert result.satisfied
     assert result.gap <= 2e-4
@@ -216,9 +233,8 @@ def test_growing_cores_never_lose_what_a_smaller_one_has_found(seed, mip_rel_gap
             p,
             sensitive_features=x,
             loss="hamming",
-            gap=0.0,
-            solver="highs",
-            solver_params={"mip_rel_gap": mip_rel_gap},
+            constraint=CoarseConstraint(),
+            solver=Solver("highs", gap=0.0, params={"mip_rel_gap": mip_rel_gap}),
         )
         assert result.satisfied
         found.append((result.bound, result.objective))
@@ -235,7 +251,9 @@ def test_the_didi_is_summed_over_the_classes():
     group = np.digitize(x, [-0.5, 0.5])
     for weight in (None, w):
         options = {"sensitive_features": group, "sample_weight": weight}
-        result = project_targets(y, p, constraint="didi", loss="hamming", gap=1e-2, **options)
+        result = project_targets(
+            y, p, loss="hamming", **options, constraint=DidiConstraint(), solver=Solver(gap=1e-2)
+        )
         before = didi(y, task="classification", **options)
         after = didi(y, result.targets, task="classification", **options)
         assert result.satisfied
@@ -247,7 +265,12 @@ def test_a_smaller_threshold_never_costs_less():
     x, y, p, _ = problem(3, 60)
     costs = [
         project_targets(
-            y, p, sensitive_features=x, loss="hamming", threshold=threshold, gap=0.0
+            y,
+            p,
+            sensitive_features=x,
+            loss="hamming",
+            constraint=CoarseConstraint(threshold),
+            solver=Solver(gap=0.0),
         ).objective
         for threshold in (0.1, 0.3, 0.6, 1.0, np.inf)
     ]
@@ -257,7 +280,9 @@ def test_a_smaller_threshold_never_costs_less():
 def test_ties_keep_the_original_target():
     x, y, _, _ = problem(4, 60)
     predictions = np.roll(y, 1)
-    result = project_targets(y, predictions, sensitive_features=x, loss="hamming", threshold=np.inf)
+    result = project_targets(
+        y, predictions, sensitive_features=x, loss="hamming", constraint=CoarseConstraint(np.inf)
+    )
     assert_array_equal(result.targets, y)
 
 
@@ -265,17 +290,34 @@ def test_a_row_of_weight_zero_keeps_its_target_and_does_not_count():
     x, y, p, _ = problem(5, 80)
     w = np.ones(80)
     w[60:] = 0
-    whole = project_targets(y, p, sensitive_features=x, loss="hamming", sample_weight=w, gap=0.0)
-    part = project_targets(y[:60], p[:60], sensitive_features=x[:60], loss="hamming", gap=0.0)
+    whole = project_targets(
+        y,
+        p,
+        sensitive_features=x,
+        loss="hamming",
+        sample_weight=w,
+        constraint=CoarseConstraint(),
+        solver=Solver(gap=0.0),
+    )
+    part = project_targets(
+        y[:60],
+        p[:60],
+        sensitive_features=x[:60],
+        loss="hamming",
+        constraint=CoarseConstraint(),
+        solver=Solver(gap=0.0),
+    )
     assert_array_equal(whole.targets[60:], y[60:])
     assert whole.objective == pytest.approx(part.objective)
 
 
 def test_numbers_are_real_targets_unless_a_loss_says_otherwise():
     x, y, _, _ = problem(6, 40)
-    with Projection(y, sensitive_features=x) as projection:
+    with Projection(y, sensitive_features=x, constraint=CoarseConstraint()) as projection:
         assert projection.loss == "squared_error"
-    with Projection(y.astype(str), sensitive_features=x) as projection:
+    with Projection(
+        y.astype(str), sensitive_features=x, constraint=CoarseConstraint()
+    ) as projection:
         assert projection.loss == "hamming"
 
 
@@ -290,38 +332,39 @@ def test_numbers_are_real_targets_unless_a_loss_says_otherwise():
 def test_wrong_predictions_are_named(y_pred, message):
     x, y, _, _ = problem(7, 40)
     with pytest.raises(ValueError, match=message):
-        project_targets(y, y_pred, sensitive_features=x, loss="hamming")
+        project_targets(
+            y, y_pred, sensitive_features=x, loss="hamming", constraint=CoarseConstraint()
+        )
 
 
 def test_a_class_without_dependence_needs_an_absolute_threshold():
     x = np.tile([-1.0, 1.0], 20)
     y = np.where(np.arange(40) % 4 < 2, 0, np.where(x > 0, 1, 2))
     with pytest.raises(ValueError, match="class 0 of y, which is 0"):
-        project_targets(y, sensitive_features=x, loss="hamming")
-    options = {"loss": "hamming", "threshold": 0.1, "relative": False}
+        project_targets(y, sensitive_features=x, loss="hamming", constraint=CoarseConstraint())
+    options = {"loss": "hamming", "constraint": CoarseConstraint(0.1, relative=False)}
     assert project_targets(y, sensitive_features=x, **options).satisfied
 
 
 # --- the estimator
 
 
-@pytest.mark.parametrize("constraint", ["coarse", "didi"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, DidiConstraint])
 def test_moving_targets_on_wine(constraint):
     wine = load_wine(as_frame=True)
     labels = np.asarray(wine.target_names)[wine.target]
     X = wine.data
-    attribute = X["alcohol"] if constraint == "coarse" else X["alcohol"].round()
+    attribute = X["alcohol"] if constraint is CoarseConstraint else X["alcohol"].round()
     model = MovingTargetsClassifier(
         RandomForestClassifier(20, random_state=0),
-        constraint=constraint,
+        constraint(0.4),
         max_iter=2,
-        threshold=0.4,
-        gap=1e-2,
+        solver=Solver(gap=1e-2),
     )
     held_out = {"X_val": X, "y_val": labels, "sensitive_features_val": attribute}
     model.fit(X, labels, sensitive_features=attribute, **held_out)
     assert_array_equal(model.classes_, np.unique(labels))
-    if constraint == "coarse":
+    if constraint is CoarseConstraint:
         for label, threshold in zip(model.classes_, model.threshold_, strict=True):
             value = gedi(model.targets_, sensitive_features=attribute, pos_label=label)
             assert value <= threshold + 1e-9
@@ -347,7 +390,12 @@ def test_options_of_the_estimator(options):
     x, y, _, _ = problem(8, 150)
     X = np.c_[x, np.random.default_rng(0).normal(size=(150, 3)) + 4 * np.eye(3)[y]]
     model = MovingTargetsClassifier(
-        LogisticRegression(), sensitive_columns=0, max_iter=3, select="best", **options
+        LogisticRegression(),
+        CoarseConstraint(),
+        sensitive_columns=0,
+        max_iter=3,
+        select="best",
+        **options,
     ).fit(X, y)
     assert (model.history_["violation"][1:] == 0).all()
     assert len(cross_val_predict(model, X, y, cv=3)) == 150
@@ -360,7 +408,9 @@ def test_a_class_without_weight_is_named(n_classes):
     weight = (y != "b") * 1.0
     # Rows of weight 0 are absent, and so is the class: nothing could be placed in it.
     for call in (
-        lambda: project_targets(y, sensitive_features=x, sample_weight=weight),
+        lambda: project_targets(
+            y, sensitive_features=x, sample_weight=weight, constraint=CoarseConstraint()
+        ),
         lambda: MovingTargetsClassifier().fit(
             x[:, None], y, sensitive_features=x, sample_weight=weight
         ),
@@ -385,7 +435,12 @@ def test_twenty_classes(seed, n):
     x, y = twenty_classes(seed, n)
     started = time.process_time()
     # Which flips are found, one more or less, hangs on rounding.
-    result = project_targets(y, sensitive_features=x, threshold=0.3, gap=3.5 / n, time_limit=600.0)
+    result = project_targets(
+        y,
+        sensitive_features=x,
+        constraint=CoarseConstraint(0.3),
+        solver=Solver(gap=3.5 / n, time_limit=600.0),
+    )
     assert time.process_time() - started < 20
     assert result.satisfied
     assert result.status in ("optimal", "gap")
@@ -396,7 +451,12 @@ def test_a_search_that_finds_nothing_nearer_ends_and_says_so():
     # Twenty classes of seven rows or eight leave no room to come within one flip of the relaxation.
     x, y = twenty_classes(0, 150)
     with pytest.warns(ConvergenceWarning, match="nothing nearer for long"):
-        result = project_targets(y, sensitive_features=x, threshold=0.3, time_limit=600.0)
+        result = project_targets(
+            y,
+            sensitive_features=x,
+            constraint=CoarseConstraint(0.3),
+            solver=Solver(time_limit=600.0),
+        )
     assert result.satisfied
     assert result.seconds < 300
     assert result.bound < result.objective
@@ -410,10 +470,10 @@ def test_a_search_that_finds_nothing_nearer_ends_and_says_so():
 def test_a_bound_of_labels_is_what_labels_can_cost(n_classes, target_weight, seed):
     x, y, p, _ = problem(seed, 60, n_classes)
     labels = p.argmax(axis=1)
-    options = {"sensitive_features": x, "threshold": 0.3, "loss": "hamming"}
-    with Projection(y, gap=0.2, **options) as projection:
+    options = {"sensitive_features": x, "loss": "hamming", "constraint": CoarseConstraint(0.3)}
+    with Projection(y, **options, solver=Solver(gap=0.2)) as projection:
         near = projection.solve(labels, target_weight)
-    with Projection(y, gap=0.0, **options) as projection:
+    with Projection(y, **options, solver=Solver(gap=0.0)) as projection:
         exact = projection.solve(labels, target_weight)
     assert near.bound <= exact.objective + 1e-9
     assert exact.objective <= near.objective + 1e-9
@@ -424,7 +484,9 @@ def test_the_nearest_moves_lead_to_every_class_by_every_effect():
     rng = np.random.default_rng(0)
     x = rng.normal(size=1000)
     y = np.digitize(x + rng.normal(size=1000), np.linspace(-2, 2, 11))
-    with Projection(y, sensitive_features=x, loss="hamming", threshold=0.3) as projection:
+    with Projection(
+        y, sensitive_features=x, loss="hamming", constraint=CoarseConstraint(0.3)
+    ) as projection:
         problem = projection._problem
         groups = problem._cells(problem._costs(None, 1.0)[0], None)
         search = Search(groups, 1e-3, problem.session, Deadline())
@@ -440,15 +502,16 @@ def test_the_nearest_moves_lead_to_every_class_by_every_effect():
     assert groups.matrix[0, group].max() > high
 
 
-@pytest.mark.parametrize("constraint", ["coarse", "didi"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, DidiConstraint])
 def test_smaller_sets_leave_room_to_round(constraint):
     rng = np.random.default_rng(0)
-    x = rng.normal(size=2000) if constraint == "coarse" else rng.integers(0, 4, 2000).astype(str)
+    numeric = constraint is CoarseConstraint
+    x = rng.normal(size=2000) if numeric else rng.integers(0, 4, 2000).astype(str)
     p = rng.dirichlet(np.ones(5), 2000)
-    shift = x if constraint == "coarse" else x.astype(float)
+    shift = x if numeric else x.astype(float)
     y = np.argmax(np.log(p) + np.outer(shift, np.linspace(-0.5, 0.5, 5)), axis=1)
-    options = {"sensitive_features": x, "constraint": constraint, "loss": "hamming"}
-    with Projection(y, threshold=0.3, **options) as projection:
+    options = {"sensitive_features": x, "constraint": constraint(0.3), "loss": "hamming"}
+    with Projection(y, **options) as projection:
         problem = projection._problem
         groups = problem._cells(problem._costs(p, 1.0)[0], None)
         search = Search(groups, 1e-3, problem.session, Deadline())
@@ -470,11 +533,9 @@ def test_narrow_boxes_of_many_rows_are_reached(n_classes, degree, seed):
         y,
         p,
         sensitive_features=x,
-        constraint="fine",
-        kernel=PolynomialKernel(degree, standardize=True),
         loss="hamming",
-        solver="highs",
-        time_limit=600.0,
+        constraint=FineConstraint(kernel=PolynomialKernel(degree, standardize=True)),
+        solver=Solver("highs", time_limit=600.0),
     )
     assert result.satisfied
     assert result.gap <= 5e-5

@@ -16,18 +16,22 @@ from sklearn.model_selection import KFold
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
+    DidiConstraint,
+    DualTargetsRegressor,
     FourierKernel,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
-    Projection,
+    Solver,
     project_targets,
 )
 from gedi_sklearn.exceptions import InfeasibleProjectionError, SolverError
 from gedi_sklearn.metrics import gedi, make_gedi_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
+from gedi_sklearn.projection import Projection
 
 # Bounds of every kind on purpose, whatever they leave.
 pytestmark = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
@@ -115,10 +119,8 @@ def test_targets_are_shrunk_in_the_span_and_nowhere_else(seed, degree, share, we
     result = project_targets(
         pay,
         sensitive_features=age,
-        degree=degree,
-        threshold=share,
-        norm="sd",
         sample_weight=weight,
+        constraint=DependenceConstraint(share, kernel=degree),
     )
     basis = orthonormal(np.vander((age - 50) / 20, degree + 1)[:, :-1], weight)
     coordinates = basis.T @ (weight / weight.sum() * pay)
@@ -168,9 +170,9 @@ def test_the_optimum_agrees_with_a_general_solver(bounds, several):
     result = project_targets(
         t,
         sensitive_features=np.column_stack(attributes),
-        constraint=["coarse"] * 2 if several else "coarse",
-        degree=2,
-        norm="sd",
+        constraint=[DependenceConstraint(kernel=2)] * 2
+        if several
+        else DependenceConstraint(kernel=2),
         target_bounds=None if bounds == (None, None) else bounds,
         sample_weight=weight,
     )
@@ -190,7 +192,7 @@ def test_raw_years_cost_no_digit(degree):
     year = rng.integers(1930, 2006, 200).astype(float)
     y = (year - 1968) ** 2 / 100 + year / 10 + rng.normal(size=200)
     model = ProjectedRegressor(
-        LinearRegression(), sensitive_columns=0, degree=degree, norm="sd", cv="train"
+        LinearRegression(), DependenceConstraint(kernel=degree), sensitive_columns=0, cv="train"
     )
     X = np.c_[year, (year - 1968) ** 2, rng.normal(size=200)]
     model.fit(X, y)
@@ -203,17 +205,24 @@ def test_raw_years_cost_no_digit(degree):
 def test_absolute_error_is_proven_too(degree):
     age, pay = u_shape(150)
     result = project_targets(
-        pay, sensitive_features=age, degree=degree, norm="sd", loss="absolute_error"
+        pay,
+        sensitive_features=age,
+        loss="absolute_error",
+        constraint=DependenceConstraint(kernel=degree),
     )
     assert result.satisfied
     assert result.gap <= 1e-6
-    squared = project_targets(pay, sensitive_features=age, degree=degree, norm="sd")
+    squared = project_targets(
+        pay, sensitive_features=age, constraint=DependenceConstraint(kernel=degree)
+    )
     assert result.objective <= np.abs(squared.targets - pay).sum()
     # Optimal: no allowed targets on the way from anywhere inside are nearer (a convex problem).
     rng = np.random.default_rng(0)
     for _ in range(20):
         noisy = project_targets(
-            pay + rng.normal(size=150), sensitive_features=age, degree=degree, norm="sd"
+            pay + rng.normal(size=150),
+            sensitive_features=age,
+            constraint=DependenceConstraint(kernel=degree),
         )
         factor = 0.2 / gedi(pay, noisy.targets, sensitive_features=age, degree=degree, **SD)
         mean = noisy.targets.mean()
@@ -239,13 +248,13 @@ def test_bound_and_objective_hold_the_best_of_all_labelings(seed, degree, share,
     y = np.r_[0, 1, rng.integers(0, 2, n - 2)]
     p = rng.random(n)
     attributes = np.c_[x, other] if several else x
-    options = {
-        "constraint": ["coarse", "coarse"] if several else "coarse",
-        "kernel": PolynomialKernel(degree, standardize=True),
-        "norm": "sd",
-        "threshold": share,
-    }
-    with Projection(y, sensitive_features=attributes, gap=0.0, **options) as projection:
+    constraint = DependenceConstraint(share, kernel=PolynomialKernel(degree, standardize=True))
+    with Projection(
+        y,
+        sensitive_features=attributes,
+        constraint=[constraint] * 2 if several else constraint,
+        solver=Solver(gap=0.0),
+    ) as projection:
         allowed = [
             np.array(z)
             for z in product([0, 1], repeat=n)
@@ -270,7 +279,9 @@ def test_many_rows_meet_the_gap(degree, loss):
     x, y, p = classes(24_000)
     p = np.clip(p, 0.01, 0.99)
     kernel = PolynomialKernel(degree, standardize=True)
-    result = project_targets(y, p, sensitive_features=x, kernel=kernel, norm="sd", loss=loss)
+    result = project_targets(
+        y, p, sensitive_features=x, loss=loss, constraint=DependenceConstraint(kernel=kernel)
+    )
     assert result.satisfied
     assert result.gap <= 5e-5
     assert gedi(y, result.targets, sensitive_features=x, kernel=kernel, **SD) <= 0.2 + 1e-12
@@ -281,7 +292,13 @@ def test_many_rows_meet_the_gap(degree, loss):
 def test_a_million_rows_meet_a_millionth(degree):
     x, y, p = classes(1_000_000)
     kernel = PolynomialKernel(degree, standardize=True)
-    result = project_targets(y, p, sensitive_features=x, kernel=kernel, norm="sd", gap=1e-6)
+    result = project_targets(
+        y,
+        p,
+        sensitive_features=x,
+        constraint=DependenceConstraint(kernel=kernel),
+        solver=Solver(gap=1e-6),
+    )
     assert result.satisfied
     assert result.gap <= 1e-6
 
@@ -297,7 +314,7 @@ def test_every_class_keeps_its_share(degree):
     likely = 0.4 * (level[:, None] == np.arange(3)) + 0.6 * rng.dirichlet(np.ones(3), n)
     proba = likely[:, [2, 0, 1]]  # in the order of the sorted labels
     result = project_targets(
-        y, proba, sensitive_features=x, kernel=kernel, norm="sd", threshold=0.3
+        y, proba, sensitive_features=x, constraint=DependenceConstraint(0.3, kernel=kernel)
     )
     assert result.satisfied
     assert result.gap <= 5e-5
@@ -318,10 +335,7 @@ def test_constraints_of_every_shape_hold_together():
             target,
             prediction,
             sensitive_features=frame,
-            constraint=["coarse", "didi"],
-            kernel=kernel,
-            norm="sd",
-            threshold=0.3,
+            constraint=[DependenceConstraint(0.3, kernel=kernel), DidiConstraint(0.3)],
         )
         assert result.satisfied
         assert result.gap <= 1e-4
@@ -331,8 +345,8 @@ def test_constraints_of_every_shape_hold_together():
 
 def test_an_infinite_threshold_allows_everything():
     x, y, p = classes(300)
-    for norm in ("l1", "sd"):
-        result = project_targets(y, p, sensitive_features=x, norm=norm, threshold=np.inf)
+    for kind in (CoarseConstraint, DependenceConstraint):
+        result = project_targets(y, p, sensitive_features=x, constraint=kind(np.inf, kernel=1))
         assert result.satisfied
         assert result.gap <= 1e-9
 
@@ -343,9 +357,9 @@ def test_an_infinite_threshold_allows_everything():
 @pytest.mark.parametrize(
     "model",
     [
-        MovingTargetsRegressor(LinearRegression(), max_iter=3),
-        MovingTargetsRegressor(LinearRegression(), method="dual"),
-        ProjectedRegressor(LinearRegression(), cv="train"),
+        MovingTargetsRegressor(LinearRegression(), CoarseConstraint(), max_iter=3),
+        DualTargetsRegressor(LinearRegression(), CoarseConstraint()),
+        ProjectedRegressor(LinearRegression(), CoarseConstraint(), cv="train"),
     ],
     ids=["moving targets", "dual", "projected"],
 )
@@ -353,7 +367,9 @@ def test_regressors_bound_it(model):
     age, pay = u_shape(400)
     X = np.c_[age, (age - 50) ** 2, np.random.default_rng(0).normal(size=400)]
     kernel = PolynomialKernel(2, standardize=True)
-    model = clone(model).set_params(sensitive_columns=0, kernel=kernel, norm="sd")
+    model = clone(model).set_params(
+        sensitive_columns=0, constraint=DependenceConstraint(kernel=kernel)
+    )
     model.fit(X, pay)
     left = gedi(pay, model.predict(X), sensitive_features=age, kernel=kernel, **SD)
     assert left <= 0.2 * 1.01
@@ -365,9 +381,15 @@ def test_regressors_bound_it(model):
 @pytest.mark.parametrize(
     "model",
     [
-        MovingTargetsClassifier(HistGradientBoostingClassifier(max_iter=30, random_state=0)),
-        ProjectedClassifier(HistGradientBoostingClassifier(max_iter=30, random_state=0), cv=3),
-        ProjectedClassifier(LogisticRegression(), cv="train", sensitive_at_predict=False),
+        MovingTargetsClassifier(
+            HistGradientBoostingClassifier(max_iter=30, random_state=0), CoarseConstraint()
+        ),
+        ProjectedClassifier(
+            HistGradientBoostingClassifier(max_iter=30, random_state=0), CoarseConstraint(), cv=3
+        ),
+        ProjectedClassifier(
+            LogisticRegression(), CoarseConstraint(), cv="train", sensitive_at_predict=False
+        ),
     ],
     ids=["moving targets", "projected", "attribute-blind"],
 )
@@ -375,7 +397,9 @@ def test_classifiers_bound_it(model):
     x, y, p = classes(2000)
     X = np.c_[x, np.log(p / (1 - p)), x + 6 * np.random.default_rng(0).normal(size=2000)]
     kernel = PolynomialKernel(2, standardize=True)
-    model = clone(model).set_params(sensitive_columns=0, kernel=kernel, norm="sd")
+    model = clone(model).set_params(
+        sensitive_columns=0, constraint=DependenceConstraint(kernel=kernel)
+    )
     model.fit(X, y)
     assert gedi(y, model.targets_, sensitive_features=x, kernel=kernel, **SD) <= 0.2 + 1e-9
 
@@ -384,7 +408,7 @@ def test_a_curve_measures_what_is_bounded():
     age, pay = u_shape(300)
     X = np.c_[age, np.random.default_rng(0).normal(size=300)]
     model = ProjectedRegressor(
-        LinearRegression(), sensitive_columns=0, constraint=CoarseConstraint(norm="sd"), cv=3
+        LinearRegression(), sensitive_columns=0, constraint=DependenceConstraint(kernel=1), cv=3
     )
     kernel = PolynomialKernel(3, standardize=True)
     model.set_params(constraint__kernel=kernel)
@@ -410,12 +434,9 @@ def test_few_rows_and_many_functions_end_without_overflow():
             result = project_targets(
                 y,
                 sensitive_features=x,
-                kernel=FourierKernel(3),
-                norm="sd",
-                threshold=0.1,
-                relative=False,
                 loss="hamming",
                 conditional_on=covariate,
-                time_limit=1,
+                constraint=DependenceConstraint(0.1, kernel=FourierKernel(3), relative=False),
+                solver=Solver(time_limit=1),
             )
             assert result.bound <= result.objective or not result.satisfied

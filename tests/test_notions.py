@@ -11,6 +11,7 @@ from sklearn.model_selection import cross_val_predict, cross_val_score
 from gedi_sklearn import (
     CoarseConstraint,
     ConstrainedBoostingClassifier,
+    DependenceConstraint,
     DidiConstraint,
     FineConstraint,
     LagrangianDualClassifier,
@@ -199,10 +200,10 @@ def test_of_text_positive_needs_pos_label(indicator):
 
 
 CONSTRAINTS = {
-    "coarse": CoarseConstraint(kernel=CUBIC, threshold=0.02, relative=False),
-    "sd": CoarseConstraint(kernel="spline", norm="sd", threshold=0.02, relative=False),
-    "fine": FineConstraint(kernel=CUBIC, threshold=0.02, relative=False, slack=0.5),
-    "didi": DidiConstraint(threshold=0.1, relative=False),
+    "coarse": CoarseConstraint(0.02, kernel=CUBIC, relative=False),
+    "sd": DependenceConstraint(0.02, relative=False),
+    "fine": FineConstraint(0.02, kernel=CUBIC, relative=False, slack=0.5),
+    "didi": DidiConstraint(0.1, relative=False),
 }
 
 
@@ -248,7 +249,7 @@ def test_equal_opportunity_holds_of_the_positive_rows(data, name, weighted):
 
 def test_a_certificate_promises_the_bound_of_the_subset(data):
     X, _, y, _ = data
-    constraint = CoarseConstraint(norm="sd", threshold=0.2, relative=False, subset="positive")
+    constraint = DependenceConstraint(0.2, kernel=1, relative=False, subset="positive")
     model = ProjectedClassifier(constraint=constraint, sensitive_columns=0, confidence=0.9)
     certificate = model.fit(X, y).certificate_
     assert certificate.bound == pytest.approx(0.2)
@@ -267,7 +268,7 @@ def test_a_certificate_promises_the_bound_of_the_subset(data):
 def test_equal_opportunity_holds_on_new_rows(data):
     X, _, y, _ = data
     train, new = np.arange(800) % 2 == 0, np.arange(800) % 2 == 1
-    constraint = CoarseConstraint(threshold=0.01, relative=False, subset="positive")
+    constraint = CoarseConstraint(0.01, relative=False, subset="positive")
     for options in ({}, {"sensitive_at_predict": False, "drop_sensitive": True}):
         model = ProjectedClassifier(constraint=constraint, sensitive_columns=0, **options)
         model.fit(X[train], y[train])
@@ -288,7 +289,7 @@ def test_residuals_of_real_targets_meet_the_bound_exactly(data, blind, options):
     options = dict(options)
     if blind:
         options |= {"sensitive_at_predict": False, "attribute_estimator": LinearRegression()}
-    constraint = CoarseConstraint(threshold=0.01, relative=False, on="residuals")
+    constraint = CoarseConstraint(0.01, relative=False, on="residuals")
     learner = LinearRegression(fit_intercept=False)
     model = ProjectedRegressor(learner, constraint=constraint, sensitive_columns=[0], **options)
     model.set_params(estimator=Underfitted()).fit(X, t, sample_weight=w)
@@ -298,7 +299,10 @@ def test_residuals_of_real_targets_meet_the_bound_exactly(data, blind, options):
         p = cross_val_predict(Underfitted(), X, t, cv=5, params={"sample_weight": w})
         # The nearest residuals are the projection of those of the predictions.
         near = project_targets(
-            p - t, sensitive_features=X[:, 0], threshold=0.01, relative=False, sample_weight=w
+            p - t,
+            sensitive_features=X[:, 0],
+            sample_weight=w,
+            constraint=CoarseConstraint(0.01, relative=False),
         )
         assert_allclose((model.targets_ - t)[w > 0], near.targets[w > 0], atol=1e-9)
 
@@ -313,21 +317,20 @@ class Underfitted(LinearRegression):
         return super().predict(X[:, 2:])
 
 
-@pytest.mark.parametrize("constrain", ["labels", "probabilities"])
-def test_residuals_of_classes_meet_the_bound(data, constrain):
+def test_residuals_of_classes_meet_the_bound(data):
     X, _, y, _ = data
-    constraint = CoarseConstraint(threshold=0.02, relative=False, on="residuals")
-    model = ProjectedClassifier(
-        LogisticRegression(C=1e-4), constraint=constraint, sensitive_columns=0, constrain=constrain
-    ).fit(X, y)
-    residual = (model.targets_ == "yes") * 1.0 if constrain == "labels" else model.targets_
-    value = gedi(residual - (y == "yes"), sensitive_features=X[:, 0])
+    constraint = CoarseConstraint(0.02, relative=False, on="residuals")
+    model = ProjectedClassifier(LogisticRegression(C=1e-4), constraint, sensitive_columns=0).fit(
+        X, y
+    )
+    residual = (model.targets_ == "yes") * 1.0 - (y == "yes")
+    value = gedi(residual, sensitive_features=X[:, 0])
     assert 0.01 < value <= 0.02 * (1 + 1e-9)
 
 
 def test_a_callable_of_real_targets_is_for_attribute_blind_corrections(data):
     X, t, _, _ = data
-    constraint = CoarseConstraint(threshold=0.05, relative=False, subset=lambda y: y > 1)
+    constraint = CoarseConstraint(0.05, relative=False, subset=lambda y: y > 1)
     model = ProjectedRegressor(constraint=constraint, sensitive_columns=0)
     with pytest.raises(ValueError, match=r"subset= of real targets.*sensitive_at_predict=False"):
         model.fit(X, t)
@@ -340,7 +343,7 @@ def test_a_callable_of_real_targets_is_for_attribute_blind_corrections(data):
 @pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
 def test_moving_targets_take_a_subset_with_unseen_predictions(data):
     X, _, y, _ = data
-    constraint = CoarseConstraint(threshold=0.02, relative=False, subset="positive")
+    constraint = CoarseConstraint(0.02, relative=False, subset="positive")
     model = MovingTargetsClassifier(constraint=constraint, cv=3, max_iter=3, sensitive_columns=0)
     model.fit(X, y)
     value = gedi(y, model.targets_, sensitive_features=X[:, 0], subset="positive", pos_label="yes")
@@ -358,8 +361,8 @@ def test_moving_targets_take_a_subset_with_unseen_predictions(data):
     assert after < plain
 
 
-SUBSET = CoarseConstraint(threshold=0.02, relative=False, subset="positive")
-RESIDUALS = CoarseConstraint(threshold=0.02, relative=False, on="residuals")
+SUBSET = CoarseConstraint(0.02, relative=False, subset="positive")
+RESIDUALS = CoarseConstraint(0.02, relative=False, on="residuals")
 
 
 @pytest.mark.parametrize(
@@ -391,7 +394,7 @@ def test_they_are_refused_where_they_would_mislead(data, fit, own):
 def test_residuals_are_for_the_projected_estimators(data):
     X, t, _, _ = data
     model = MovingTargetsRegressor(constraint=RESIDUALS, cv=3, sensitive_columns=0)
-    with pytest.raises(ValueError, match="on='residuals' is for ProjectedRegressor"):
+    with pytest.raises(ValueError, match=r"on='residuals' cannot .* ProjectedRegressor"):
         model.fit(X, t)
 
 
@@ -426,7 +429,7 @@ def test_what_does_not_go_together_is_refused(data, options, message):
 def test_a_class_of_several_has_a_subset(data):
     X, t, _, _ = data
     y = np.digitize(t, [-0.5, 1.0])
-    constraint = CoarseConstraint(threshold=0.03, relative=False, subset=2)
+    constraint = CoarseConstraint(0.03, relative=False, subset=2)
     model = ProjectedClassifier(constraint=constraint, sensitive_columns=0).fit(X, y)
     for c in range(3):
         chosen = (model.targets_ == c) * 1.0

@@ -20,14 +20,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from gedi_sklearn import (
     CoarseConstraint,
     DidiConstraint,
+    DualTargetsRegressor,
     FineConstraint,
-    MovingTargetsRegressor,
     ProjectedRegressor,
-    Projection,
     project_targets,
 )
 from gedi_sklearn.exceptions import AttributeScaleWarning, IllConditionedKernelWarning
 from gedi_sklearn.metrics import gedi
+from gedi_sklearn.projection import Projection
 from tests.oracles import (
     ExactPolynomial,
     effects_of,
@@ -114,7 +114,9 @@ def test_coefficients_that_rounding_reaches_are_named(degree, n, seed):
 @every_degree
 def test_a_single_projection_on_raw_years_is_inside(seed, degree):
     x, _, y = years(seed)
-    result, seen = observed(lambda: project_targets(y, sensitive_features=x, degree=degree))
+    result, seen = observed(
+        lambda: project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=degree))
+    )
     is_flagged = not result.satisfied or IllConditionedKernelWarning in seen
     check_coarse(exact(seed, degree), result.targets, result.threshold, is_flagged=is_flagged)
 
@@ -124,7 +126,7 @@ def test_a_single_projection_on_raw_years_is_inside(seed, degree):
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_fine_projection_on_raw_years_is_inside(seed, degree, listed):
     x, _, y = years(seed)
-    constraint = FineConstraint(degree=degree)
+    constraint = FineConstraint(kernel=degree)
     result = project_targets(
         y, sensitive_features=x, constraint=[constraint] if listed else constraint
     )
@@ -139,9 +141,9 @@ def test_a_fine_projection_on_raw_years_is_inside(seed, degree, listed):
 @pytest.mark.parametrize("second", [None, np.inf, 0.5])
 def test_listed_projections_on_raw_years_are_inside(seed, degree, second):
     x, other, y = years(seed)
-    constraints, features = [CoarseConstraint(degree=degree)], x
+    constraints, features = [CoarseConstraint(kernel=degree)], x
     if second is not None:
-        constraints.append(CoarseConstraint(threshold=second))
+        constraints.append(CoarseConstraint(second))
         features = np.c_[x, other]
     result, seen = observed(
         lambda: project_targets(y, sensitive_features=features, constraint=constraints)
@@ -158,10 +160,10 @@ def test_listed_projections_on_raw_years_are_inside(seed, degree, second):
 @pytest.mark.parametrize("second", [None, np.inf])
 def test_a_list_of_one_that_binds_is_the_single_projection(seed, degree, second):
     x, other, y = years(seed)
-    single = project_targets(y, sensitive_features=x, degree=degree)
-    constraints, features = [CoarseConstraint(degree=degree)], x
+    single = project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=degree))
+    constraints, features = [CoarseConstraint(kernel=degree)], x
     if second is not None:
-        constraints.append(CoarseConstraint(threshold=second))
+        constraints.append(CoarseConstraint(second))
         features = np.c_[x, other]
     listed = project_targets(y, sensitive_features=features, constraint=constraints)
     # A set that is a millionth smaller or larger is within rounding at degree 5.
@@ -177,7 +179,7 @@ def test_two_constraints_on_raw_years_reach_the_exact_optimum(seed, degree):
     result = project_targets(
         y,
         sensitive_features=np.c_[x, other],
-        constraint=[CoarseConstraint(degree=degree), CoarseConstraint(threshold=0.5)],
+        constraint=[CoarseConstraint(kernel=degree), CoarseConstraint(0.5)],
     )
     parts = [exact(seed, degree), ExactPolynomial(other, 1)]
     optimum, _ = nearest_in_balls(list(zip(parts, result.threshold, strict=True)), y)
@@ -194,19 +196,14 @@ def design_of(seed, n=ROWS):
 
 @every_seed
 @every_degree
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_corrected_predictions_on_raw_years_are_inside(seed, degree, constraint):
     X, y = design_of(seed)
     model = ProjectedRegressor(
-        LinearRegression(),
-        sensitive_columns=0,
-        degree=degree,
-        constraint=constraint,
-        threshold=0.1,
-        cv="train",
+        LinearRegression(), constraint(0.1, kernel=degree), sensitive_columns=0, cv="train"
     )
     predictions, seen = observed(lambda: model.fit(X, y).predict(X))
-    if constraint == "fine":
+    if constraint is FineConstraint:
         excess = exact(seed, degree).fine_excess(predictions, model.threshold_)
         assert excess <= 1e-9
         return
@@ -229,8 +226,8 @@ def test_attribute_blind_targets_on_raw_years_are_inside(seed, degree):
     X, y = proxies_of(seed)
     model = ProjectedRegressor(
         LinearRegression(),
+        CoarseConstraint(kernel=degree),
         sensitive_columns=0,
-        degree=degree,
         cv="train",
         sensitive_at_predict=False,
         attribute_estimator=LinearRegression(),
@@ -253,9 +250,8 @@ def test_attribute_blind_predictions_on_raw_years_are_inside(seed, degree):
     X = np.c_[x, 2006 - x, u**2]
     model = ProjectedRegressor(
         LinearRegression(),
+        CoarseConstraint(0.1, kernel=degree),
         sensitive_columns=0,
-        degree=degree,
-        threshold=0.1,
         cv="train",
         sensitive_at_predict=False,
         attribute_estimator=KNeighborsRegressor(1),
@@ -273,7 +269,7 @@ def in_deviations(model, X, y):
 
 @every_seed
 @pytest.mark.parametrize("degree", [2, *CERTAIN])
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_the_dual_on_raw_years_ends_within_its_tolerance_of_the_constraint(
     seed, degree, constraint
 ):
@@ -282,20 +278,14 @@ def test_the_dual_on_raw_years_ends_within_its_tolerance_of_the_constraint(
     u = (X[:, 0] - X[:, 0].mean()) / X[:, 0].std()
     X = np.c_[X, u[:, None] ** np.arange(3, degree + 1)]
     tol = 1e-3
-    model = MovingTargetsRegressor(
-        LinearRegression(),
-        sensitive_columns=0,
-        degree=degree,
-        constraint=constraint,
-        threshold=0.1,
-        method="dual",
-        tol=tol,
+    model = DualTargetsRegressor(
+        LinearRegression(), constraint(0.1, kernel=degree), sensitive_columns=0, tol=tol
     )
     predictions, seen = observed(lambda: model.fit(X, y).predict(X))
     assert ConvergenceWarning not in seen
     assert model.n_iter_ > 0
     polynomial = exact(seed, degree)
-    measure = polynomial.coarse_excess if constraint == "coarse" else polynomial.fine_excess
+    measure = polynomial.coarse_excess if constraint is CoarseConstraint else polynomial.fine_excess
     excess = measure(predictions, model.threshold_)
     assert excess * in_deviations(model, X, y) <= tol
 
@@ -303,7 +293,7 @@ def test_the_dual_on_raw_years_ends_within_its_tolerance_of_the_constraint(
 @every_seed
 @every_degree
 @pytest.mark.parametrize("learner", ["stiff", "shrinking"])
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_the_dual_of_other_learners_is_within_its_tolerance_or_says_so(
     seed, degree, learner, constraint
 ):
@@ -315,17 +305,10 @@ def test_the_dual_of_other_learners_is_within_its_tolerance_or_says_so(
         X = np.c_[X, u[:, None] ** np.arange(3, degree + 1)]
         estimator = Ridge(20.0)
     tol = 5e-3
-    model = MovingTargetsRegressor(
-        estimator,
-        sensitive_columns=0,
-        degree=degree,
-        constraint=constraint,
-        method="dual",
-        tol=tol,
-    )
+    model = DualTargetsRegressor(estimator, constraint(kernel=degree), sensitive_columns=0, tol=tol)
     predictions, seen = observed(lambda: model.fit(X, y).predict(X))
     polynomial = exact(seed, degree)
-    measure = polynomial.coarse_excess if constraint == "coarse" else polynomial.fine_excess
+    measure = polynomial.coarse_excess if constraint is CoarseConstraint else polynomial.fine_excess
     excess = measure(predictions, model.threshold_)
     is_within = excess * in_deviations(model, X, y) <= tol
     assert is_within or seen & {ConvergenceWarning, IllConditionedKernelWarning}
@@ -341,18 +324,17 @@ def test_the_dual_does_not_stop_where_only_the_orthonormal_coordinates_are_near(
     powers = s[:, None] ** np.arange(degree + 1)
     last = np.linalg.qr(powers)[0][:, -1] * np.sqrt(ROWS)
     X = np.c_[x, powers[:, 2:], other]
-    allowed = project_targets(y, sensitive_features=x, degree=degree, threshold=0.1)
+    allowed = project_targets(
+        y, sensitive_features=x, constraint=CoarseConstraint(0.1, kernel=degree)
+    )
     start = allowed.targets + 3e-3 * y.std() * last
     noise = rng.normal(size=ROWS)
     noise -= LinearRegression().fit(X, noise).predict(X)
     start = LinearRegression().fit(X, start).predict(X) + noise
-    model = MovingTargetsRegressor(
+    model = DualTargetsRegressor(
         LinearRegression(),
         sensitive_columns=0,
-        constraint=CoarseConstraint(
-            degree=degree, threshold=float(allowed.threshold), relative=False
-        ),
-        method="dual",
+        constraint=CoarseConstraint(float(allowed.threshold), kernel=degree, relative=False),
         tol=5e-3,
     )
     predictions = model.fit(X, start).predict(X)
@@ -368,8 +350,8 @@ def test_a_dual_that_has_nothing_to_do_has_nothing_to_do():
         other = rng.normal(size=100)
         y = z + z**2 / (1 + z**2) + other + rng.normal(size=100)
         X = np.c_[x, z**2, other]
-        model = MovingTargetsRegressor(
-            LinearRegression(), sensitive_columns=0, degree=2, method="dual", tol=5e-3
+        model = DualTargetsRegressor(
+            LinearRegression(), CoarseConstraint(kernel=2), sensitive_columns=0, tol=5e-3
         )
         predictions = model.fit(X, y).predict(X)
         excess = ExactPolynomial(x, 2).coarse_excess(predictions, model.threshold_)
@@ -389,7 +371,9 @@ def reported(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_corrected_predictions_of_a_hundred_years_are_inside(seed):
     x, _, X, y = reported(seed)
-    model = ProjectedRegressor(LinearRegression(), sensitive_columns=0, degree=5, cv="train")
+    model = ProjectedRegressor(
+        LinearRegression(), CoarseConstraint(kernel=5), sensitive_columns=0, cv="train"
+    )
     predictions = model.fit(X, y).predict(X)
     assert ExactPolynomial(x, 5).coarse_excess(predictions, model.threshold_) <= ROUNDING
 
@@ -398,8 +382,8 @@ def test_corrected_predictions_of_a_hundred_years_are_inside(seed):
 @pytest.mark.parametrize("degree", [3, 4])
 def test_the_dual_of_a_hundred_years_is_inside_or_says_so(seed, degree):
     x, _, X, y = reported(seed)
-    model = MovingTargetsRegressor(
-        LinearRegression(), sensitive_columns=0, degree=degree, method="dual", tol=5e-3
+    model = DualTargetsRegressor(
+        LinearRegression(), CoarseConstraint(kernel=degree), sensitive_columns=0, tol=5e-3
     )
     predictions, seen = observed(lambda: model.fit(X, y).predict(X))
     excess = ExactPolynomial(x, degree).coarse_excess(predictions, model.threshold_)
@@ -408,7 +392,7 @@ def test_the_dual_of_a_hundred_years_is_inside_or_says_so(seed, degree):
 
 def test_a_list_at_the_edge_of_floats_says_so():
     x, other, _, y = reported(0)
-    constraints = [CoarseConstraint(degree=6), CoarseConstraint(threshold=np.inf)]
+    constraints = [CoarseConstraint(kernel=6), CoarseConstraint(np.inf)]
     result, seen = observed(
         lambda: project_targets(y, sensitive_features=np.c_[x, other], constraint=constraints)
     )
@@ -439,12 +423,13 @@ def exact_far(ratio, degree):
 def test_the_bound_is_below_the_exact_optimum(ratio, degree, constraint):
     x, y = far_from_zero(ratio)
     polynomial = exact_far(ratio, degree)
-    options = {"constraint": constraint, "degree": degree}
+    kind = CoarseConstraint if constraint == "coarse" else FineConstraint
+    given = kind(kernel=degree)
     if constraint == "array":
         start = np.array([abs(float(v)) for v in polynomial.coefficients(y)])
         share = np.resize([0.5, 0.0, 0.8], degree)
-        options |= {"constraint": "fine", "threshold": start * share, "relative": False}
-    result, seen = observed(lambda: project_targets(y, sensitive_features=x, **options))
+        given.set_params(threshold=start * share, relative=False)
+    result, seen = observed(lambda: project_targets(y, sensitive_features=x, constraint=given))
     if constraint == "coarse":
         a = polynomial.nearest_in_ball(y, result.threshold)
     else:
@@ -466,7 +451,9 @@ def test_the_bound_is_below_the_exact_optimum(ratio, degree, constraint):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_far_attribute_of_degree_eight_has_an_honest_bound(seed):
     x, y = far_from_zero(1e5, seed)
-    result, seen = observed(lambda: project_targets(y, sensitive_features=x, degree=8))
+    result, seen = observed(
+        lambda: project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=8))
+    )
     polynomial = ExactPolynomial(x, 8)
     optimum = polynomial.distance(y, polynomial.nearest_in_ball(y, result.threshold))
     assert result.bound <= float(optimum) * (1 + 1e-10)
@@ -477,13 +464,13 @@ def test_a_far_attribute_of_degree_eight_has_an_honest_bound(seed):
 
 SMALL = 40
 CONSTRAINTS = {
-    "coarse": CoarseConstraint(degree=3),
-    "fine": FineConstraint(degree=3),
-    "array": FineConstraint(degree=2, threshold=[0.1, 0.2]),
+    "coarse": CoarseConstraint(kernel=3),
+    "fine": FineConstraint(kernel=3),
+    "array": FineConstraint([0.1, 0.2], kernel=2),
     "didi": DidiConstraint(),
-    "list of one": [CoarseConstraint(degree=2)],
-    "list of two": [CoarseConstraint(degree=2), FineConstraint(degree=2, threshold=0.3)],
-    "list with didi": [CoarseConstraint(degree=2), DidiConstraint(threshold=0.3)],
+    "list of one": [CoarseConstraint(kernel=2)],
+    "list of two": [CoarseConstraint(kernel=2), FineConstraint(0.3, kernel=2)],
+    "list with didi": [CoarseConstraint(kernel=2), DidiConstraint(0.3)],
 }
 
 
@@ -558,9 +545,9 @@ def test_absolute_error_keeps_the_bounds_on_targets_exactly(target_bounds):
         z = project_targets(
             y,
             sensitive_features=x,
-            threshold=0.1,
             loss="absolute_error",
             target_bounds=target_bounds,
+            constraint=CoarseConstraint(0.1),
         ).targets
         if (low is not None and z.min() < low) or (high is not None and z.max() > high):
             outside.append((seed, z.min(), z.max()))
@@ -601,12 +588,12 @@ class Combination:
             radius = bounds = None
             if kind == "box":
                 bounds = np.array([share * start[0], 0.0])
-                constraint = FineConstraint(degree=2, threshold=bounds, relative=False)
+                constraint = FineConstraint(bounds, kernel=2, relative=False)
             else:
                 radius = share * start.sum()
                 kind_of = DidiConstraint if kind == "groups" else CoarseConstraint
-                degree = {} if kind == "groups" else {"degree": 2}
-                constraint = kind_of(threshold=radius, relative=False, **degree)
+                degree = {} if kind == "groups" else {"kernel": 2}
+                constraint = kind_of(radius, relative=False, **degree)
             g, h, e = half_spaces(effects, radius, bounds)
             normals.append(g)
             limits.append(h)
@@ -700,5 +687,7 @@ def test_bounds_that_do_not_bind_change_no_combination():
 def test_the_warning_of_the_scale_is_the_only_one_on_benign_years():
     """Up to degree 3 nothing is at the edge of floats, and nothing else is said."""
     x, _, y = years(0)
-    _, seen = observed(lambda: project_targets(y, sensitive_features=x, degree=3))
+    _, seen = observed(
+        lambda: project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=3))
+    )
     assert seen == {AttributeScaleWarning}

@@ -77,7 +77,7 @@ def test_gedi_is_the_scale_of_the_best_normalised_function(sample, degree):
 def test_fine_targets_satisfy_the_covariance_equations(sample):
     """Equation 54: cov(xʲ, x) cov(x, z) = cov(xʲ, z) var(x) says that only the slope is left."""
     x, y, _ = sample
-    z = project_targets(y, sensitive_features=x, constraint="fine", degree=4).targets
+    z = project_targets(y, sensitive_features=x, constraint=FineConstraint(kernel=4)).targets
     slope = np.cov(x, z)[0, 1] / np.var(x, ddof=1)
     assert_allclose(slope, 0.2 * np.cov(x, y)[0, 1] / np.var(x, ddof=1))
     for j in (2, 3, 4):
@@ -125,7 +125,7 @@ def test_equation_23_is_not_equation_22(columns, alpha, is_bounded, reading, is_
     right = gram @ BOUNDS if reading == "product" else BOUNDS * np.diag(gram)
     assert (np.abs(centred.T @ (y - y.mean())) <= right + 1e-9).all() == is_allowed
     # The library takes equation 22: what it bounds stays as it is, the rest is moved.
-    constraint = FineConstraint(kernel=kernel, threshold=BOUNDS * (1 + 1e-9), relative=False)
+    constraint = FineConstraint(BOUNDS * (1 + 1e-9), kernel=kernel, relative=False)
     options = {"constraint": constraint, "loss": "squared_error"}
     targets = project_targets(y, sensitive_features=POINTS, **options).targets
     assert np.allclose(targets, y) == is_bounded
@@ -139,7 +139,7 @@ def test_a_bound_on_the_covariance_is_none_on_the_slope(unit, is_allowed):
     is_bounded = gedi(z, sensitive_features=x) <= q
     assert (abs(np.mean((x - x.mean()) * z)) <= q) == is_allowed
     assert is_bounded != is_allowed
-    options = {"constraint": "fine", "threshold": q, "relative": False, "loss": "squared_error"}
+    options = {"loss": "squared_error", "constraint": FineConstraint(q, relative=False)}
     targets = project_targets(z, sensitive_features=x, **options).targets
     assert_allclose(targets, min(1, q / gedi(z, sensitive_features=x)) * z)
     # With an attribute of variance 1 both are the same number.

@@ -8,8 +8,6 @@ from numpy.testing import assert_allclose
 
 from benchmarks import paper_figures
 from benchmarks._figure_numbers import NUMBERS, Settings, gedi_against_hgr, steps_down
-from benchmarks._storage import append_row, read_rows
-from benchmarks._units import COLUMNS
 from benchmarks.tasks import TASKS
 
 # Bounds of every kind on purpose, whatever they leave.
@@ -85,15 +83,6 @@ def test_steps_down_are_counted():
         for order, percent in ((1, 50.0), (2, 30.0), (3, 40.0))
     ]
     assert steps_down(rows) == [{"task": "t", "constraint": "fine", "smaller": 1, "steps": 2}]
-
-
-def test_extra_rows_are_none_of_the_papers_tests(tables, tmp_path):
-    for i, row in enumerate(read_rows(SETTINGS.results, COLUMNS)[:8]):
-        settings = row["settings"] if i else '{"warm_start": true}'
-        append_row(tmp_path / "few.csv", COLUMNS, {**row, "settings": settings})
-    few = gedi_against_hgr(dataclasses.replace(SETTINGS, results=tmp_path / "few.csv", tasks=()))
-    assert [row["n"] for row in few[""] if row["task"] == "all"] == [7, 7]
-    assert len(few["points"]) == 14
 
 
 # --- the files

@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gedi_sklearn import (
+    CoarseConstraint,
+    DependenceConstraint,
     FineConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
@@ -298,7 +300,9 @@ def test_a_pipeline_hands_the_attribute_on_to_its_last_step(data, cls, routing):
                 if hasattr(expected, drawn):
                     assert_allclose(getattr(display, drawn), getattr(expected, drawn))
         # One that finds its attribute in X is not given it.
-        pipe = make_pipeline(StandardScaler(), ProjectedRegressor(sensitive_columns=0)).fit(X, y)
+        pipe = make_pipeline(
+            StandardScaler(), ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
+        ).fit(X, y)
         cls.from_estimator(pipe, X, y, sensitive_columns="age")
 
 
@@ -344,7 +348,10 @@ def test_names_are_shown_as_they_are(data, name):
     curve.figure_.canvas.draw()
     assert curve.ax_.get_ylabel().strip().replace(r"\$", "$") == name
     tradeoff = tradeoff_curve(
-        ProjectedRegressor(LinearRegression(), sensitive_columns=[0]), X, y, thresholds=[0.5]
+        ProjectedRegressor(LinearRegression(), CoarseConstraint(), sensitive_columns=[0]),
+        X,
+        y,
+        thresholds=[0.5],
     )
     drawn = TradeoffDisplay(curve=tradeoff, name=name, score_name=name).plot()
     drawn.figure_.canvas.draw()
@@ -356,7 +363,9 @@ def test_names_are_shown_as_they_are(data, name):
 
 def test_history_is_drawn_with_its_threshold(data):
     X, y = data
-    fair = MovingTargetsRegressor(sensitive_columns="age", max_iter=3).fit(X, y)
+    fair = MovingTargetsRegressor(
+        constraint=CoarseConstraint(), sensitive_columns="age", max_iter=3
+    ).fit(X, y)
     display = MovingTargetsHistoryDisplay.from_estimator(fair, linewidth=3)
     assert set(display.lines_) == {
         "targets_gedi",
@@ -377,7 +386,11 @@ def test_history_shows_validation_data_and_the_kept_iteration(data):
     X, y = data
     y = y > y.mean()
     fair = MovingTargetsClassifier(
-        LogisticRegression(C=1e-3), sensitive_columns="age", max_iter=3, select="best"
+        LogisticRegression(C=1e-3),
+        CoarseConstraint(),
+        sensitive_columns="age",
+        max_iter=3,
+        select="best",
     ).fit(X, y, X_val=X, y_val=y)
     _, axes = plt.subplots(1, 2)
     display = MovingTargetsHistoryDisplay.from_estimator(fair, ax=axes)
@@ -390,7 +403,7 @@ def test_history_shows_validation_data_and_the_kept_iteration(data):
 
 def test_thresholds_of_each_column_draw_no_line(data):
     X, y = data
-    constraint = FineConstraint(kernel=KERNEL, threshold=[0.2, np.inf, 0.0])
+    constraint = FineConstraint([0.2, np.inf, 0.0], kernel=KERNEL)
     fair = MovingTargetsRegressor(constraint=constraint, sensitive_columns="age", max_iter=2)
     display = MovingTargetsHistoryDisplay.from_estimator(fair.fit(X, y))
     assert display.threshold_line_ is None
@@ -400,7 +413,9 @@ def test_history_needs_moving_targets_and_two_axes(data):
     X, y = data
     with pytest.raises(ValueError, match="LinearRegression has recorded none"):
         MovingTargetsHistoryDisplay.from_estimator(LinearRegression().fit(X, y))
-    fair = MovingTargetsRegressor(sensitive_columns="age", max_iter=1).fit(X, y)
+    fair = MovingTargetsRegressor(
+        constraint=CoarseConstraint(), sensitive_columns="age", max_iter=1
+    ).fit(X, y)
     with pytest.raises(ValueError, match="ax must be two matplotlib Axes"):
         MovingTargetsHistoryDisplay.from_estimator(fair, ax=plt.gca())
 
@@ -411,7 +426,7 @@ def test_history_needs_moving_targets_and_two_axes(data):
 def test_a_trade_off_is_drawn_with_its_intervals_and_chance(data):
     X, y = data
     path = [1.0, 0.3, 0.6]
-    model = ProjectedRegressor(sensitive_columns="age")
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns="age")
     _, ax = plt.subplots()
     display = TradeoffDisplay.from_estimator(
         model, X, y, thresholds=path, cv=3, name="own", ax=ax, line_kwargs={"color": "green"}
@@ -436,7 +451,9 @@ def test_a_dependence_can_be_named_in_units_of_the_predictions(data):
     display = DependenceDisplay.from_predictions(y, **measured)
     assert display.curve_.get_label() == f"fit (explains {gedi(y, **measured):.3g})"
     curve = tradeoff_curve(
-        ProjectedRegressor(sensitive_columns="age", norm="sd", relative=False),
+        ProjectedRegressor(
+            constraint=DependenceConstraint(kernel=1, relative=False), sensitive_columns="age"
+        ),
         X,
         y,
         thresholds=[1.0],
@@ -448,7 +465,7 @@ def test_a_dependence_can_be_named_in_units_of_the_predictions(data):
 def test_trade_offs_of_failed_fits_and_arrays_of_bounds_are_drawn(data):
     X, y = data
     curve = tradeoff_curve(
-        ProjectedRegressor(sensitive_columns="age", constraint="fine", kernel=KERNEL),
+        ProjectedRegressor(constraint=FineConstraint(kernel=KERNEL), sensitive_columns="age"),
         X,
         y,
         thresholds=[[0.2, np.inf, np.inf], [0.2, 0.0, 0.0]],
@@ -467,7 +484,7 @@ def test_trade_offs_of_failed_fits_and_arrays_of_bounds_are_drawn(data):
 )
 def test_the_score_of_a_trade_off_is_named(data, scoring, label):
     X, y = data
-    model = ProjectedClassifier(sensitive_columns="age")
+    model = ProjectedClassifier(constraint=CoarseConstraint(), sensitive_columns="age")
     display = TradeoffDisplay.from_estimator(
         model, X, y > y.mean(), thresholds=[np.inf], cv=2, scoring=scoring
     )

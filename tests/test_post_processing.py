@@ -20,10 +20,15 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
 from gedi_sklearn import (
+    CoarseConstraint,
     DidiConstraint,
+    DualTargetsClassifier,
+    FineConstraint,
+    MovingTargetsClassifier,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
+    Solver,
     project_targets,
 )
 from gedi_sklearn.exceptions import InfeasibleProjectionError
@@ -49,21 +54,28 @@ def data():
 def test_targets_are_the_projection_of_cross_fitted_predictions(data):
     X, t, _, w = data
     for weight in (None, w):
-        model = ProjectedRegressor(DecisionTreeRegressor(random_state=0), kernel=CUBIC, cv=4)
+        model = ProjectedRegressor(
+            DecisionTreeRegressor(random_state=0), CoarseConstraint(kernel=CUBIC), cv=4
+        )
         model.fit(X, t, sensitive_features=X[:, 0], sample_weight=weight)
         params = {} if weight is None else {"sample_weight": weight}
         p = cross_val_predict(DecisionTreeRegressor(random_state=0), X, t, cv=4, params=params)
         result = project_targets(
-            t, p, sensitive_features=X[:, 0], kernel=CUBIC, target_weight=0.0, sample_weight=weight
+            t,
+            p,
+            sensitive_features=X[:, 0],
+            target_weight=0.0,
+            sample_weight=weight,
+            constraint=CoarseConstraint(kernel=CUBIC),
         )
         assert_allclose(model.targets_, result.targets, atol=1e-10)
         assert_allclose(model.correction_, result.correction)
 
 
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_predictions_for_the_rows_of_the_fit_satisfy_the_constraint(data, constraint):
     X, t, _, _ = data
-    model = ProjectedRegressor(kernel=CUBIC, constraint=constraint, cv="train", sensitive_columns=0)
+    model = ProjectedRegressor(constraint=constraint(kernel=CUBIC), cv="train", sensitive_columns=0)
     predictions = model.fit(X, t).predict(X)
     assert_allclose(predictions, model.targets_)
     value = gedi(predictions, sensitive_features=X[:, 0], kernel=CUBIC)
@@ -77,10 +89,10 @@ def test_predictions_for_the_rows_of_the_fit_satisfy_the_constraint(data, constr
 def test_an_unconstrained_model_is_the_plain_learner(data, sensitive_at_predict):
     X, t, y, _ = data
     options = {
-        "threshold": np.inf,
         "sensitive_columns": 0,
         "sensitive_at_predict": sensitive_at_predict,
         "attribute_estimator": LinearRegression(),
+        "constraint": CoarseConstraint(np.inf),
     }
     regressor = ProjectedRegressor(**options).fit(X, t)
     assert_array_equal(regressor.predict(X), LinearRegression().fit(X, t).predict(X))
@@ -92,7 +104,12 @@ def test_an_unconstrained_model_is_the_plain_learner(data, sensitive_at_predict)
 
 def test_a_blind_correction_needs_no_attribute(data):
     X, t, _, _ = data
-    model = ProjectedRegressor(sensitive_columns=0, sensitive_at_predict=False, drop_sensitive=True)
+    model = ProjectedRegressor(
+        constraint=CoarseConstraint(),
+        sensitive_columns=0,
+        sensitive_at_predict=False,
+        drop_sensitive=True,
+    )
     model.fit(X, t)
     indicator = gedi(model.targets_, sensitive_features=X[:, 0])
     assert indicator == pytest.approx(model.threshold_)
@@ -107,7 +124,10 @@ def test_a_blind_correction_finds_its_columns_in_an_array_by_position(data):
     X, t, _, _ = data
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = ProjectedRegressor(
-        sensitive_columns="a", sensitive_at_predict=False, drop_sensitive=True
+        constraint=CoarseConstraint(),
+        sensitive_columns="a",
+        sensitive_at_predict=False,
+        drop_sensitive=True,
     ).fit(frame, t)
     with pytest.warns(UserWarning, match="feature names"):
         predictions = model.predict(X)
@@ -136,7 +156,10 @@ def test_a_blind_correction_is_found_on_the_folds_of_the_learner(data):
 def test_a_blind_correction_of_what_nothing_tells_is_refused(data):
     X, t, _, _ = data
     model = ProjectedRegressor(
-        sensitive_columns=0, sensitive_at_predict=False, attribute_estimator=DummyRegressor()
+        constraint=CoarseConstraint(),
+        sensitive_columns=0,
+        sensitive_at_predict=False,
+        attribute_estimator=DummyRegressor(),
     )
     with pytest.raises(InfeasibleProjectionError, match="say too little of the attribute"):
         model.fit(X[:, [0, 3]], t)
@@ -180,7 +203,10 @@ def test_a_row_of_weight_zero_has_no_say_in_a_blind_correction(data, kind):
 def test_weights_that_the_attribute_estimator_cannot_take_are_refused(data):
     X, t, _, w = data
     model = ProjectedRegressor(
-        sensitive_columns=0, sensitive_at_predict=False, attribute_estimator=KNeighborsRegressor()
+        constraint=CoarseConstraint(),
+        sensitive_columns=0,
+        sensitive_at_predict=False,
+        attribute_estimator=KNeighborsRegressor(),
     )
     with pytest.raises(ValueError, match="KNeighborsRegressor"):
         model.fit(X, t, sample_weight=w)
@@ -192,10 +218,10 @@ def test_corrected_labels_satisfy_the_constraint(data, sensitive_at_predict):
     for learner in (LogisticRegression(), GradientBoostingClassifier(n_estimators=10)):
         model = ProjectedClassifier(
             learner,
+            CoarseConstraint(0.3),
             sensitive_columns=0,
             sensitive_at_predict=sensitive_at_predict,
             attribute_estimator=LinearRegression(),
-            threshold=0.3,
         ).fit(X, y, sample_weight=w)
         value = gedi(model.targets_, sensitive_features=X[:, 0], sample_weight=w, pos_label="yes")
         assert value <= model.threshold_ * (1 + 1e-9)
@@ -207,15 +233,17 @@ def test_blind_labels_use_the_bound_however_poor_the_other_columns_are(data):
     X, _, y, _ = data
     for penalty in (1.0, 3e3):
         model = ProjectedClassifier(
+            constraint=CoarseConstraint(0.3, kernel=PolynomialKernel(2, standardize=True)),
             sensitive_columns=0,
             drop_sensitive=True,
             sensitive_at_predict=False,
             attribute_estimator=Ridge(penalty),
-            kernel=PolynomialKernel(2, standardize=True),
-            threshold=0.3,
         ).fit(X, y)
         value = gedi(
-            model.targets_, sensitive_features=X[:, 0], kernel=model.kernel, pos_label="yes"
+            model.targets_,
+            sensitive_features=X[:, 0],
+            kernel=model.constraint.kernel,
+            pos_label="yes",
         )
         # The relaxation alone takes E[m z] for E[Q z], and ends below or beyond.
         assert 0.95 < value / model.threshold_ <= 1 + 1e-9
@@ -223,10 +251,15 @@ def test_blind_labels_use_the_bound_however_poor_the_other_columns_are(data):
 
 def test_labels_are_nearly_the_nearest(data):
     X, _, y, _ = data
-    model = ProjectedClassifier(sensitive_columns=0, threshold=0.3).fit(X, y)
+    model = ProjectedClassifier(constraint=CoarseConstraint(0.3), sensitive_columns=0).fit(X, y)
     p = cross_val_predict(LogisticRegression(), X, y, cv=5, method="predict_proba")[:, 1]
     nearest = project_targets(
-        y, p, sensitive_features=X[:, 0], threshold=0.3, target_weight=0.0, gap=1e-6
+        y,
+        p,
+        sensitive_features=X[:, 0],
+        target_weight=0.0,
+        constraint=CoarseConstraint(0.3),
+        solver=Solver(gap=1e-6),
     )
     corrected = model.targets_ == "yes"
     loss = np.where(corrected, 1 - p, p).sum()
@@ -237,7 +270,7 @@ def test_labels_are_nearly_the_nearest(data):
 def test_ties_are_decided_alike_and_a_miss_is_said(data):
     X, _, y, _ = data
     X = np.round(X[:, :1] > 0) * 1.0
-    model = ProjectedClassifier(sensitive_columns=0)
+    model = ProjectedClassifier(constraint=CoarseConstraint(), sensitive_columns=0)
     fitted = model.fit(X, y)
     assert len(np.unique(fitted.predict(X[X[:, 0] == 0]))) == 1
 
@@ -245,20 +278,28 @@ def test_ties_are_decided_alike_and_a_miss_is_said(data):
 def test_a_frozen_estimator_is_not_fitted_again(data):
     X, t, y, _ = data
     fitted = RandomForestRegressor(20, random_state=0).fit(X[:200], t[:200])
-    model = ProjectedRegressor(FrozenEstimator(fitted), sensitive_columns=0).fit(X[200:], t[200:])
+    model = ProjectedRegressor(
+        FrozenEstimator(fitted), CoarseConstraint(), sensitive_columns=0
+    ).fit(X[200:], t[200:])
     nearest = np.clip(X[:, 0], X[200:, 0].min(), X[200:, 0].max())
     shift = model.kernel_.transform(nearest) @ model.correction_
     assert_allclose(model.predict(X), fitted.predict(X) + shift)
     classifier = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X[:200], y[:200])
-    model = ProjectedClassifier(FrozenEstimator(classifier), sensitive_columns=0)
+    model = ProjectedClassifier(
+        FrozenEstimator(classifier), CoarseConstraint(), sensitive_columns=0
+    )
     assert model.fit(X[200:], y[200:]).estimator_.estimator is classifier
 
 
 def test_both_doors_give_the_same(data):
     X, t, _, _ = data
     frame = pd.DataFrame(X, columns=list("abcd"))
-    by_column = ProjectedRegressor(sensitive_columns="a").fit(frame, t)
-    by_value = ProjectedRegressor().fit(frame, t, sensitive_features=frame["a"])
+    by_column = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns="a").fit(
+        frame, t
+    )
+    by_value = ProjectedRegressor(None, CoarseConstraint()).fit(
+        frame, t, sensitive_features=frame["a"]
+    )
     expected = by_column.predict(frame)
     assert_allclose(by_value.predict(frame, sensitive_features=frame["a"]), expected)
     with pytest.raises(ValueError, match="need the attribute of these rows"):
@@ -271,11 +312,16 @@ def test_in_a_search_and_with_routing(data):
     X, t, _, _ = data
     scoring = make_gedi_scorer(sensitive_columns=0, relative=True)
     search = GridSearchCV(
-        ProjectedRegressor(sensitive_columns=0), {"threshold": [0.1, 0.8]}, scoring=scoring, cv=3
+        ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0),
+        {"constraint__threshold": [0.1, 0.8]},
+        scoring=scoring,
+        cv=3,
     ).fit(X, t)
-    assert search.best_params_ == {"threshold": 0.1}
+    assert search.best_params_ == {"constraint__threshold": 0.1}
     with config_context(enable_metadata_routing=True):
-        model = ProjectedRegressor(cv=3).fit(X, t, sensitive_features=X[:, 0])
+        model = ProjectedRegressor(constraint=CoarseConstraint(), cv=3).fit(
+            X, t, sensitive_features=X[:, 0]
+        )
         assert len(model.predict(X, sensitive_features=X[:, 0])) == 400
 
 
@@ -287,10 +333,13 @@ class Unsure(LogisticRegression):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (ProjectedClassifier(LinearSVC()), "LinearSVC has no predict_proba"),
-        (ProjectedClassifier(Unsure()), "probabilities of Unsure contains NaN"),
-        (ProjectedClassifier(cv="oob"), "out-of-bag predictions"),
-        (ProjectedClassifier(drop_sensitive=True), "drop_sensitive=True removes"),
+        (ProjectedClassifier(LinearSVC(), CoarseConstraint()), "LinearSVC has no predict_proba"),
+        (ProjectedClassifier(Unsure(), CoarseConstraint()), "probabilities of Unsure contains NaN"),
+        (ProjectedClassifier(constraint=CoarseConstraint(), cv="oob"), "out-of-bag predictions"),
+        (
+            ProjectedClassifier(constraint=CoarseConstraint(), drop_sensitive=True),
+            "drop_sensitive=True removes",
+        ),
     ],
     ids=str,
 )
@@ -298,8 +347,8 @@ def test_errors_name_what_to_do(data, model, message):
     X, _, y, _ = data
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, sensitive_features=X[:, 0])
-    with pytest.raises(ValueError, match=r"Only binary.*constrain='labels' takes any"):
-        ProjectedClassifier(constrain="probabilities").fit(
+    with pytest.raises(ValueError, match=r"Only binary.*on='predictions' takes any"):
+        ProjectedClassifier(constraint=CoarseConstraint(on="probabilities")).fit(
             X, np.arange(400) % 3, sensitive_features=X[:, 0]
         )
 
@@ -321,7 +370,7 @@ def test_a_constant_attribute_leaves_the_plain_learner(data, kind, sensitive_at_
 @pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
 def test_pickles_survive_a_move_of_the_module(data, kind):
     X, t, y, _ = data
-    model = kind(sensitive_columns=0, threshold=0.5)
+    model = kind(sensitive_columns=0, constraint=CoarseConstraint(0.5))
     model.fit(X, t if kind is ProjectedRegressor else y)
     assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     # What a pickle from before the move names.
@@ -331,7 +380,7 @@ def test_pickles_survive_a_move_of_the_module(data, kind):
 def test_the_attribute_at_prediction_is_that_of_the_rows(data):
     X, t, _, _ = data
     pair = np.c_[X[:, 0], X[:, 0] > 0]
-    model = ProjectedRegressor(sensitive_at_predict=True)
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_at_predict=True)
     model.fit(X, t, sensitive_features=X[:, 0])
     # One value, or another column, would be broadcast.
     for values in (X[:1, 0], X[:-1, 0]):
@@ -357,8 +406,8 @@ def test_scores_agree_with_the_labels_and_keep_the_order_of_equal_attributes(
     X, _, y, _ = data
     X = np.c_[np.round(X[:, 0]), X[:, 1:]]
     model = ProjectedClassifier(
+        constraint=CoarseConstraint(threshold),
         sensitive_columns=0,
-        threshold=threshold,
         sensitive_at_predict=sensitive_at_predict,
         attribute_estimator=LinearRegression(),
     )
@@ -381,7 +430,7 @@ def test_scores_agree_where_the_threshold_leaves_the_unit_interval():
     x = np.repeat([0.0, 1.0], 40)
     y = (np.arange(80) % 40 < np.where(x > 0, 39, 1)).astype(int)
     X = np.c_[x, np.zeros(80)]
-    model = ProjectedClassifier(sensitive_columns=0, threshold=np.inf).fit(X, y)
+    model = ProjectedClassifier(constraint=CoarseConstraint(np.inf), sensitive_columns=0).fit(X, y)
     for correction in ([-3.0], [3.0], [0.5], [-0.5], [0.0]):
         model.orthonormal_correction_ = np.array(correction)
         proba = model.predict_proba(X)
@@ -395,7 +444,9 @@ def test_bounded_probabilities_are_the_nearest_between_0_and_1(data, weighted):
     X, _, y, w = data
     weight = w * (np.arange(400) % 5 > 0) if weighted else None
     model = ProjectedClassifier(
-        sensitive_columns=0, kernel=CUBIC, threshold=0.1, constrain="probabilities", cv=4
+        constraint=CoarseConstraint(0.1, kernel=CUBIC, on="probabilities"),
+        sensitive_columns=0,
+        cv=4,
     ).fit(X, y, sample_weight=weight)
     params = {} if weight is None else {"sample_weight": weight}
     p = cross_val_predict(LogisticRegression(), X, y, cv=4, method="predict_proba", params=params)[
@@ -406,12 +457,11 @@ def test_bounded_probabilities_are_the_nearest_between_0_and_1(data, weighted):
         codes,
         p,
         sensitive_features=X[:, 0],
-        kernel=CUBIC,
-        threshold=0.1,
         target_weight=0.0,
         target_bounds=(0, 1),
         sample_weight=weight,
         loss="squared_error",
+        constraint=CoarseConstraint(0.1, kernel=CUBIC),
     )
     counted = np.full(400, True) if weight is None else weight > 0
     assert_allclose(model.targets_[counted], nearest.targets[counted], atol=1e-9)
@@ -431,16 +481,16 @@ def test_bounded_probabilities_are_the_nearest_between_0_and_1(data, weighted):
 
 def test_bounded_probabilities_of_the_rows_of_the_fit(data):
     X, _, y, _ = data
-    for constraint in ("coarse", "fine", DidiConstraint()):
+    for constraint in (CoarseConstraint, FineConstraint, DidiConstraint):
         attribute = np.digitize(X[:, 0], [-0.5, 0.5]) * 1.0
-        model = ProjectedClassifier(constraint=constraint, constrain="probabilities", cv="train")
+        model = ProjectedClassifier(constraint=constraint(on="probabilities"), cv="train")
         model.fit(X, y, sensitive_features=attribute)
         proba = model.predict_proba(X, sensitive_features=attribute)[:, 1]
         assert_allclose(proba, model.targets_, atol=1e-12)
-        if constraint == "coarse":
+        if constraint is CoarseConstraint:
             assert gedi(proba, sensitive_features=attribute) == pytest.approx(model.threshold_)
     path = tradeoff_curve(
-        ProjectedClassifier(sensitive_columns=0, constrain="probabilities"),
+        ProjectedClassifier(constraint=CoarseConstraint(on="probabilities"), sensitive_columns=0),
         X,
         y,
         thresholds=[0.2, 0.8],
@@ -451,13 +501,21 @@ def test_bounded_probabilities_of_the_rows_of_the_fit(data):
 
 def test_what_is_constrained_has_a_name(data):
     X, _, y, _ = data
-    with pytest.raises(ValueError, match="'constrain' parameter"):
-        ProjectedClassifier(sensitive_columns=0, constrain="scores").fit(X, y)
+    with pytest.raises(ValueError, match="'on' parameter"):
+        ProjectedClassifier(None, CoarseConstraint(on="scores"), sensitive_columns=0).fit(X, y)
+    for model in (ProjectedRegressor, MovingTargetsClassifier, DualTargetsClassifier):
+        with pytest.raises(ValueError, match=r"on='probabilities' cannot be .*ProjectedClassifier"):
+            model(None, CoarseConstraint(on="probabilities"), sensitive_columns=0).fit(
+                X, (y == "yes") * 1
+            )
 
 
 def test_folds_of_the_correction_do_not_repeat_what_the_fit_warns_of(data):
     X, t, _, _ = data
-    for options in ({"threshold": 20}, {"degree": 2, "confidence": 0.9}):
+    for options in (
+        {"constraint": CoarseConstraint(20)},
+        {"constraint": CoarseConstraint(kernel=2), "confidence": 0.9},
+    ):
         with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")
             ProjectedRegressor(sensitive_columns=0, **options).fit(X + 100 * np.eye(4)[0], t)
@@ -476,7 +534,7 @@ def test_labels_keep_to_a_fine_constraint_within_their_steps_and_use_its_bound(s
     X = np.column_stack([x, x + rng.normal(size=3000), rng.normal(size=(3000, 2))])
     y = X[:, 0] + 0.5 * x**2 + X[:, 2] + rng.logistic(size=3000) > 0.3
     model = ProjectedClassifier(
-        constraint="fine", degree=degree, threshold=0.3, cv="train", sensitive_columns=0
+        constraint=FineConstraint(0.3, kernel=degree), cv="train", sensitive_columns=0
     ).fit(X, y)
     coefficients = gedi_coefficients(model.predict(X), sensitive_features=x, degree=degree)
     first, *others = np.abs(coefficients) / model.threshold_

@@ -7,7 +7,14 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from gedi_sklearn import ProjectedClassifier, project_targets
+from gedi_sklearn import (
+    CoarseConstraint,
+    DependenceConstraint,
+    DidiConstraint,
+    ProjectedClassifier,
+    Solver,
+    project_targets,
+)
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.model_selection import tradeoff_curve
@@ -48,11 +55,12 @@ def cross_fitted(X, y, **options):
 
 
 @pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("options", [{}, {"norm": "sd", "kernel": "spline"}], ids=["l1", "sd"])
-def test_every_class_satisfies_the_constraint(data, labels, options):
+@pytest.mark.parametrize("constraint", [CoarseConstraint(0.3), DependenceConstraint(0.3)], ids=str)
+def test_every_class_satisfies_the_constraint(data, labels, constraint):
+    options = {"norm": constraint.norm, "kernel": constraint.kernel}
     X, codes, w = data
     y = LABELS[labels][codes]
-    model = ProjectedClassifier(sensitive_columns=0, threshold=0.3, **options)
+    model = ProjectedClassifier(constraint=constraint, sensitive_columns=0)
     model.fit(X, y, sample_weight=w)
     assert_array_equal(model.classes_, LABELS[labels])
     assert model.targets_.dtype == y.dtype
@@ -72,10 +80,10 @@ def test_every_class_satisfies_the_constraint(data, labels, options):
 def test_labels_are_nearly_the_nearest(data):
     X, y, _ = data
     p = cross_fitted(X, y)
-    asked = {"sensitive_features": X[:, 0], "threshold": 0.3, "loss": "hamming"}
-    for options in ({}, {"degree": 3, "norm": "sd"}):
-        model = ProjectedClassifier(sensitive_columns=0, threshold=0.3, **options).fit(X, y)
-        bound = project_targets(y, p, target_weight=0.0, gap=0.005, **asked, **options).bound
+    asked = {"sensitive_features": X[:, 0], "loss": "hamming", "solver": Solver(gap=0.005)}
+    for constraint in (CoarseConstraint(0.3), DependenceConstraint(0.3, kernel=3)):
+        model = ProjectedClassifier(constraint=constraint, sensitive_columns=0).fit(X, y)
+        bound = project_targets(y, p, target_weight=0.0, constraint=constraint, **asked).bound
         loss = (1 - p[np.arange(400), model.targets_]).sum()
         # A few rows are split by the relaxation, which this rule cannot do.
         assert bound - 1e-6 <= loss <= bound + 2.0
@@ -84,12 +92,12 @@ def test_labels_are_nearly_the_nearest(data):
 def test_groups_and_lists(data):
     X, y, _ = data
     team = np.digitize(X[:, 1], [-0.5, 0.5]) * 1.0
-    model = ProjectedClassifier(constraint="didi", threshold=0.3)
+    model = ProjectedClassifier(constraint=DidiConstraint(0.3))
     model.fit(X, y, sensitive_features=team)
     assert np.ndim(model.threshold_) == 0
     assert disparity(model.targets_, team) <= model.threshold_ * (1 + 1e-9)
     assert model.orthonormal_correction_.shape == (3, 2)
-    both = ProjectedClassifier(constraint=["didi", "coarse"], threshold=0.3)
+    both = ProjectedClassifier(constraint=[DidiConstraint(0.3), CoarseConstraint(0.3)])
     both.fit(X, y, sensitive_features=np.c_[team, X[:, 0]])
     assert both.orthonormal_correction_.shape == (3, 3)
     assert disparity(both.targets_, team) <= both.threshold_[0] * (1 + 1e-9)
@@ -103,7 +111,9 @@ def test_groups_and_lists(data):
 def test_scores_agree_with_the_labels_and_keep_the_order_of_equal_attributes(data, threshold):
     X, y, _ = data
     X = np.c_[np.round(X[:, 0]), X[:, 1:]]
-    model = ProjectedClassifier(sensitive_columns=0, threshold=threshold).fit(X, y)
+    model = ProjectedClassifier(constraint=CoarseConstraint(threshold), sensitive_columns=0).fit(
+        X, y
+    )
     p, proba = model.estimator_.predict_proba(X), model.predict_proba(X)
     assert_allclose(proba.sum(axis=1), 1)
     assert ((proba >= 0) & (proba <= 1)).all()
@@ -119,7 +129,7 @@ def test_scores_agree_with_the_labels_and_keep_the_order_of_equal_attributes(dat
 
 def test_of_equal_scores_the_first_class_wins(data):
     X, y, _ = data
-    model = ProjectedClassifier(sensitive_columns=0, threshold=np.inf).fit(X, y)
+    model = ProjectedClassifier(constraint=CoarseConstraint(np.inf), sensitive_columns=0).fit(X, y)
     model.estimator_.coef_[:] = 0.0
     model.estimator_.intercept_[:] = [0.0, 1e-14, 0.0]
     assert_array_equal(model.predict(X), 0)
@@ -134,7 +144,7 @@ def test_a_row_of_weight_zero_is_absent(data):
     def fit(rows, weight):
         first = folds[rows]
         cv = [(np.flatnonzero(~own), np.flatnonzero(own)) for own in (first, ~first)]
-        model = ProjectedClassifier(sensitive_columns=0, cv=cv)
+        model = ProjectedClassifier(constraint=CoarseConstraint(), sensitive_columns=0, cv=cv)
         return model.fit(X[rows], y[rows], sample_weight=weight)
 
     with_zeros, without = fit(np.full(400, True), w * counted), fit(counted, w[counted])
@@ -148,11 +158,11 @@ def test_a_row_of_weight_zero_is_absent(data):
 def test_without_the_attribute(data):
     X, y, _ = data
     model = ProjectedClassifier(
+        constraint=CoarseConstraint(0.4),
         sensitive_columns=0,
         drop_sensitive=True,
         sensitive_at_predict=False,
         attribute_estimator=LinearRegression(),
-        threshold=0.4,
     ).fit(X, y)
     assert (indicators(model.targets_, range(3), X[:, 0]) <= model.threshold_ * (1 + 1e-9)).all()
     hidden = np.c_[np.zeros(400), X[:, 1:]]
@@ -164,8 +174,8 @@ def test_without_the_attribute(data):
 
 def test_another_threshold_is_a_refit(data):
     X, y, _ = data
-    model = ProjectedClassifier(sensitive_columns=0, threshold=0.3).fit(X, y)
-    later = ProjectedClassifier(sensitive_columns=0, threshold=0.9)
+    model = ProjectedClassifier(constraint=CoarseConstraint(0.3), sensitive_columns=0).fit(X, y)
+    later = ProjectedClassifier(constraint=CoarseConstraint(0.9), sensitive_columns=0)
     later._is_corrected_later = True
     later.fit(X, y)._correct_at(0.3)
     assert_array_equal(later.orthonormal_correction_, model.orthonormal_correction_)
@@ -176,7 +186,7 @@ def test_another_threshold_is_a_refit(data):
 def test_a_constant_attribute_leaves_the_plain_learner(data):
     X, y, _ = data
     X = np.c_[np.ones(400), X[:, 1:]]
-    model = ProjectedClassifier(sensitive_columns=0)
+    model = ProjectedClassifier(constraint=CoarseConstraint(), sensitive_columns=0)
     with pytest.warns(UserWarning, match="constant, so there is nothing to constrain"):
         model.fit(X, y)
     assert_array_equal(model.predict_proba(X), model.estimator_.predict_proba(X))
@@ -186,6 +196,8 @@ def test_a_constant_attribute_leaves_the_plain_learner(data):
 def test_ties_of_the_relaxation_are_decided_so_that_the_constraint_is_met(data):
     X, y, _ = data
     # No share of the threshold has one solution of the relaxation that meets this one.
-    model = ProjectedClassifier(sensitive_columns=0, degree=3, threshold=0.3).fit(X, y)
+    model = ProjectedClassifier(
+        constraint=CoarseConstraint(0.3, kernel=3), sensitive_columns=0
+    ).fit(X, y)
     met = indicators(model.targets_, range(3), X[:, 0], degree=3)
     assert (met <= model.threshold_ * (1 + 1e-9)).all()

@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from gedi_sklearn import (
     CoarseConstraint,
+    ConstraintList,
+    DependenceConstraint,
     DidiConstraint,
+    FineConstraint,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
@@ -21,10 +25,13 @@ from gedi_sklearn.model_selection import tradeoff_curve
 pd = pytest.importorskip("pandas")
 
 every_kind = pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+PAIR = [CoarseConstraint(), DidiConstraint()]
+OF_PROBABILITIES = [clone(own).set_params(on="probabilities") for own in PAIR]
+STANDARDIZED = PolynomialKernel(2, standardize=True)
 LISTS = {
-    "names": (["coarse", "coarse"], {"norm": "sd", "kernel": "spline"}),
-    "raw": (["coarse", "fine"], {"kernel": PolynomialKernel(2, standardize=True)}),
-    "mixed": ([CoarseConstraint(degree=2, norm="sd", threshold=0.3), "didi"], {}),
+    "splines": [DependenceConstraint(), DependenceConstraint()],
+    "raw": [CoarseConstraint(kernel=STANDARDIZED), FineConstraint(kernel=STANDARDIZED)],
+    "mixed": [DependenceConstraint(0.3, kernel=2), DidiConstraint()],
 }
 
 
@@ -49,8 +56,8 @@ def targets_of(kind, data):
 def test_didi_by_name_is_the_object_and_bounds_the_groups(data, kind, weighted):
     X, w = data[0], data[3] if weighted else None
     y = targets_of(kind, data)
-    by_name = kind(constraint="didi", threshold=0.3, sensitive_columns=1).fit(X, y, sample_weight=w)
-    constraint = DidiConstraint(threshold=0.3)
+    by_name = kind(sensitive_columns=1, constraint=DidiConstraint(0.3)).fit(X, y, sample_weight=w)
+    constraint = DidiConstraint(0.3)
     given = kind(constraint=constraint, sensitive_columns=1).fit(X, y, sample_weight=w)
     assert_array_equal(by_name.predict(X), given.predict(X))
     options = {"sensitive_features": X[:, 1], "sample_weight": w}
@@ -66,7 +73,7 @@ def test_a_group_without_weight_is_no_group(data, kind):
     halves = np.arange(400) % 2 == 0
     folds = [(np.flatnonzero(~halves), np.flatnonzero(halves))]
     folds += [(np.flatnonzero(halves), np.flatnonzero(~halves))]
-    model = kind(constraint="didi", sensitive_columns=1, cv=folds)
+    model = kind(sensitive_columns=1, cv=folds, constraint=DidiConstraint())
     model.fit(X, y, sample_weight=w * rows)
     assert model.kernel_.n_columns == 1
     assert_array_equal(model.targets_[~rows], y[~rows])
@@ -78,9 +85,9 @@ def test_a_group_without_weight_is_no_group(data, kind):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_lists_are_the_projection_on_all_of_them(data, case, weighted):
     X, t, _, w = data
-    constraint, options = LISTS[case]
+    constraint = LISTS[case]
     weight = w * (np.arange(400) % 5 > 0) if weighted else None
-    model = ProjectedRegressor(constraint=constraint, sensitive_columns=[0, 1], cv=4, **options)
+    model = ProjectedRegressor(constraint=constraint, sensitive_columns=[0, 1], cv=4)
     model.fit(X, t, sample_weight=weight)
     params = {} if weight is None else {"sample_weight": weight}
     p = cross_val_predict(LinearRegression(), X, t, cv=4, params=params)
@@ -91,7 +98,6 @@ def test_lists_are_the_projection_on_all_of_them(data, case, weighted):
         constraint=constraint,
         target_weight=0.0,
         sample_weight=weight,
-        **options,
     )
     assert_allclose(model.targets_, nearest.targets, atol=1e-9)
     assert_allclose(model.correction_, nearest.correction)
@@ -107,25 +113,24 @@ def indicators(model, values, X, weight=None):
         if isinstance(constraint, DidiConstraint):
             bounded.append(didi(values, **options))
             continue
-        options |= {"kernel": constraint.kernel, "degree": constraint.degree}
-        bounded.append(gedi(values, norm=getattr(constraint, "norm", "l1"), **options))
+        options |= {"kernel": constraint.kernel, "norm": constraint.norm}
+        bounded.append(gedi(values, **options))
     return np.array(bounded)
 
 
 @every_kind
 @pytest.mark.parametrize("sensitive_at_predict", [True, False])
-@pytest.mark.parametrize("case", ["names", "mixed"])
+@pytest.mark.parametrize("case", ["splines", "mixed"])
 def test_every_constraint_of_a_list_is_met(data, kind, case, sensitive_at_predict):
     X, y = data[0], targets_of(kind, data)
-    constraint, options = LISTS[case]
-    if not sensitive_at_predict:
-        options = {**options, "kernel": "polynomial"}  # a linear m(X) knows no spline
+    constraint = LISTS[case]
+    if not sensitive_at_predict and case == "splines":  # a linear m(X) knows no spline
+        constraint = [clone(own).set_params(kernel=1) for own in constraint]
     model = kind(
         constraint=constraint,
         sensitive_columns=[0, 1],
         sensitive_at_predict=sensitive_at_predict,
         attribute_estimator=LinearRegression(),
-        **options,
     ).fit(X, y)
     targets = model.targets_ if kind is ProjectedRegressor else (model.targets_ == "yes") * 1
     met = indicators(model, targets, X)
@@ -138,7 +143,7 @@ def test_every_constraint_of_a_list_is_met(data, kind, case, sensitive_at_predic
 
 def test_the_correction_of_new_rows_is_the_sum_over_the_constraints(data):
     X, t, _, _ = data
-    model = ProjectedRegressor(constraint=["coarse", "didi"], sensitive_columns=[0, 1])
+    model = ProjectedRegressor(constraint=PAIR, sensitive_columns=[0, 1])
     model.fit(X[:300], t[:300])
     new = X[300:]
     first, second = model.kernel_
@@ -146,7 +151,7 @@ def test_the_correction_of_new_rows_is_the_sum_over_the_constraints(data):
     shift = first.orthonormal(nearest) @ model.orthonormal_correction_[:1]
     shift += second.orthonormal(new[:, 1]) @ model.orthonormal_correction_[1:]
     assert_allclose(model.predict(new), model.estimator_.predict(new) + shift)
-    by_value = ProjectedRegressor(constraint=["coarse", "didi"])
+    by_value = ProjectedRegressor(constraint=PAIR)
     by_value.fit(X[:300], t[:300], sensitive_features=X[:300, :2])
     predictions = by_value.predict(new, sensitive_features=new[:, :2])
     assert_array_equal(predictions, model.predict(new))
@@ -159,7 +164,7 @@ def test_overlapping_kernels_have_one_correction(data, sensitive_at_predict):
     # Two bounds on one attribute: the tighter one decides.
     X, t, _, _ = data
     pair = X[:, [0, 0]]
-    bounds = [CoarseConstraint(threshold=q) for q in (0.2, 0.5)]
+    bounds = [CoarseConstraint(q) for q in (0.2, 0.5)]
     options = {
         "sensitive_at_predict": sensitive_at_predict,
         "attribute_estimator": LinearRegression(),
@@ -174,19 +179,20 @@ def test_overlapping_kernels_have_one_correction(data, sensitive_at_predict):
 @every_kind
 def test_a_curve_refits_where_constraints_are_a_list(data, kind):
     X, y = data[0], targets_of(kind, data)
-    model = kind(constraint=["coarse", "coarse"], sensitive_columns=[0, 1])
-    curve = tradeoff_curve(
-        model, X, y, thresholds=[0.1, 0.9], cv=2, sensitive_features=X[:, 0], kernel="polynomial"
-    )
+    both = ConstraintList([("a", CoarseConstraint()), ("b", CoarseConstraint())])
+    model = kind(constraint=both, sensitive_columns=[0, 1])
+    with pytest.raises(ValueError, match=r"several: .*constraint__a__threshold"):
+        tradeoff_curve(model, X, y, thresholds=[0.1, 0.9], cv=2)
+    name = "constraint__a__threshold"
+    curve = tradeoff_curve(model, X, y, thresholds=[0.1, 0.9], cv=2, param_name=name)
     assert curve.gedi[0] < curve.gedi[1]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"constraint": ["coarse"]}, r"list of 1, but sensitive_features has 2 column"),
-        ({"constraint": "didi", "degree": 3}, "degree=3 was given beside constraint='didi'"),
-        ({"constraint": "coarser"}, "'constraint' parameter"),
+        ({"constraint": PAIR[:1]}, r"list of 1, but sensitive_features has 2 column"),
+        ({"constraint": "coarser"}, r"Write constraint=CoarseConstraint\(0.2\)"),
     ],
 )
 @every_kind
@@ -199,9 +205,8 @@ def test_bounded_probabilities_under_a_list(data):
     X, _, y, _ = data
     model = ProjectedClassifier(
         LogisticRegression(),
-        constraint=["coarse", "didi"],
+        constraint=OF_PROBABILITIES,
         sensitive_columns=[0, 1],
-        constrain="probabilities",
         cv="train",
     ).fit(X, y)
     proba = model.predict_proba(X)[:, 1]
@@ -210,10 +215,10 @@ def test_bounded_probabilities_under_a_list(data):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("constraint", ["coarse", ["coarse", "didi"]], ids=str)
+@pytest.mark.parametrize("constraint", [CoarseConstraint(), PAIR], ids=str)
 def test_bounded_predictions_are_the_nearest_between_the_bounds(data, weighted, constraint):
     X, t, _, w = data
-    y, columns = np.maximum(t, 0.0), 0 if constraint == "coarse" else [0, 1]
+    y, columns = np.maximum(t, 0.0), 0 if constraint is not PAIR else [0, 1]
     weight = w * (np.arange(400) % 5 > 0) if weighted else None
     options = {"constraint": constraint, "target_bounds": (0, None)}
     model = ProjectedRegressor(sensitive_columns=columns, cv=4, **options)
@@ -241,7 +246,9 @@ def test_bounded_predictions_are_the_nearest_between_the_bounds(data, weighted, 
 def test_bounded_predictions_of_new_rows(data):
     X, t, _, _ = data
     y, bounds = np.clip(t, -0.5, 2.0), (-0.5, 2.0)
-    model = ProjectedRegressor(sensitive_columns=0, target_bounds=bounds, cv="train").fit(X, y)
+    model = ProjectedRegressor(
+        constraint=CoarseConstraint(), sensitive_columns=0, target_bounds=bounds, cv="train"
+    ).fit(X, y)
     assert_allclose(model.predict(X), model.targets_, atol=1e-12)
     assert gedi(model.predict(X), sensitive_features=X[:, 0]) == pytest.approx(model.threshold_)
     shift = model.kernel_.orthonormal(X[:, 0]) @ model.orthonormal_correction_
@@ -272,10 +279,10 @@ def test_beside_covariates_the_constraint_is_met(data, kind, sensitive_at_predic
     model = kind(
         sensitive_columns=0,
         conditional_on=[1, 4],
-        norm="sd",
         sensitive_at_predict=sensitive_at_predict,
         attribute_estimator=LinearRegression(),
         cv="train",
+        constraint=DependenceConstraint(kernel=1),
     ).fit(X, y, sample_weight=w)
     targets = model.targets_ if kind is ProjectedRegressor else (model.targets_ == "yes") * 1
     options = {"sensitive_features": X[:, 0], "norm": "sd", "sample_weight": w}
@@ -290,11 +297,11 @@ def test_beside_covariates_the_constraint_is_met(data, kind, sensitive_at_predic
             assert_array_equal(predictions, model.targets_)
 
 
-@pytest.mark.parametrize("constraint", ["coarse", "didi", ["coarse", "didi"]], ids=str)
+@pytest.mark.parametrize("constraint", [CoarseConstraint(), DidiConstraint(), PAIR], ids=str)
 def test_beside_covariates_targets_are_the_projection(data, constraint):
     X, t, _, w = data
     weight = w * (np.arange(400) % 5 > 0)
-    columns = {"coarse": 0, "didi": 1}.get(str(constraint), [0, 1])
+    columns = [0, 1] if constraint is PAIR else int(isinstance(constraint, DidiConstraint))
     model = ProjectedRegressor(
         sensitive_columns=columns, constraint=constraint, conditional_on=[3, 4], cv=4
     ).fit(X, t, sample_weight=weight)
@@ -320,7 +327,7 @@ def test_covariates_of_new_rows_are_read_as_in_fit(data):
     X, t, _, _ = data
     frame = pd.DataFrame(X, columns=list("abcde"))
     frame["team"] = np.where(frame["b"] > 0, "north", "south")
-    options = {"sensitive_columns": "a", "constraint": CoarseConstraint(degree=2, norm="sd")}
+    options = {"sensitive_columns": "a", "constraint": DependenceConstraint(kernel=2)}
 
     def numbers(table):
         return table[list("abcde")]
@@ -359,17 +366,18 @@ def test_covariates_of_new_rows_are_read_as_in_fit(data):
 def test_bounded_probabilities_of_several_things_at_once(data):
     X, _, y, _ = data
     model = ProjectedClassifier(
-        constraint=["coarse", "didi"],
+        constraint=OF_PROBABILITIES,
         sensitive_columns=[0, 1],
         conditional_on=4,
-        constrain="probabilities",
         cv="train",
     ).fit(X, y)
     assert_allclose(model.predict_proba(X)[:, 1], model.targets_, atol=1e-9)
     value = gedi(model.targets_, sensitive_features=X[:, 0], conditional_on=X[:, 4])
     assert value <= model.threshold_[0] * (1 + 1e-9)
     classes = np.digitize(data[1], np.quantile(data[1], [0.3, 0.6]))
-    several = ProjectedClassifier(sensitive_columns=0, conditional_on=4, cv="train")
+    several = ProjectedClassifier(
+        constraint=CoarseConstraint(), sensitive_columns=0, conditional_on=4, cv="train"
+    )
     several.fit(X, classes)
     assert_array_equal(several.predict(X), several.targets_)
     for own in range(3):
@@ -381,7 +389,7 @@ def test_bounded_probabilities_of_several_things_at_once(data):
 
 def test_a_curve_measures_beside_the_covariates(data):
     X, t, _, _ = data
-    model = ProjectedRegressor(sensitive_columns=0, conditional_on=1)
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0, conditional_on=1)
     curve = tradeoff_curve(model, X, t, thresholds=[0.1, 0.9], cv=2)
     assert curve.gedi[0] < curve.gedi[1]
 
@@ -389,10 +397,10 @@ def test_a_curve_measures_beside_the_covariates(data):
 @every_kind
 def test_a_constant_attribute_frees_no_other(data, kind):
     X = np.c_[data[0], np.ones(400)]
-    model = kind(constraint=["coarse", "coarse"], sensitive_columns=[0, 5])
+    model = kind(constraint=[CoarseConstraint()] * 2, sensitive_columns=[0, 5])
     with pytest.raises(ValueError, match="column 1 of sensitive_features is constant"):
         model.fit(X, targets_of(kind, data))
-    alone = kind(constraint=["coarse"], sensitive_columns=5)
+    alone = kind(constraint=[CoarseConstraint()], sensitive_columns=5)
     with pytest.warns(UserWarning, match="constant, so there is nothing to constrain"):
         alone.fit(X, targets_of(kind, data))
     assert len(alone.predict(X)) == 400
@@ -401,7 +409,7 @@ def test_a_constant_attribute_frees_no_other(data, kind):
 def test_an_attribute_that_is_constant_in_a_subset_is_said_to_be_so_there(data):
     X, y = data[0], data[2]
     x = np.where(y == "yes", 1.0, X[:, 0])
-    constraint = CoarseConstraint(subset="yes", threshold=0.1, relative=False)
+    constraint = CoarseConstraint(0.1, relative=False, subset="yes")
     model = ProjectedClassifier(constraint=constraint, cv=3)
     with pytest.warns(UserWarning, match="is constant among the rows of subset='yes', so there"):
         model.fit(X, y, sensitive_features=x)

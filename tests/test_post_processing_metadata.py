@@ -13,7 +13,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
-from gedi_sklearn import MovingTargetsRegressor, ProjectedClassifier, ProjectedRegressor
+from gedi_sklearn import (
+    CoarseConstraint,
+    MovingTargetsRegressor,
+    ProjectedClassifier,
+    ProjectedRegressor,
+)
 from gedi_sklearn.metrics import gedi, make_didi_scorer, make_gedi_scorer, make_hgr_scorer
 
 KINDS = [ProjectedRegressor, ProjectedClassifier]
@@ -90,7 +95,9 @@ def test_scorers_hand_the_attribute_to_predictions(data, routed, kind, in_pipeli
     X, _, _, x = data
     x = x.round(1)  # groups, for the DIDI
     targets = targets_of(kind, data)
-    model = make_pipeline(StandardScaler(), kind()) if in_pipeline else kind()
+    model = kind(None, CoarseConstraint())
+    if in_pipeline:
+        model = make_pipeline(StandardScaler(), model)
     scoring = {
         "gedi": routed_scorer(kind),
         "didi": routed_scorer(kind, make_didi_scorer, task="regression"),
@@ -123,8 +130,11 @@ def test_scorers_of_probabilities_hand_it_on(data, routed):
 def test_searches_by_an_indicator_and_by_the_own_score(data, routed, kind, in_pipeline):
     X, _, _, x = data
     targets = targets_of(kind, data)
-    model = make_pipeline(StandardScaler(), kind()) if in_pipeline else kind()
-    name = f"{kind.__name__.lower()}__threshold" if in_pipeline else "threshold"
+    model = kind(None, CoarseConstraint())
+    if in_pipeline:
+        model = make_pipeline(StandardScaler(), model)
+    name = "constraint__threshold"
+    name = f"{kind.__name__.lower()}__{name}" if in_pipeline else name
     grid = {name: [0.1, 0.9]}
     fairest = GridSearchCV(model, grid, scoring=routed_scorer(kind), cv=3)
     fairest.fit(X, targets, sensitive_features=x)
@@ -147,7 +157,9 @@ def test_who_does_not_need_the_attribute_does_not_ask_for_it(data, routed, kind)
         requests = requests_of(kind(**options))
         assert requests.pop("fit") is True
         assert set(requests.values()) == {False}
-    blind = make_pipeline(StandardScaler(), kind(sensitive_at_predict=False))
+    blind = make_pipeline(
+        StandardScaler(), kind(None, CoarseConstraint(), sensitive_at_predict=False)
+    )
     params = {"sensitive_features": x}
     cross_validate(blind, X, targets, params=params, cv=2, error_score="raise")
     cross_validate(blind[-1], X, targets, params=params, cv=2, error_score="raise")
@@ -166,7 +178,7 @@ def test_a_clone_asks_for_what_the_original_asks_for(routed):
     assert requests_of(clone(model))["predict"] is False
     assert set(requests_of(clone(ProjectedClassifier())).values()) == {True}
     # Asking changes nothing.
-    blind = ProjectedClassifier(sensitive_at_predict=False)
+    blind = ProjectedClassifier(constraint=CoarseConstraint(), sensitive_at_predict=False)
     requests_of(blind)
     assert set(requests_of(blind.set_params(sensitive_at_predict=True)).values()) == {True}
 
@@ -196,7 +208,7 @@ def test_who_does_not_hand_it_on_is_told_what_to_do(data, routing):
     X, t, _, x = data
     with config_context(enable_metadata_routing=routing):
         model = ProjectedRegressor()
-        search = GridSearchCV(model, {"degree": [1]}, scoring=lambda *_: 0.0, cv=2)
+        search = GridSearchCV(model, {"drop_sensitive": [False]}, scoring=lambda *_: 0.0, cv=2)
         search.fit(X, t, sensitive_features=x)
         with pytest.raises(ValueError, match=f"{NEEDS_ATTRIBUTE}.*sensitive_columns="):
             search.predict(X)
@@ -209,13 +221,15 @@ def test_who_does_not_hand_it_on_is_told_what_to_do(data, routing):
                 params={"sensitive_features": x},
                 error_score="raise",
             )
-        by_column = ProjectedRegressor(sensitive_columns=0)
+        by_column = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
         assert len(VotingRegressor([("fair", by_column)]).fit(X, t).predict(X)) == 150
 
 
 def test_estimators_that_need_no_attribute_are_scored_as_before(data, routed):
     X, t, _, x = data
     scorer = make_gedi_scorer().set_score_request(sensitive_features=True)
-    model = MovingTargetsRegressor(max_iter=2).fit(X, t, sensitive_features=x)
+    model = MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=2).fit(
+        X, t, sensitive_features=x
+    )
     expected = -gedi(t, model.predict(X), sensitive_features=x)
     assert scorer(model, X, t, sensitive_features=x) == expected

@@ -12,14 +12,22 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from gedi_sklearn import FineConstraint, PolynomialKernel, Projection, project_targets
+from gedi_sklearn import (
+    CoarseConstraint,
+    DependenceConstraint,
+    FineConstraint,
+    PolynomialKernel,
+    Solver,
+    project_targets,
+)
 from gedi_sklearn._deadline import Deadline
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.constraints import Product
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi_coefficients
+from gedi_sklearn.projection import Projection
 from gedi_sklearn.projection._relaxation import _Sifting, solve_relaxation
-from tests.oracles import full_binary
+from tests.oracles import full_binary, with_slack
 
 pytestmark = [
     # Bounds of every kind on purpose, whatever they leave.
@@ -32,7 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:the projection leaves a single row:UserWarning"),
 ]
 every_solver = pytest.mark.parametrize("solver", ["highs", "gurobi"])
-every_constraint = pytest.mark.parametrize("constraint", ["coarse", "fine"])
+every_constraint = pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 
 
 def row_costs(y, p, share, loss):
@@ -204,8 +212,18 @@ def assert_proves(result, best, reference, problem):
 
 
 def project_or_none(problem):
+    names = ("y", "y_pred", "sensitive_features", "loss", "target_weight", "sample_weight")
+    kind = FineConstraint if problem["constraint"] == "fine" else CoarseConstraint
+    given = problem["threshold"], problem["degree"]
+    constraint = with_slack(
+        kind, problem["slack"], given[0], kernel=given[1], relative=problem["relative"]
+    )
     try:
-        return project_targets(**problem)
+        return project_targets(
+            **{name: problem[name] for name in names},
+            constraint=constraint,
+            solver=Solver(problem["solver"], gap=problem["gap"]),
+        )
     except InfeasibleProjectionError:
         return None
 
@@ -222,8 +240,8 @@ def test_optimum_is_that_of_an_enumeration(problem):
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(problems(max_rows=40, max_degree=2))
 def test_optimum_is_that_of_the_full_model(problem):
-    reference = Reference(problem | {"slack": max(problem["slack"], 0.1)})
-    problem["slack"] = max(problem["slack"], 0.1)
+    problem |= {"slack": max(problem["slack"], 0.1)}
+    reference = Reference(problem)
     oracle = {"highs": "gurobi", "gurobi": "highs"}[problem["solver"]]
     try:
         near, far = (reference.solve_full(factor, oracle) for factor in (1 - 1e-6, 1 + 1e-6))
@@ -252,12 +270,9 @@ def test_many_groups_reach_the_gap_with_a_true_bound(solver, constraint, loss):
         y,
         p,
         sensitive_features=x,
-        degree=3,
-        constraint=constraint,
-        slack=0.05,
         loss=loss,
-        solver=solver,
-        gap=gap,
+        constraint=with_slack(constraint, 0.05, kernel=3),
+        solver=Solver(solver, gap=gap),
     )
     one, zero = row_costs(y.astype(float), p, 1.0, loss)
     total = np.abs(one - zero).sum()
@@ -271,9 +286,9 @@ def test_many_groups_reach_the_gap_with_a_true_bound(solver, constraint, loss):
 
     # The full model, one variable a row: its targets and its bound, for what time it gets.
     standardized = (x - x.mean()) / x.std()
-    columns = x if constraint == "coarse" else standardized
+    columns = x if constraint is CoarseConstraint else standardized
     effects = effects_of(columns[:, None] ** np.arange(1, 4), np.ones(2000))
-    if constraint == "coarse":
+    if constraint is CoarseConstraint:
         matrix = np.zeros((4, 2006))
         matrix[:3] = np.hstack([effects, -np.eye(3), np.eye(3)])
         matrix[3, 2000:] = 1
@@ -306,19 +321,17 @@ def test_the_bound_is_the_relaxation_of_all_rows(constraint, weighted):
         y,
         p,
         sensitive_features=x,
-        degree=degree,
-        constraint=constraint,
-        slack=0.05,
         sample_weight=w,
-        gap=1e-4,
+        constraint=with_slack(constraint, 0.05, kernel=degree),
+        solver=Solver(gap=1e-4),
     )
     assert result.satisfied
     assert result.gap <= 1e-4
     one, zero = row_costs(y.astype(float), p, 1.0, "hamming")
     deviation = np.sqrt(np.average((x - np.average(x, weights=w)) ** 2, weights=w))
-    columns = x if constraint == "coarse" else (x - np.average(x, weights=w)) / deviation
+    columns = x if constraint is CoarseConstraint else (x - np.average(x, weights=w)) / deviation
     effects = effects_of(columns[:, None] ** np.arange(1, degree + 1), w)
-    if constraint == "coarse":
+    if constraint is CoarseConstraint:
         matrix = np.block(
             [
                 [effects, -np.eye(degree), np.eye(degree)],
@@ -345,7 +358,7 @@ def test_the_bound_is_the_relaxation_of_all_rows(constraint, weighted):
 def test_multipliers_prove_a_bound_by_themselves():
     # max over λ of Σ min(0, c_i − P_i'λ) − q‖λ‖∞ is the bound of the linear relaxation.
     x, y, p = many_groups(150)
-    result = project_targets(y, p, sensitive_features=x, degree=3)
+    result = project_targets(y, p, sensitive_features=x, constraint=CoarseConstraint(kernel=3))
     one, zero = row_costs(y.astype(float), p, 1.0, "hamming")
     effects = effects_of(x[:, None] ** np.arange(1, 4), np.ones(150))
     reduced = one - zero - effects.T @ result.multipliers
@@ -363,15 +376,21 @@ def test_multipliers_prove_a_bound_by_themselves():
 @every_solver
 def test_gap_and_targets_do_not_change_when_the_classes_are_swapped(constraint, solver):
     x, y, p = many_groups(400)
-    options = {"sensitive_features": x, "degree": 2, "constraint": constraint, "solver": solver}
-    options |= {"slack": 0.1, "gap": 1e-3}
+    options = {"sensitive_features": x, "constraint": with_slack(constraint, 0.1, kernel=2)}
+    options["solver"] = Solver(solver, gap=1e-3)
     one = project_targets(y, p, **options)
     other = project_targets(1 - y, 1 - p, **options)
     assert other.objective == pytest.approx(one.objective, abs=1e-3 * 400)
     assert one.gap <= 1e-3
     assert other.gap <= 1e-3
     exact = [
-        project_targets(a, b, **options | {"gap": 0.0, "degree": 1})
+        project_targets(
+            a,
+            b,
+            sensitive_features=x,
+            constraint=constraint(),
+            solver=Solver(solver, gap=0.0),
+        )
         for a, b in ((y, p), (1 - y, 1 - p))
     ]
     assert exact[1].objective == pytest.approx(exact[0].objective, rel=1e-9)
@@ -386,7 +405,7 @@ def test_scaling_all_weights_changes_nothing(constraint, solver, factor):
     rng = np.random.default_rng(1)
     x = rng.integers(20, 60, 60).astype(float)
     y, p, w = rng.integers(0, 2, 60), rng.random(60), rng.uniform(0.5, 2, 60)
-    options = {"sensitive_features": x, "constraint": constraint, "solver": solver}
+    options = {"sensitive_features": x, "constraint": constraint(), "solver": solver}
     one = project_targets(y, p, sample_weight=w, **options)
     other = project_targets(y, p, sample_weight=factor * w, **options)
     assert_array_equal(other.targets, one.targets)
@@ -401,7 +420,7 @@ def test_a_row_of_zero_weight_is_absent_and_keeps_its_target(constraint):
     x, p = rng.normal(size=50), rng.random(50)
     y, w = rng.integers(0, 2, 50), rng.uniform(0.5, 2, 50)
     w[:10], x[0] = 0.0, 1e6
-    options = {"constraint": constraint, "degree": 2, "slack": 0.2}
+    options = {"constraint": with_slack(constraint, 0.2, kernel=2)}
     full = project_targets(y, p, sensitive_features=x, sample_weight=w, **options)
     kept = project_targets(
         y[10:], p[10:], sensitive_features=x[10:], sample_weight=w[10:], **options
@@ -418,9 +437,13 @@ def test_ties_are_broken_towards_the_original_targets(solver):
     x = rng.normal(size=60)
     y = (x + rng.normal(size=60) > 0).astype(int)
     p = rng.integers(0, 2, 60)
-    free = project_targets(y, p, sensitive_features=x, threshold=np.inf, solver=solver)
+    free = project_targets(
+        y, p, sensitive_features=x, solver=solver, constraint=CoarseConstraint(np.inf)
+    )
     assert_array_equal(free.targets, y)
-    tight = project_targets(y, p, sensitive_features=x, threshold=0.2, solver=solver)
+    tight = project_targets(
+        y, p, sensitive_features=x, solver=solver, constraint=CoarseConstraint(0.2)
+    )
     loss = ((tight.targets != y) + (tight.targets != p)).sum()
     assert tight.objective == pytest.approx(loss)
     # Of all optimal targets, none is nearer to the original ones.
@@ -455,15 +478,16 @@ def test_ties_cost_nothing_of_the_objective(solver):
             "y": y,
             "y_pred": p,
             "sensitive_features": x,
-            "degree": 2,
-            "constraint": "coarse",
-            "threshold": rng.uniform(0.05, 0.3),
-            "relative": False,
             "sample_weight": rng.uniform(0.8, 1.2, n),
             "target_weight": 1.0,
             "loss": "hamming",
-            "gap": 0.0,
+            "constraint": "coarse",
+            "degree": 2,
+            "threshold": rng.uniform(0.05, 0.3),
+            "relative": False,
+            "slack": 0.0,
             "solver": solver,
+            "gap": 0.0,
         }
         reference = Reference(problem)
         best, clear = reference.enumerate()
@@ -484,7 +508,9 @@ def test_which_rows_of_a_group_flip_is_decided_by_confidence(solver):
     p = np.r_[
         rng.permutation(np.linspace(0.05, 0.45, 10)), rng.permutation(np.linspace(0.55, 0.95, 10))
     ]
-    result = project_targets(y, p, sensitive_features=x, threshold=0.5, solver=solver)
+    result = project_targets(
+        y, p, sensitive_features=x, solver=solver, constraint=CoarseConstraint(0.5)
+    )
     flipped = result.targets != y
     assert 0 < flipped.sum() < 20
     # The least confident rows flip: whatever flips is nearer to 1/2 than what stays.
@@ -500,7 +526,7 @@ def test_permuting_the_rows_permutes_the_targets(constraint):
     x = rng.integers(0, 8, 80).astype(float)
     y, p = rng.integers(0, 2, 80), rng.random(80)
     order = rng.permutation(80)
-    options = {"constraint": constraint, "degree": 1, "gap": 0.0}
+    options = {"constraint": constraint(), "solver": Solver(gap=0.0)}
     first = project_targets(y, p, sensitive_features=x, **options)
     second = project_targets(y[order], p[order], sensitive_features=x[order], **options)
     assert_array_equal(second.targets, first.targets[order])
@@ -509,7 +535,10 @@ def test_permuting_the_rows_permutes_the_targets(constraint):
 def test_which_equal_rows_flip_is_drawn_from_the_seed_and_not_from_their_order():
     x, y = np.repeat([0.0, 1.0], 50), np.repeat([0, 1], 50)
     flips = [
-        project_targets(y, sensitive_features=x, threshold=0.5, random_state=seed).targets != y
+        project_targets(
+            y, sensitive_features=x, random_state=seed, constraint=CoarseConstraint(0.5)
+        ).targets
+        != y
         for seed in (None, None, 0, 1, 2)
     ]
     assert_array_equal(flips[0], flips[1])
@@ -540,7 +569,11 @@ def test_labels_of_any_type_come_back(labels, scores):
     x, code = rng.normal(size=40), rng.integers(0, 2, 40)
     p = rng.random(40) if scores else rng.integers(0, 2, 40)
     y_pred = p if scores else labels[p]
-    options = {"sensitive_features": x, "threshold": 0.1, "relative": False, "loss": "hamming"}
+    options = {
+        "sensitive_features": x,
+        "loss": "hamming",
+        "constraint": CoarseConstraint(0.1, relative=False),
+    }
     result = project_targets(labels[code], y_pred, **options)
     plain = project_targets(code, p, **options)
     assert result.targets.dtype == labels.dtype
@@ -554,14 +587,22 @@ def test_scores_that_are_all_certain_are_scores():
     x, y = rng.normal(size=40), rng.integers(0, 2, 40)
     p = rng.integers(0, 2, 40).astype(float)
     result = project_targets(
-        y, p, sensitive_features=x, loss="log_loss", threshold=0.1, relative=False
+        y,
+        p,
+        sensitive_features=x,
+        loss="log_loss",
+        constraint=CoarseConstraint(0.1, relative=False),
     )
     one, zero = row_costs(y.astype(float), p, 1.0, "log_loss")
     z = result.targets
     assert z @ one + (1 - z) @ zero == pytest.approx(result.objective)
     # Labels 1 and 2 beside them: a score of 1.0 is no label.
     same = project_targets(
-        y + 1, np.ones(40), sensitive_features=x, threshold=np.inf, target_weight=0.1
+        y + 1,
+        np.ones(40),
+        sensitive_features=x,
+        target_weight=0.1,
+        constraint=CoarseConstraint(np.inf),
     )
     assert (same.targets == 2).sum() == 39
 
@@ -569,14 +610,18 @@ def test_scores_that_are_all_certain_are_scores():
 def test_log_loss_refuses_labels():
     x, y = np.arange(6.0), np.array([0, 1, 0, 1, 1, 0])
     with pytest.raises(ValueError, match="predict_proba"):
-        project_targets(y, 1 - y, sensitive_features=x, loss="log_loss")
+        project_targets(
+            y, 1 - y, sensitive_features=x, loss="log_loss", constraint=CoarseConstraint()
+        )
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1])
 def test_scores_outside_of_the_unit_interval_are_refused(p):
     x, y = np.arange(6.0), np.array([0, 1, 0, 1, 1, 0])
     with pytest.raises(ValueError, match=r"y_pred.*\[0, 1\]"):
-        project_targets(y, np.r_[p, np.full(5, 0.5)], sensitive_features=x)
+        project_targets(
+            y, np.r_[p, np.full(5, 0.5)], sensitive_features=x, constraint=CoarseConstraint()
+        )
 
 
 @pytest.mark.parametrize(
@@ -590,12 +635,22 @@ def test_scores_outside_of_the_unit_interval_are_refused(p):
 )
 def test_faults_in_predictions_are_named(y_pred, message):
     with pytest.raises(ValueError, match=message):
-        project_targets([0, 1, 0, 1, 1, 0], y_pred, sensitive_features=np.arange(6.0))
+        project_targets(
+            [0, 1, 0, 1, 1, 0],
+            y_pred,
+            sensitive_features=np.arange(6.0),
+            constraint=CoarseConstraint(),
+        )
 
 
 def test_a_single_class_is_refused():
     with pytest.raises(ValueError, match="two classes"):
-        project_targets([1, 1, 1, 1, 1, 1], sensitive_features=np.arange(6.0), loss="hamming")
+        project_targets(
+            [1, 1, 1, 1, 1, 1],
+            sensitive_features=np.arange(6.0),
+            loss="hamming",
+            constraint=CoarseConstraint(),
+        )
 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
@@ -613,7 +668,12 @@ def test_an_infinite_threshold_returns_the_free_optimum(solver):
     rng = np.random.default_rng(7)
     x, y, p = rng.normal(size=40), rng.integers(0, 2, 40), rng.random(40)
     result = project_targets(
-        y, p, sensitive_features=x, degree=3, threshold=np.inf, target_weight=0.5, solver=solver
+        y,
+        p,
+        sensitive_features=x,
+        target_weight=0.5,
+        solver=solver,
+        constraint=CoarseConstraint(np.inf, kernel=3),
     )
     assert_array_equal(result.targets, ((1 - 2 * p) + 0.5 * (1 - 2 * y) < 0).astype(int))
     assert result.gap <= 1e-9
@@ -626,16 +686,10 @@ def test_a_threshold_of_zero_is_met(solver, constraint):
     rng = np.random.default_rng(8)
     y, p = (rng.random(80) < x / 80).astype(int), rng.random(80)
     result = project_targets(
-        y,
-        p,
-        sensitive_features=x,
-        threshold=0.0,
-        constraint=constraint,
-        solver=solver,
-        time_limit=20,
+        y, p, sensitive_features=x, constraint=constraint(0.0), solver=Solver(solver, time_limit=20)
     )
     assert result.satisfied
-    limit = 1e-9 if constraint == "coarse" else 1e-3
+    limit = 1e-9 if constraint is CoarseConstraint else 1e-3
     slope = gedi_coefficients(y, sensitive_features=x)
     assert np.abs(result.coefficients) <= limit * np.abs(slope) * (1 + 1e-9)
 
@@ -645,7 +699,7 @@ def test_fine_targets_do_not_depend_on_unit_and_origin(solver):
     rng = np.random.default_rng(9)
     age = rng.integers(20, 60, 60).astype(float)
     y, p = (rng.random(60) < age / 80).astype(int), rng.random(60)
-    options = {"constraint": "fine", "degree": 2, "slack": 0.2, "solver": solver, "gap": 0.0}
+    options = {"constraint": FineConstraint(kernel=2, slack=0.2), "solver": Solver(solver, gap=0.0)}
     first = project_targets(y, p, sensitive_features=age, **options)
     for x in (age / 100, 2020 - age, 365.25 * age):
         other = project_targets(y, p, sensitive_features=x, **options)
@@ -655,7 +709,7 @@ def test_fine_targets_do_not_depend_on_unit_and_origin(solver):
 @every_solver
 def test_one_positive_row_keeps_both_classes(solver):
     x, y = np.arange(10.0), np.eye(1, 10, 3)[0].astype(int)
-    result = project_targets(y, sensitive_features=x, solver=solver)
+    result = project_targets(y, sensitive_features=x, solver=solver, constraint=CoarseConstraint())
     assert result.satisfied
     assert 1 <= result.targets.sum() <= 9
     # All against: predictions want a constant, the guard of the paper keeps a row of each class.
@@ -664,8 +718,8 @@ def test_one_positive_row_keeps_both_classes(solver):
         np.zeros(10),
         sensitive_features=x,
         target_weight=0.0,
-        threshold=np.inf,
         solver=solver,
+        constraint=CoarseConstraint(np.inf),
     )
     assert rest.targets.sum() == 1
 
@@ -675,30 +729,36 @@ def test_a_collapse_to_one_class_is_told():
     rng = np.random.default_rng(10)
     x, y = rng.normal(size=30), rng.integers(0, 2, 30)
     with pytest.warns(UserWarning, match="single row in class 1"):
-        project_targets(y, np.zeros(30), sensitive_features=x, target_weight=0.0)
+        project_targets(
+            y, np.zeros(30), sensitive_features=x, target_weight=0.0, constraint=CoarseConstraint()
+        )
 
 
 @every_solver
 def test_infeasible_says_what_to_change_and_which_slack_would_do(solver):
     x = np.arange(12.0)
     y = np.array([0, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 1])
-    options = {"sensitive_features": x, "constraint": "fine", "degree": 3, "solver": solver}
+    options = {"sensitive_features": x, "solver": solver}
     with pytest.raises(InfeasibleProjectionError) as caught:
-        project_targets(y, slack=0.0, **options)
+        project_targets(y, **options, constraint=FineConstraint(kernel=3, slack=0.0))
     message = str(caught.value)
-    for word in ("threshold=", "slack=0", "3 kernel column", "12 rows", "lower `degree`"):
+    for word in ("threshold=", "slack=0", "3 kernel column", "12 rows", "lower the degree"):
         assert word in message
     smallest = float(re.search(r"slack=(\S+) is feasible", message).group(1))
     # Rounded to three digits in the message.
     if smallest <= 0.99:
-        assert project_targets(y, slack=smallest * 1.01, **options).satisfied
+        assert project_targets(
+            y, **options, constraint=FineConstraint(kernel=3, slack=smallest * 1.01)
+        ).satisfied
     with pytest.raises(InfeasibleProjectionError):
-        project_targets(y, slack=min(smallest * 0.98, 1.0), **options)
+        project_targets(
+            y, **options, constraint=FineConstraint(kernel=3, slack=min(smallest * 0.98, 1.0))
+        )
 
 
 def test_two_rows_are_too_few():
     with pytest.raises(InfeasibleProjectionError, match="2 rows"):
-        project_targets([0, 1], sensitive_features=[0.0, 1.0])
+        project_targets([0, 1], sensitive_features=[0.0, 1.0], constraint=CoarseConstraint())
 
 
 def test_array_thresholds_forbid_and_free_single_coefficients():
@@ -710,16 +770,18 @@ def test_array_thresholds_forbid_and_free_single_coefficients():
         y,
         p,
         sensitive_features=x,
-        constraint=FineConstraint(degree=3, threshold=[0.02, np.inf, 0.01], relative=False),
-        gap=1e-3,
+        constraint=FineConstraint([0.02, np.inf, 0.01], kernel=3, relative=False),
+        solver=Solver(gap=1e-3),
     )
     a = gedi_coefficients(result.targets, sensitive_features=x, degree=3)
     assert abs(a[0]) <= 0.02 + 1e-9
     assert abs(a[2]) <= 0.01 + 1e-9
     assert abs(a[1]) > 0.02
     # The last one forbidden: it keeps the slack, in deviations of the attribute.
-    constraint = FineConstraint(degree=3, threshold=[0.02, np.inf, 0.0], relative=False, slack=0.1)
-    result = project_targets(y, p, sensitive_features=x, constraint=constraint, gap=1e-3)
+    constraint = FineConstraint([0.02, np.inf, 0.0], kernel=3, relative=False, slack=0.1)
+    result = project_targets(
+        y, p, sensitive_features=x, constraint=constraint, solver=Solver(gap=1e-3)
+    )
     kernel = PolynomialKernel(3, standardize=True)
     s = gedi_coefficients(result.targets, sensitive_features=x, kernel=kernel)
     assert abs(s[2]) <= 0.1 * 0.02 * x.std() * (1 + 1e-9)
@@ -728,12 +790,19 @@ def test_array_thresholds_forbid_and_free_single_coefficients():
 def test_a_session_answers_like_single_projections():
     x, y, p = many_groups(60)
     rng = np.random.default_rng(12)
-    with Projection(y, sensitive_features=x, degree=2, gap=0.0) as projection:
+    with Projection(
+        y, sensitive_features=x, constraint=CoarseConstraint(kernel=2), solver=Solver(gap=0.0)
+    ) as projection:
         for _ in range(3):
             q = np.clip(p + 0.1 * rng.normal(size=60), 0, 1)
             result = projection.solve(q, target_weight=0.5)
             single = project_targets(
-                y, q, sensitive_features=x, degree=2, gap=0.0, target_weight=0.5
+                y,
+                q,
+                sensitive_features=x,
+                target_weight=0.5,
+                constraint=CoarseConstraint(kernel=2),
+                solver=Solver(gap=0.0),
             )
             assert result.objective == pytest.approx(single.objective, rel=1e-9)
             assert projection.satisfied(result.targets)
@@ -751,9 +820,20 @@ def test_huge_weights_and_costs_are_no_trouble():
     x, y, p = rng.integers(20, 60, 40).astype(float), rng.integers(0, 2, 40), rng.random(40)
     w = np.ones(40)
     w[0] = 1e9
-    assert project_targets(y, p, sensitive_features=x, sample_weight=w).satisfied
-    heavy = project_targets(y, p, sensitive_features=x, target_weight=1e9, gap=0.02)
-    alone = project_targets(y, sensitive_features=x, gap=0.02)
+    assert project_targets(
+        y, p, sensitive_features=x, sample_weight=w, constraint=CoarseConstraint()
+    ).satisfied
+    heavy = project_targets(
+        y,
+        p,
+        sensitive_features=x,
+        target_weight=1e9,
+        constraint=CoarseConstraint(),
+        solver=Solver(gap=0.02),
+    )
+    alone = project_targets(
+        y, sensitive_features=x, constraint=CoarseConstraint(), solver=Solver(gap=0.02)
+    )
     assert heavy.objective / 1e9 == pytest.approx(alone.objective, abs=0.02 * 40)
 
 
@@ -764,11 +844,9 @@ def test_the_models_bound_counts_where_rounding_had_found_its_solution():
     result = project_targets(
         y,
         sensitive_features=x,
-        degree=2,
         loss="log_loss",
-        threshold=0.8130538894846628,
-        relative=False,
-        gap=0.0,
+        constraint=CoarseConstraint(0.8130538894846628, kernel=2, relative=False),
+        solver=Solver(gap=0.0),
     )
     assert result.status == "optimal"
     assert result.gap <= 1e-9
@@ -820,7 +898,7 @@ def _points(part, rng, count):
 def test_many_distinct_values_meet_the_gap(constraint, solver):
     x, y, p = many_groups(24_000)
     result = project_targets(
-        y, p, sensitive_features=x, degree=5, constraint=constraint, solver=solver
+        y, p, sensitive_features=x, solver=solver, constraint=constraint(kernel=5)
     )
     assert result.satisfied
     assert result.gap <= 5e-5
@@ -834,7 +912,11 @@ def test_a_million_rows_take_little_memory(constraint):
     tracemalloc.start()
     try:
         result = project_targets(
-            y, p, sensitive_features=x, degree=k, constraint=constraint, solver="highs", gap=1e-6
+            y,
+            p,
+            sensitive_features=x,
+            constraint=constraint(kernel=k),
+            solver=Solver("highs", gap=1e-6),
         )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -845,14 +927,19 @@ def test_a_million_rows_take_little_memory(constraint):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"constraint": "fine"}, {"norm": "sd"}, {"threshold": 0.0, "relative": False}],
+    "constraint",
+    [
+        CoarseConstraint(),
+        FineConstraint(),
+        DependenceConstraint(kernel=1),
+        CoarseConstraint(0.0, relative=False),
+    ],
     ids=["coarse", "fine", "sd", "zero"],
 )
 @pytest.mark.parametrize("is_heavy", [False, True])
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 400), n_values=st.integers(2, 500))
-def test_one_column_is_relaxed_by_sorting(options, is_heavy, seed, n, n_values):
+def test_one_column_is_relaxed_by_sorting(constraint, is_heavy, seed, n, n_values):
     rng = np.random.default_rng(seed)
     x = rng.choice(np.r_[0.0, 1.0, rng.normal(size=n_values)], n)
     x[:2] = 0.0, 1.0
@@ -861,7 +948,7 @@ def test_one_column_is_relaxed_by_sorting(options, is_heavy, seed, n, n_values):
     y[:4] = 0, 1, 0, 1
     w = rng.uniform(0.1, 5, n) if is_heavy else None
     try:
-        projection = Projection(y, sensitive_features=x, sample_weight=w, **options)
+        projection = Projection(y, sensitive_features=x, sample_weight=w, constraint=constraint)
     except ValueError:
         assume(False)
     problem = projection._problem
@@ -882,11 +969,13 @@ def test_one_column_is_relaxed_by_sorting(options, is_heavy, seed, n, n_values):
     assert (np.abs(sorted_.counts - np.rint(sorted_.counts)) > 1e-9).sum() <= 1
 
 
-@pytest.mark.parametrize("options", [{}, {"constraint": "fine"}, {"norm": "sd"}])
-def test_a_million_rows_of_one_column_are_sorted(options):
+@pytest.mark.parametrize(
+    "constraint", [CoarseConstraint(), FineConstraint(), DependenceConstraint(kernel=1)], ids=str
+)
+def test_a_million_rows_of_one_column_are_sorted(constraint):
     x, y, p = many_groups(1_000_000)
     started = time.process_time()
-    result = project_targets(y, p, sensitive_features=x, **options)
+    result = project_targets(y, p, sensitive_features=x, constraint=constraint)
     # 1 s on an idle core, and twice that on a busy one.
     assert time.process_time() - started < 4
     assert result.satisfied
@@ -897,5 +986,11 @@ def test_a_million_rows_of_one_column_are_sorted(options):
 @pytest.mark.filterwarnings("ignore:sensitive_features is constant")
 def test_classes_without_a_constraint_stay(loss):
     y = np.array([0, 1, 1, 0])
-    with Projection(y, sensitive_features=np.ones(4), loss=loss, allow_constant=True) as projection:
+    with Projection(
+        y,
+        sensitive_features=np.ones(4),
+        loss=loss,
+        allow_constant=True,
+        constraint=CoarseConstraint(),
+    ) as projection:
         np.testing.assert_array_equal(projection.solve().targets, y)

@@ -10,16 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
+from sklearn.base import clone
 
 from gedi_sklearn import (
+    CoarseConstraint,
+    FineConstraint,
     FourierKernel,
     PolynomialKernel,
-    Projection,
+    Solver,
     project_targets,
     projection_path,
 )
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
 from gedi_sklearn.metrics import gedi, gedi_coefficients
+from gedi_sklearn.projection import Projection
 from tests.oracles import full_real
 
 pytestmark = [
@@ -38,7 +42,7 @@ ATTRIBUTES = {
 }
 every_attribute = pytest.mark.parametrize("name", ATTRIBUTES)
 every_solver = pytest.mark.parametrize("solver", ["highs", "gurobi"])
-every_constraint = pytest.mark.parametrize("constraint", ["coarse", "fine"])
+every_constraint = pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 
 
 def curved_targets(x, rng):
@@ -144,20 +148,21 @@ class HighPrecision:
 @every_attribute
 @pytest.mark.parametrize("unit", [1.0, 1e-12])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("constraint", ["coarse", "fine", "array"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint, "array"])
 def test_projection_matches_a_high_precision_enumeration(name, unit, weighted, constraint):
     x, rng = ATTRIBUTES[name], np.random.default_rng(1)
     y = curved_targets(x, rng) * unit
     w = rng.integers(1, 4, len(x)).astype(float) if weighted else np.ones(len(x))
     exact = HighPrecision(x, y, w, 5)
     start = np.array([float(v) for v in exact.start])
-    options = {"constraint": constraint, "threshold": 0.2}
     if constraint == "array":
         share = np.array([0.5, 0, np.inf, 0.3, 2])
-        options = {"constraint": "fine", "threshold": np.abs(start) * share, "relative": False}
-    result = project_targets(y, sensitive_features=x, degree=5, sample_weight=w, **options)
+        bound = FineConstraint(np.abs(start) * share, kernel=5, relative=False)
+    else:
+        bound = constraint(0.2, kernel=5)
+    result = project_targets(y, sensitive_features=x, sample_weight=w, constraint=bound)
 
-    if constraint == "coarse":
+    if constraint is CoarseConstraint:
         a = exact.nearest_in_ball(result.threshold)
     else:
         bounds = result.threshold if constraint == "array" else np.r_[result.threshold, np.zeros(4)]
@@ -187,7 +192,7 @@ def test_projection_matches_a_high_precision_enumeration(name, unit, weighted, c
         ]
     )
     noise *= 20 * EPS
-    if constraint == "coarse":
+    if constraint is CoarseConstraint:
         assert np.abs(true).sum() <= result.threshold * (1 + 1e-9) + noise.sum()
     else:
         assert (np.abs(true) <= bounds * (1 + 1e-9) + noise).all()
@@ -203,10 +208,9 @@ def test_solvers_agree(name, constraint):
             y,
             p,
             sensitive_features=x,
-            degree=5,
-            constraint=constraint,
             sample_weight=w,
             solver=solver,
+            constraint=constraint(kernel=5),
         )
         for solver in ("highs", "gurobi")
     )
@@ -222,7 +226,10 @@ def test_solvers_agree_on_many_columns():
     y = x[:, 0] + x[:, 1] ** 2 + rng.normal(size=200)
     first, second = (
         project_targets(
-            y, sensitive_features=x, kernel=PolynomialKernel(4), threshold=0.3, solver=solver
+            y,
+            sensitive_features=x,
+            solver=solver,
+            constraint=CoarseConstraint(0.3, kernel=PolynomialKernel(4)),
         )
         for solver in ("highs", "gurobi")
     )
@@ -235,7 +242,7 @@ def test_fine_targets_do_not_depend_on_unit_and_origin(name):
     x = ATTRIBUTES[name]
     y = curved_targets(x, np.random.default_rng(4))
     targets = [
-        project_targets(y, sensitive_features=moved, degree=5, constraint="fine").targets
+        project_targets(y, sensitive_features=moved, constraint=FineConstraint(kernel=5)).targets
         for moved in (x, x / 100, x - x.mean(), 365.25 * x, 2020 - x, (x - x.mean()) / x.std())
     ]
     for other in targets[1:]:
@@ -247,7 +254,9 @@ def test_coarse_targets_do_not_depend_on_unit_and_origin_of_a_standardised_kerne
     y = curved_targets(x, np.random.default_rng(4))
     kernel = PolynomialKernel(4, standardize=True)
     targets = [
-        project_targets(y, sensitive_features=moved, kernel=kernel).targets
+        project_targets(
+            y, sensitive_features=moved, constraint=CoarseConstraint(kernel=kernel)
+        ).targets
         for moved in (x, x / 100, 365.25 * x + 3)
     ]
     for other in targets[1:]:
@@ -288,6 +297,19 @@ def problems(draw):
     }
 
 
+def constraint_of(problem):
+    """Return the constraint of a problem."""
+    kind = FineConstraint if problem["constraint"] == "fine" else CoarseConstraint
+    return kind(problem["threshold"], kernel=problem["degree"], relative=problem["relative"])
+
+
+def project(problem):
+    """Return the projection of a problem."""
+    names = ("y", "y_pred", "sensitive_features", "sample_weight", "target_weight")
+    given = {name: problem[name] for name in names}
+    return project_targets(**given, constraint=constraint_of(problem))
+
+
 def parts_of(problem):
     """Return the weighted mean t of a problem, weights, raw centred columns and bounds."""
     y, p, share = problem["y"], problem["y_pred"], problem["target_weight"]
@@ -305,7 +327,7 @@ def parts_of(problem):
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(problems())
 def test_kkt_conditions(problem):
-    result = project_targets(**problem)
+    result = project(problem)
     t, w, columns, bounds = parts_of(problem)
     norms = np.sqrt(w @ columns**2)
     a, move = result.coefficients, result.targets - t
@@ -336,7 +358,7 @@ def test_kkt_conditions(problem):
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(problems())
 def test_objective_is_that_of_the_full_model(problem):
-    result = project_targets(**problem)
+    result = project(problem)
     t, w, columns, bounds = parts_of(problem)
     is_coarse = problem["constraint"] == "coarse"
     _, objective = full_real(
@@ -365,10 +387,9 @@ def test_targets_are_those_of_gurobis_model_with_one_variable_a_row(constraint, 
         y,
         p,
         sensitive_features=x,
-        degree=k,
-        constraint=constraint,
         sample_weight=w,
         target_weight=0.5,
+        constraint=constraint(kernel=k),
     )
     columns = x[:, None] ** np.arange(1, k + 1)
     columns -= np.average(columns, axis=0, weights=w)
@@ -377,7 +398,7 @@ def test_targets_are_those_of_gurobis_model_with_one_variable_a_row(constraint, 
         plus, minus = model.addMVar(k), model.addMVar(k)
         gram = columns.T @ (w[:, None] * columns)
         model.addConstr(gram @ (plus - minus) == columns.T @ np.diag(w) @ z)
-        if constraint == "coarse":
+        if constraint is CoarseConstraint:
             model.addConstr(plus.sum() + minus.sum() <= result.threshold)
         else:
             model.addConstr(plus[0] + minus[0] <= result.threshold)
@@ -401,7 +422,7 @@ def test_coarse_indicator_is_exactly_the_threshold_or_that_of_the_free_targets(p
     x, w = problem["sensitive_features"], problem["sample_weight"]
     t, *_ = parts_of(problem)
     free = gedi(t, sensitive_features=x, degree=problem["degree"], sample_weight=w)
-    z = project_targets(**problem).targets
+    z = project(problem).targets
     found = gedi(z, sensitive_features=x, degree=problem["degree"], sample_weight=w)
     assert found == pytest.approx(min(problem["threshold"], free), rel=1e-9, abs=1e-10)
 
@@ -410,8 +431,7 @@ def test_coarse_indicator_is_exactly_the_threshold_or_that_of_the_free_targets(p
 @given(problems(), st.lists(st.floats(0, 3), min_size=2, max_size=5))
 def test_a_smaller_threshold_never_gives_a_smaller_objective(problem, thresholds):
     objectives = [
-        project_targets(**problem | {"threshold": threshold}).objective
-        for threshold in sorted(thresholds)
+        project(problem | {"threshold": threshold}).objective for threshold in sorted(thresholds)
     ]
     assert (np.diff(objectives) <= 1e-9 * max(objectives)).all()
 
@@ -421,16 +441,14 @@ def test_a_smaller_threshold_never_gives_a_smaller_objective(problem, thresholds
 def test_infinite_bounds_return_the_weighted_mean(constraint, solver):
     rng = np.random.default_rng(6)
     x, y, p = rng.normal(size=(3, 20))
-    threshold = np.inf if constraint == "coarse" else [np.inf] * 3
+    threshold = np.inf if constraint is CoarseConstraint else [np.inf] * 3
     result = project_targets(
         y,
         p,
         sensitive_features=x,
-        degree=3,
-        constraint=constraint,
-        threshold=threshold,
         target_weight=0.25,
         solver=solver,
+        constraint=constraint(threshold, kernel=3),
     )
     assert_allclose(result.targets, (p + 0.25 * y) / 1.25, rtol=1e-14)
     assert_array_equal(result.correction, 0)
@@ -440,7 +458,9 @@ def test_infinite_bounds_return_the_weighted_mean(constraint, solver):
 def test_targets_inside_the_constraint_are_returned_to_the_last_bit():
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=(2, 20))
-    result = project_targets(y, sensitive_features=x, degree=2, threshold=99.0, relative=False)
+    result = project_targets(
+        y, sensitive_features=x, constraint=CoarseConstraint(99.0, kernel=2, relative=False)
+    )
     assert_array_equal(result.targets, y)
     assert result.objective == 0
 
@@ -448,8 +468,8 @@ def test_targets_inside_the_constraint_are_returned_to_the_last_bit():
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(problems())
 def test_projecting_twice_changes_nothing(problem):
-    z = project_targets(**problem).targets
-    again = project_targets(**problem | {"y": z, "y_pred": None}).targets
+    z = project(problem).targets
+    again = project(problem | {"y": z, "y_pred": None}).targets
     assert_allclose(again, z, rtol=0, atol=1e-9 * (1 + np.abs(z).max()))
 
 
@@ -458,9 +478,9 @@ def test_projecting_twice_changes_nothing(problem):
 def test_integer_weights_are_repeated_rows(problem, seed):
     x, y, p = problem["sensitive_features"], problem["y"], problem["y_pred"]
     w = np.random.default_rng(seed).integers(1, 4, len(y))
-    weighted = project_targets(**problem | {"sample_weight": w})
-    repeated = project_targets(
-        **problem
+    weighted = project(problem | {"sample_weight": w})
+    repeated = project(
+        problem
         | {
             "y": y.repeat(w),
             "y_pred": None if p is None else p.repeat(w),
@@ -477,8 +497,8 @@ def test_integer_weights_are_repeated_rows(problem, seed):
 def test_scaling_all_weights_changes_nothing(problem, factor):
     w = problem["sample_weight"]
     w = np.ones(len(problem["y"])) if w is None else w
-    one = project_targets(**problem | {"sample_weight": w})
-    other = project_targets(**problem | {"sample_weight": factor * w})
+    one = project(problem | {"sample_weight": w})
+    other = project(problem | {"sample_weight": factor * w})
     assert_allclose(other.targets, one.targets, rtol=0, atol=1e-9)
     assert other.objective == pytest.approx(factor * one.objective, rel=1e-8, abs=1e-12 * factor)
 
@@ -489,7 +509,7 @@ def test_a_row_of_zero_weight_is_absent_and_keeps_its_target(constraint):
     x, y, p = rng.normal(size=(3, 30))
     w = np.r_[np.zeros(5), rng.uniform(0.5, 2, 25)]
     x[0], y[1], p[2] = 1e6, 1e6, 1e6
-    options = {"degree": 3, "constraint": constraint}
+    options = {"constraint": constraint(kernel=3)}
     full = project_targets(y, p, sensitive_features=x, sample_weight=w, **options)
     kept = project_targets(y[5:], p[5:], sensitive_features=x[5:], sample_weight=w[5:], **options)
     assert_array_equal(full.targets[:5], y[:5])
@@ -502,15 +522,16 @@ def test_a_row_of_zero_weight_is_absent_and_keeps_its_target(constraint):
 @given(problems())
 def test_the_weighted_mean_stays_what_it_is_without_a_constraint(problem):
     t, w, *_ = parts_of(problem)
-    z = project_targets(**problem).targets
+    z = project(problem).targets
     assert np.average(z, weights=w) == pytest.approx(np.average(t, weights=w), abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(problems())
 def test_the_correction_is_what_moves_the_targets(problem):
-    y, p, share = problem.pop("y"), problem.pop("y_pred"), problem.pop("target_weight")
-    with Projection(y, **problem) as projection:
+    y, p, share = problem["y"], problem["y_pred"], problem["target_weight"]
+    rows = {name: problem[name] for name in ("sensitive_features", "sample_weight")}
+    with Projection(y, constraint=constraint_of(problem), **rows) as projection:
         result = projection.solve(p, share)
         columns = projection.kernel_.transform(problem["sensitive_features"])
     t = y if p is None else (p + share * y) / (1 + share)
@@ -521,7 +542,7 @@ def test_the_correction_is_what_moves_the_targets(problem):
 @given(problems())
 def test_multipliers_make_the_targets_stationary(problem):
     # z minimises loss(z) − λ'α̃(z): the loss's gradient is P'λ in every row.
-    result = project_targets(**problem)
+    result = project(problem)
     _, w, columns, _ = parts_of(problem)
     y, p, share = problem["y"], problem["y_pred"], problem["target_weight"]
     gradient = 2 * w * (result.targets - (y if p is None else p))
@@ -535,12 +556,17 @@ def test_multipliers_are_the_price_of_the_threshold():
     rng = np.random.default_rng(8)
     x = rng.normal(size=50)
     y = x + x**2 + rng.normal(size=50)
-    options = {"sensitive_features": x, "degree": 3, "relative": False}
     step = 1e-5
-    objective = [
-        project_targets(y, threshold=0.4 + move, **options).objective for move in (step, -step)
+    results = [
+        project_targets(
+            y,
+            sensitive_features=x,
+            constraint=CoarseConstraint(0.4 + move, kernel=3, relative=False),
+        )
+        for move in (step, -step, 0.0)
     ]
-    price = np.abs(project_targets(y, threshold=0.4, **options).multipliers).max()
+    objective = [result.objective for result in results]
+    price = np.abs(results[2].multipliers).max()
     assert (objective[0] - objective[1]) / (2 * step) == pytest.approx(-price, rel=1e-4)
 
 
@@ -552,16 +578,13 @@ def test_other_kernels_take_a_bound_for_each_column(kernel):
     a = gedi_coefficients(y, sensitive_features=x, kernel=kernel)
     bounds = np.r_[0.0, np.inf, np.abs(a[2:]) / 2]
     result = project_targets(
-        y,
-        sensitive_features=x,
-        kernel=kernel,
-        constraint="fine",
-        threshold=bounds,
-        relative=False,
+        y, sensitive_features=x, constraint=FineConstraint(bounds, kernel=kernel, relative=False)
     )
     assert result.coefficients[0] == pytest.approx(0, abs=1e-12)
     assert (np.abs(result.coefficients) <= bounds + 1e-12).all()
-    coarse = project_targets(y, sensitive_features=x, kernel=kernel, threshold=0.5, relative=False)
+    coarse = project_targets(
+        y, sensitive_features=x, constraint=CoarseConstraint(0.5, kernel=kernel, relative=False)
+    )
     assert np.abs(coarse.coefficients).sum() == pytest.approx(0.5, rel=1e-10)
 
 
@@ -572,7 +595,7 @@ def test_a_saturated_kernel_leaves_the_threshold_exact(solver, constraint):
     x = np.array([-1.2, -0.5, 0.1, 0.4, 0.9, 1.3])
     y = np.array([0.3, -1.0, 0.8, 0.2, 1.5, -0.4])
     result = project_targets(
-        y, sensitive_features=x, degree=5, threshold=0.3, constraint=constraint, solver=solver
+        y, sensitive_features=x, solver=solver, constraint=constraint(0.3, kernel=5)
     )
     assert result.satisfied
     assert np.abs(result.coefficients).sum() == pytest.approx(result.threshold, rel=1e-9)
@@ -581,7 +604,9 @@ def test_a_saturated_kernel_leaves_the_threshold_exact(solver, constraint):
 @every_solver
 def test_three_rows_and_no_dependence_left(solver):
     x, y = np.array([0.0, 1.0, 5.0]), np.array([1.0, 2.0, 4.0])
-    result = project_targets(y, sensitive_features=x, threshold=0.0, solver=solver)
+    result = project_targets(
+        y, sensitive_features=x, solver=solver, constraint=CoarseConstraint(0.0)
+    )
     slope = np.polyfit(x, y, 1)[0]
     assert_allclose(result.targets, y - slope * (x - x.mean()))
 
@@ -593,12 +618,9 @@ def test_constant_targets_stay(constraint, solver):
     result = project_targets(
         y,
         sensitive_features=x,
-        degree=2,
-        constraint=constraint,
-        threshold=0.0,
-        relative=False,
         loss="squared_error",
         solver=solver,
+        constraint=constraint(0.0, kernel=2, relative=False),
     )
     assert_allclose(result.targets, y, rtol=1e-14)
 
@@ -608,7 +630,9 @@ def test_a_reference_of_zero_asks_for_an_absolute_threshold():
     y = np.array([1.0, 0, 1, 1, 0, 1.5])
     y[5] = 1.0
     with pytest.raises(ValueError, match="relative=False"):
-        project_targets(y, sensitive_features=x, loss="squared_error")
+        project_targets(
+            y, sensitive_features=x, loss="squared_error", constraint=CoarseConstraint()
+        )
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-12, 1e12, 1e150])
@@ -618,7 +642,7 @@ def test_the_unit_of_the_targets_changes_nothing(unit, constraint, solver):
     rng = np.random.default_rng(10)
     x = rng.normal(size=40)
     y = x + x**2 + rng.normal(size=40)
-    options = {"sensitive_features": x, "degree": 3, "constraint": constraint, "solver": solver}
+    options = {"sensitive_features": x, "constraint": constraint(kernel=3), "solver": solver}
     options["loss"] = "squared_error"
     result = project_targets(unit * y, **options)
     assert result.satisfied
@@ -629,7 +653,11 @@ def test_an_objective_beyond_floats_is_refused():
     x = np.random.default_rng(10).normal(size=40)
     with pytest.raises(ValueError, match=r"too large for floats.* divide all weights"):
         project_targets(
-            x, 1e149 * x, sensitive_features=x, relative=False, sample_weight=np.full(40, 1e152)
+            x,
+            1e149 * x,
+            sensitive_features=x,
+            sample_weight=np.full(40, 1e152),
+            constraint=CoarseConstraint(relative=False),
         )
 
 
@@ -639,7 +667,7 @@ def test_the_origin_of_the_targets_changes_nothing(offset, solver):
     rng = np.random.default_rng(1)
     x = rng.normal(size=30)
     y = x + x**2 + rng.normal(size=30)
-    options = {"sensitive_features": x, "degree": 3, "solver": solver}
+    options = {"sensitive_features": x, "constraint": CoarseConstraint(kernel=3), "solver": solver}
     near = project_targets(y, **options)
     far = project_targets(y + offset, **options)
     assert far.satisfied
@@ -652,7 +680,9 @@ def test_predictions_of_another_size_than_the_targets_are_projected_too(factor):
     x = rng.normal(size=30)
     y = x + x**2 + rng.normal(size=30)
     for p in (factor * y, y + factor):
-        assert project_targets(y, p, sensitive_features=x, degree=3).satisfied
+        assert project_targets(
+            y, p, sensitive_features=x, constraint=CoarseConstraint(kernel=3)
+        ).satisfied
 
 
 @every_constraint
@@ -662,7 +692,7 @@ def test_huge_weights_are_no_trouble(constraint):
     y = x + x**2 + rng.normal(size=30)
     w = np.ones(30)
     w[:6] = 1e12
-    options = {"sensitive_features": x, "degree": 3, "constraint": constraint}
+    options = {"sensitive_features": x, "constraint": constraint(kernel=3)}
     result = project_targets(y, sample_weight=w, **options)
     assert result.satisfied
     only = project_targets(y[:6], **options | {"sensitive_features": x[:6]})
@@ -680,7 +710,7 @@ def test_an_outlier_gives_satisfied_targets_or_a_word_about_the_kernel(degree, c
         warnings.simplefilter("always")
         try:
             result = project_targets(
-                y, sensitive_features=x, degree=degree, constraint=constraint, relative=True
+                y, sensitive_features=x, constraint=constraint(kernel=degree, relative=True)
             )
         except RankDeficientKernelError:
             return
@@ -691,7 +721,9 @@ def test_an_outlier_gives_satisfied_targets_or_a_word_about_the_kernel(degree, c
 def test_duplicated_rows_move_together():
     rng = np.random.default_rng(11)
     x, y = np.tile(rng.normal(size=10), 4), np.tile(rng.normal(size=10), 4)
-    z = project_targets(y, sensitive_features=x, degree=2).targets.reshape(4, 10)
+    z = project_targets(
+        y, sensitive_features=x, constraint=CoarseConstraint(kernel=2)
+    ).targets.reshape(4, 10)
     assert_allclose(z, np.tile(z[0], (4, 1)), rtol=0, atol=1e-14)
 
 
@@ -702,7 +734,9 @@ def test_inputs_are_left_alone_and_may_be_read_only():
     for a in arrays:
         a.setflags(write=False)
     y, p, x, w = arrays
-    project_targets(y, p, sensitive_features=x, sample_weight=w, degree=2)
+    project_targets(
+        y, p, sensitive_features=x, sample_weight=w, constraint=CoarseConstraint(kernel=2)
+    )
     for a, copy in zip(arrays, copies, strict=True):
         assert_array_equal(a, copy)
 
@@ -720,7 +754,7 @@ def test_inputs_are_left_alone_and_may_be_read_only():
         ({"sample_weight": [0.0] * 4}, "sample_weight"),
         ({"sample_weight": [1.0, -1, 1, 1]}, "sample_weight"),
         ({"loss": "absolute"}, "loss"),
-        ({"gap": -1.0}, "gap"),
+        ({"solver": Solver(gap=-1.0)}, "gap"),
     ],
 )
 def test_faults_in_the_input_are_named(change, message):
@@ -741,11 +775,10 @@ def test_absolute_error_is_the_optimum_of_the_full_linear_program(constraint, we
         y,
         p,
         sensitive_features=x,
-        degree=k,
-        constraint=constraint,
         loss="absolute_error",
         target_weight=share,
         sample_weight=w,
+        constraint=constraint(kernel=k),
     )
     columns = x[:, None] ** np.arange(1, k + 1)
     columns -= np.average(columns, axis=0, weights=w)
@@ -763,7 +796,7 @@ def test_absolute_error_is_the_optimum_of_the_full_linear_program(constraint, we
                 np.hstack([-one, -one, none, wide]),
                 np.hstack([one, none, -one, wide]),
                 np.hstack([-one, none, -one, wide]),
-                norm if constraint == "coarse" else first,
+                norm if constraint is CoarseConstraint else first,
             ]
         ),
         b_ub=np.r_[p, -p, y, -y, result.threshold],
@@ -773,7 +806,7 @@ def test_absolute_error_is_the_optimum_of_the_full_linear_program(constraint, we
         + [(0, None)] * (2 * n)
         + (
             [(0, None)] * (2 * k)
-            if constraint == "coarse"
+            if constraint is CoarseConstraint
             else ([(0, None)] + [(0, 0)] * (k - 1)) * 2
         ),
     )
@@ -792,7 +825,7 @@ def test_the_unit_of_the_targets_changes_nothing_in_absolute_error(unit, constra
     rng = np.random.default_rng(0)
     x = rng.normal(size=100)
     y = rng.poisson(np.exp(x)).astype(float)
-    options = {"sensitive_features": x, "degree": 2, "constraint": constraint}
+    options = {"sensitive_features": x, "constraint": constraint(kernel=2)}
     options |= {"loss": "absolute_error", "target_bounds": bounds}
     one, other = (project_targets(factor * y, **options) for factor in (1.0, unit))
     assert other.satisfied
@@ -805,7 +838,11 @@ def test_scaling_all_weights_changes_nothing_in_absolute_error(factor):
     rng = np.random.default_rng(0)
     x = rng.normal(size=100)
     y, w = x + rng.normal(size=100), rng.uniform(0.5, 2, 100)
-    options = {"sensitive_features": x, "degree": 2, "loss": "absolute_error"}
+    options = {
+        "sensitive_features": x,
+        "constraint": CoarseConstraint(kernel=2),
+        "loss": "absolute_error",
+    }
     one, other = (project_targets(y, sample_weight=s * w, **options) for s in (1.0, factor))
     assert other.objective == pytest.approx(factor * one.objective, rel=1e-6)
     assert other.gap <= 1e-6
@@ -816,7 +853,7 @@ def test_scaling_all_weights_changes_nothing_in_absolute_error(factor):
 def test_bounds_that_do_not_bind_change_nothing(name, constraint):
     x = ATTRIBUTES[name]
     y = curved_targets(x, np.random.default_rng(16))
-    options = {"sensitive_features": x, "degree": 5, "constraint": constraint}
+    options = {"sensitive_features": x, "constraint": constraint(kernel=5)}
     free = project_targets(y, **options)
     bounded = project_targets(y, target_bounds=(-99.0, 99.0), **options)
     assert bounded.satisfied
@@ -829,7 +866,7 @@ def test_the_origin_of_bounded_targets_changes_nothing(offset):
     rng = np.random.default_rng(0)
     x = rng.normal(size=100)
     y = rng.poisson(np.exp(x)).astype(float)
-    options = {"sensitive_features": x, "degree": 2}
+    options = {"sensitive_features": x, "constraint": CoarseConstraint(kernel=2)}
     near = project_targets(y, target_bounds=(0, None), **options)
     far = project_targets(y + offset, target_bounds=(offset, None), **options)
     assert far.satisfied
@@ -845,7 +882,7 @@ def test_bounded_targets_are_clipped_around_a_correction(constraint, bounds):
     high = 0.0 if bounds[1] == 0 else high
     x = rng.normal(size=80)
     y = np.clip(x + x**2 / 4 + 2 * rng.normal(size=80), low, high)
-    options = {"sensitive_features": x, "degree": 2, "constraint": constraint, "threshold": 0.3}
+    options = {"sensitive_features": x, "constraint": constraint(0.3, kernel=2)}
     result = project_targets(y, target_bounds=bounds, **options)
     assert result.satisfied
     assert (result.targets >= low).all()
@@ -868,18 +905,31 @@ def test_a_path_is_the_projections_at_its_thresholds(constraint):
     rng = np.random.default_rng(15)
     x = rng.normal(size=60)
     y, p, w = x + x**2 + rng.normal(size=60), x + rng.normal(size=60), rng.uniform(1, 2, 60)
-    options = {"sensitive_features": x, "degree": 3, "constraint": constraint, "sample_weight": w}
+    options = {"sensitive_features": x, "sample_weight": w}
+    bound = constraint(kernel=3)
     thresholds = [1.2, 0.5, 0.1, 0.0]
     path = projection_path(
-        y, p, thresholds=thresholds, target_weight=0.5, return_targets=True, **options
+        y,
+        p,
+        thresholds=thresholds,
+        target_weight=0.5,
+        return_targets=True,
+        constraint=bound,
+        **options,
     )
     for i, threshold in enumerate(thresholds):
-        single = project_targets(y, p, threshold=threshold, target_weight=0.5, **options)
+        single = project_targets(
+            y,
+            p,
+            target_weight=0.5,
+            **options,
+            constraint=clone(bound).set_params(threshold=threshold),
+        )
         assert_allclose(path.targets[i], single.targets, rtol=0, atol=1e-12)
         assert path.objective[i] == pytest.approx(single.objective)
     assert path.satisfied.all()
     assert (np.diff(path.objective) >= 0).all()
-    default = projection_path(y, p, **options)
+    default = projection_path(y, p, constraint=bound, **options)
     assert default.gedi[-1] == pytest.approx(0, abs=1e-10)
     assert (np.diff(default.objective) >= -1e-9).all()
     assert default.targets is None
@@ -889,18 +939,30 @@ def test_a_path_is_the_projections_at_its_thresholds(constraint):
 def test_a_path_of_no_thresholds_is_refused(thresholds):
     x = np.linspace(-1, 1, 9)
     with pytest.raises(ValueError, match="thresholds must hold at least one"):
-        projection_path(x, sensitive_features=x, thresholds=thresholds)
+        projection_path(
+            x, sensitive_features=x, thresholds=thresholds, constraint=CoarseConstraint()
+        )
 
 
 @pytest.mark.parametrize("target_weight", ["1", None, np.nan, np.inf, -1.0, 1j, 10**400])
 def test_a_weight_that_is_no_number_is_refused(target_weight):
     x = np.linspace(-1, 1, 9)
     with pytest.raises((ValueError, TypeError), match=r"^target_weight"):
-        projection_path(x, x, sensitive_features=x, thresholds=[0.5], target_weight=target_weight)
+        projection_path(
+            x,
+            x,
+            sensitive_features=x,
+            thresholds=[0.5],
+            target_weight=target_weight,
+            constraint=CoarseConstraint(),
+        )
 
 
 def test_targets_beyond_integers_are_real_without_a_warning():
     # Scikit-learn's look at the type of targets casts them.
     x = np.linspace(-1, 1, 9)
-    small, large = (project_targets(u * x, sensitive_features=x) for u in (1.0, 2.0**250))
+    small, large = (
+        project_targets(u * x, sensitive_features=x, constraint=CoarseConstraint())
+        for u in (1.0, 2.0**250)
+    )
     np.testing.assert_array_equal(large.targets, 2.0**250 * small.targets)

@@ -11,17 +11,19 @@ from sklearn.linear_model import LinearRegression
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     DidiConstraint,
     FineConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
-    Projection,
+    Solver,
     project_targets,
     projection_path,
 )
 from gedi_sklearn._geometry._groups import shrink_deviations
 from gedi_sklearn.metrics import didi, gedi
+from gedi_sklearn.projection import Projection
 
 pd = pytest.importorskip("pandas")
 
@@ -60,9 +62,8 @@ def test_what_is_bounded_is_the_didi(data, threshold, weighted):
         result = project_targets(
             target,
             sensitive_features=frame["team"],
-            constraint="didi",
-            threshold=threshold,
             sample_weight=w,
+            constraint=DidiConstraint(threshold),
         )
         before, after = didi(target, **options), didi(target, result.targets, **options)
         assert result.satisfied
@@ -110,8 +111,8 @@ def test_shrunk_deviations_are_the_nearest(groups, share_of_size):
 def test_a_binary_attribute_has_didi_and_gedi_alike(data):
     frame, y, _ = data
     old = (frame["team"] == "old").astype(float)
-    first = project_targets(y, sensitive_features=old, constraint="didi")
-    second = project_targets(y, sensitive_features=old, constraint="coarse")
+    first = project_targets(y, sensitive_features=old, constraint=DidiConstraint())
+    second = project_targets(y, sensitive_features=old, constraint=CoarseConstraint())
     assert_allclose(first.targets, second.targets, atol=1e-12)
 
 
@@ -120,8 +121,8 @@ def test_groups_are_rows_that_agree_in_all_attributes(data):
     both = frame[["team"]].assign(young=frame["age"] < 30)
     joined = both["team"] + both["young"].astype(str)
     assert_allclose(
-        project_targets(y, sensitive_features=both, constraint="didi").targets,
-        project_targets(y, sensitive_features=joined, constraint="didi").targets,
+        project_targets(y, sensitive_features=both, constraint=DidiConstraint()).targets,
+        project_targets(y, sensitive_features=joined, constraint=DidiConstraint()).targets,
         atol=1e-12,
     )
 
@@ -131,17 +132,17 @@ def test_groups_are_told_apart_by_value_and_not_by_label(data):
     rows = np.arange(len(y)) % 2
     # Both rows would be joined to "a & b & c".
     pair = np.where(rows[:, None], ["a & b", "c"], ["a", "b & c"])
-    first = project_targets(y, sensitive_features=pair, constraint="didi")
-    second = project_targets(y, sensitive_features=rows, constraint="didi")
+    first = project_targets(y, sensitive_features=pair, constraint=DidiConstraint())
+    second = project_targets(y, sensitive_features=rows, constraint=DidiConstraint())
     assert_allclose(first.targets, second.targets, atol=1e-12)
     negative_zero = np.where(np.arange(len(y)) % 4 == 0, -0.0, rows * 1.0)
-    third = project_targets(y, sensitive_features=negative_zero, constraint="didi")
+    third = project_targets(y, sensitive_features=negative_zero, constraint=DidiConstraint())
     assert_allclose(third.targets, second.targets, atol=1e-12)
 
 
 def test_multipliers_and_correction_of_the_didi(data):
     frame, y, _ = data
-    with Projection(y, sensitive_features=frame["team"], constraint="didi") as projection:
+    with Projection(y, sensitive_features=frame["team"], constraint=DidiConstraint()) as projection:
         result = projection.solve()
     moved = projection.kernel_.transform(frame[["team"]]) @ result.correction
     assert_allclose(result.targets, y + moved, atol=1e-12)
@@ -155,19 +156,21 @@ def test_a_mixed_attribute_has_one_joint_kernel(data):
     frame, y, weight = data
     mixed = frame[["age", "team"]]
     for target in (y, labels(y)):
-        result = project_targets(target, sensitive_features=mixed, sample_weight=weight)
+        result = project_targets(
+            target, sensitive_features=mixed, sample_weight=weight, constraint=CoarseConstraint()
+        )
         value = gedi(result.targets, sensitive_features=mixed, sample_weight=weight)
         assert result.satisfied
         assert value <= result.threshold * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("constraint", ["coarse", "fine"])
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint])
 def test_the_constraint_is_conditional_on_covariates(data, constraint):
     frame, y, weight = data
     options = {"sensitive_features": frame["age"], "conditional_on": frame[["skill", "team"]]}
     for target in (y, labels(y)):
         result = project_targets(
-            target, constraint=constraint, kernel=QUADRATIC, sample_weight=weight, **options
+            target, sample_weight=weight, **options, constraint=constraint(kernel=QUADRATIC)
         )
         value = gedi(result.targets, kernel=QUADRATIC, sample_weight=weight, **options)
         before = gedi(
@@ -175,14 +178,16 @@ def test_the_constraint_is_conditional_on_covariates(data, constraint):
         )
         assert result.satisfied
         assert result.threshold == pytest.approx(0.2 * before)
-        slack = 1e-3 * result.threshold if target is not y and constraint == "fine" else 0.0
+        slack = 1e-3 * result.threshold if target is not y and constraint is FineConstraint else 0.0
         assert value <= result.threshold + 2 * slack + 1e-9
 
 
 def test_conditional_targets_are_the_nearest(data):
     frame, y, _ = data
     age, skill = frame["age"].to_numpy(), frame["skill"].to_numpy()
-    result = project_targets(y, sensitive_features=age, conditional_on=skill)
+    result = project_targets(
+        y, sensitive_features=age, conditional_on=skill, constraint=CoarseConstraint()
+    )
     # The coefficient of age beside skill is linear in the targets: a half-space projection.
     system = np.column_stack([np.ones(80), skill, age])
     row = np.linalg.pinv(system)[2]
@@ -197,7 +202,7 @@ def test_conditional_targets_are_the_nearest(data):
 def test_several_constraints_hold_at_once(data, weighted):
     frame, y, weight = data
     w = weight if weighted else None
-    constraints = [CoarseConstraint(kernel=QUADRATIC), DidiConstraint(threshold=0.3)]
+    constraints = [CoarseConstraint(kernel=QUADRATIC), DidiConstraint(0.3)]
     for target, task in ((y, "regression"), (labels(y), "classification")):
         result = project_targets(
             target,
@@ -233,7 +238,7 @@ def test_several_targets_are_the_nearest(data):
     frame, y, _ = data
     age, skill = frame["age"].to_numpy(), frame["skill"].to_numpy()
     result = project_targets(
-        y, sensitive_features=frame[["age", "skill"]], constraint=["coarse", "coarse"]
+        y, sensitive_features=frame[["age", "skill"]], constraint=[CoarseConstraint()] * 2
     )
     rows = np.vstack([(c - c.mean()) / ((c - c.mean()) ** 2).sum() for c in (age, skill)])
     limits = np.asarray(result.threshold)
@@ -256,8 +261,8 @@ def test_a_smaller_threshold_never_costs_less(data):
             project_targets(
                 target,
                 sensitive_features=frame[["age", "team"]],
-                constraint=[CoarseConstraint(threshold=q), DidiConstraint(threshold=q)],
-                gap=5e-5,
+                constraint=[CoarseConstraint(q), DidiConstraint(q)],
+                solver=Solver(gap=5e-5),
             ).objective
             for q in (0.2, 0.5, 1.0)
         ]
@@ -274,17 +279,26 @@ def test_estimators_take_groups_lists_and_covariates(data):
     frame, y, _ = data
     X = frame.assign(team=frame["team"].map({"a": 0.0, "b": 1.0, "c": 2.0, "old": 3.0}))
     forms = (
-        {"constraint": "didi", "sensitive_columns": "team"},
+        {"sensitive_columns": "team", "constraint": DidiConstraint()},
         {
             "constraint": [CoarseConstraint(kernel=QUADRATIC), DidiConstraint()],
             "sensitive_columns": ["age", "team"],
         },
-        {"conditional_on": "skill", "sensitive_columns": "age"},
-        {"conditional_on": lambda X: X["skill"] ** 2, "sensitive_columns": "age"},
+        {"conditional_on": "skill", "sensitive_columns": "age", "constraint": CoarseConstraint()},
+        {
+            "conditional_on": lambda X: X["skill"] ** 2,
+            "sensitive_columns": "age",
+            "constraint": CoarseConstraint(),
+        },
     )
     for form in forms:
         for model, target in (
-            (MovingTargetsRegressor(RandomForestRegressor(10, random_state=0)), y),
+            (
+                MovingTargetsRegressor(
+                    RandomForestRegressor(10, random_state=0), CoarseConstraint()
+                ),
+                y,
+            ),
             (MovingTargetsClassifier(), np.where(labels(y), "high", "low")),
         ):
             held_out = {"X_val": X[:40], "y_val": target[:40]}
@@ -301,7 +315,7 @@ def repr_text(model):
 
 def test_text_attributes_reach_the_master(data):
     frame, y, _ = data
-    model = MovingTargetsRegressor(LinearRegression(), constraint="didi", max_iter=2)
+    model = MovingTargetsRegressor(LinearRegression(), DidiConstraint(), max_iter=2)
     model.fit(frame[["skill"]], y, sensitive_features=frame["team"])
     targets = didi(model.targets_, sensitive_features=frame["team"], task="regression")
     assert targets <= model.threshold_ + 1e-9
@@ -316,25 +330,19 @@ def test_text_attributes_reach_the_master(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"constraint": ["coarse"]}, "list of 1, but sensitive_features has 2"),
-        ({"constraint": ["coarse", "gini"]}, "constraint holds 'gini'"),
-        (
-            {"constraint": [CoarseConstraint(), CoarseConstraint()], "threshold": 0.3},
-            "threshold=0.3 was given beside",
-        ),
-        ({"constraint": ["coarse", "fine"], "norm": "sd"}, "norm='sd' was given beside"),
-        ({"constraint": "fine", "norm": "sd"}, "norm='sd' was given beside"),
-        ({"constraint": "didi", "norm": "sd"}, "norm='sd' was given beside"),
-        ({"norm": "sd", "relative": 1}, "relative=1 was given beside norm='sd'"),
-        ({"constraint": "didi", "degree": 2}, "degree=2 was given beside"),
-        ({"constraint": "didi", "relative": 2}, "relative"),
+        ({"constraint": [CoarseConstraint()]}, "list of 1, but sensitive_features has 2"),
+        ({"constraint": [CoarseConstraint(), "gini"]}, "must be a constraint object, got 'gini'"),
+        ({"constraint": DependenceConstraint(relative=2)}, "relative"),
+        ({"constraint": DidiConstraint(relative=2)}, "relative"),
         ({"conditional_on": [1.0, 2.0]}, "conditional_on has 2 rows"),
     ],
 )
 def test_errors_name_the_parameter(data, options, message):
     frame, y, _ = data
     # Tens, which can be groups.
-    attributes = frame[["age", "skill"]].round(-1 if options.get("constraint") == "didi" else 9)
+    attributes = frame[["age", "skill"]].round(
+        -1 if isinstance(options.get("constraint"), DidiConstraint) else 9
+    )
     with pytest.raises(ValueError, match=message):
         project_targets(y, sensitive_features=attributes, **options)
 
@@ -343,7 +351,7 @@ def test_a_list_has_no_path(data):
     frame, y, _ = data
     attributes = frame[["age", "skill"]]
     with pytest.raises(ValueError, match="constraint must be"):
-        projection_path(y, sensitive_features=attributes, constraint=["coarse", "coarse"])
-    listed = Projection(y, sensitive_features=attributes, constraint=["coarse", "coarse"])
+        projection_path(y, sensitive_features=attributes, constraint=[CoarseConstraint()] * 2)
+    listed = Projection(y, sensitive_features=attributes, constraint=[CoarseConstraint()] * 2)
     with listed, pytest.raises(ValueError, match="no single threshold"):
         listed.at(0.1)

@@ -14,7 +14,7 @@ from highspy import Highs, HighsModelStatus
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from gedi_sklearn import Projection, project_targets
+from gedi_sklearn import CoarseConstraint, FineConstraint, Solver, project_targets
 from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import (
     ConstraintNotMetWarning,
@@ -24,7 +24,7 @@ from gedi_sklearn.exceptions import (
     SolverLicenceError,
     SolverLimitError,
 )
-from gedi_sklearn.projection import _gurobi, _highs, _projection, _search
+from gedi_sklearn.projection import Projection, _gurobi, _highs, _projection, _search
 from gedi_sklearn.projection._highs import LinearModel, Outcome
 
 pytestmark = [
@@ -38,8 +38,13 @@ N = 60
 X = RNG.normal(size=N)
 Y = (X + RNG.normal(size=N) > 0).astype(int)
 P = RNG.random(N)
-FINE = {"sensitive_features": X, "degree": 2, "constraint": "fine", "slack": 0.05, "gap": 0.0}
+FINE = {"sensitive_features": X, "constraint": FineConstraint(kernel=2, slack=0.05)}
 REAL = X + RNG.normal(size=N)
+
+
+def exact(name="auto", **options):
+    """Return the keywords of a small problem, for a solver that is asked for the optimum."""
+    return {**FINE, "solver": Solver(name, gap=0.0, **options)}
 
 
 @pytest.fixture
@@ -79,7 +84,7 @@ def solve_with(monkeypatch, answer, **options):
     session = FakeSession(answer)
     with monkeypatch.context() as patch:
         patch.setattr(_projection, "open_session", lambda *args: session)
-        result = project_targets(Y, P, **FINE | options)
+        result = project_targets(Y, P, **exact() | options)
     assert session.calls
     return result
 
@@ -87,7 +92,7 @@ def solve_with(monkeypatch, answer, **options):
 @pytest.mark.usefixtures("solver_only")
 class TestAnswersOfASolver:
     def test_nearly_integral_counts_are_rounded_and_never_cut(self, monkeypatch):
-        expected = project_targets(Y, P, **FINE).targets
+        expected = project_targets(Y, P, **exact()).targets
         for error in (1e-7, -1e-7, 9e-7):
             result = solve_with(
                 monkeypatch,
@@ -167,7 +172,13 @@ class TestAnswersOfASolver:
         y = np.digitize(REAL, [-0.5, 0.5])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = project_targets(y, sensitive_features=X, loss="log_loss", gap=0.0)
+            result = project_targets(
+                y,
+                sensitive_features=X,
+                loss="log_loss",
+                constraint=CoarseConstraint(),
+                solver=Solver(gap=0.0),
+            )
         assert session.calls == 2
         assert result.status in ("work_limit", "closest")
 
@@ -184,7 +195,7 @@ class TestAnswersOfASolver:
     )
     def test_real_limits_of_gurobi(self, params, status):
         with pytest.warns(ConvergenceWarning, match=status):
-            result = project_targets(Y, P, solver="gurobi", solver_params=params, **FINE)
+            result = project_targets(Y, P, **exact("gurobi", params=params))
         assert (result.status, result.solver) == (status, "gurobi")
         assert result.satisfied
         assert 0 < result.gap <= 1
@@ -195,7 +206,7 @@ class TestAnswersOfASolver:
     )
     def test_real_limits_of_highs(self, params, status):
         with pytest.warns(ConvergenceWarning, match=status):
-            result = project_targets(Y, P, solver="highs", solver_params=params, **FINE)
+            result = project_targets(Y, P, **exact("highs", params=params))
         assert (result.status, result.solver) == (status, "highs")
         assert result.satisfied
 
@@ -210,9 +221,7 @@ class TestAnswersOfASolver:
     )
     def test_a_limit_of_the_user_is_never_lifted(self, solver, params):
         with pytest.warns(ConstraintNotMetWarning, match="closest"):
-            result = project_targets(
-                Y, P, solver=solver, solver_params=params, time_limit=60.0, **FINE
-            )
+            result = project_targets(Y, P, **exact(solver, time_limit=60.0, params=params))
         assert result.status == "closest"
 
     @every_solver
@@ -226,7 +235,7 @@ class TestAnswersOfASolver:
             return solve(self, model, **options)
 
         monkeypatch.setattr(session, "solve_linear", record)
-        project_targets(Y, P, solver=solver, time_limit=7.0, **FINE)
+        project_targets(Y, P, **exact(solver, time_limit=7.0))
         assert given
         assert all(0 < limit <= 7.0 for limit in given)
 
@@ -339,14 +348,14 @@ def test_zeros_that_highs_hands_back_are_no_solution(monkeypatch, code, error):
 
     monkeypatch.setattr(_highs, "_run", without_solution)
     with pytest.raises(error):
-        project_targets(Y, P, solver="highs", **FINE)
+        project_targets(Y, P, **exact("highs"))
 
 
 @pytest.mark.parametrize("code", [0, 4])
 def test_a_relaxation_that_fails_is_an_error(monkeypatch, code):
     highs_ends_with(monkeypatch, code)
     with pytest.raises(SolverError):
-        project_targets(Y, P, solver="highs", **FINE)
+        project_targets(Y, P, **exact("highs"))
 
 
 @pytest.mark.parametrize(
@@ -362,8 +371,13 @@ def test_a_relaxation_that_fails_is_an_error(monkeypatch, code):
 )
 @pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
 def test_an_unknown_name_in_solver_params_is_an_error(solver, params, y):
-    with pytest.raises(ValueError, match="solver_params") as caught:
-        project_targets(y, sensitive_features=X, solver=solver, solver_params=params)
+    with pytest.raises(ValueError, match="params of the solver") as caught:
+        project_targets(
+            y,
+            sensitive_features=X,
+            constraint=CoarseConstraint(),
+            solver=Solver(solver, params=params),
+        )
     assert str(next(iter(params))) in str(caught.value)
     assert repr(solver) in str(caught.value)
 
@@ -382,14 +396,14 @@ def test_an_unknown_name_in_solver_params_is_an_error(solver, params, y):
 @pytest.mark.usefixtures("solver_only")
 def test_a_bad_value_in_solver_params_is_an_error_that_names_it(solver, name, value):
     with pytest.raises(ValueError, match=name):
-        project_targets(Y, P, solver=solver, solver_params={name: value}, **FINE)
+        project_targets(Y, P, **exact(solver, params={name: value}))
 
 
 @every_solver
 def test_solver_params_are_read_and_left_alone(solver):
     params = {"gurobi": {"NodeLimit": 1000}, "highs": {"mip_max_nodes": 1000}}[solver]
     copy = dict(params)
-    project_targets(Y, P, solver=solver, solver_params=params, **FINE)
+    project_targets(Y, P, **exact(solver, params=params))
     assert params == copy
 
 
@@ -431,7 +445,7 @@ def environments(monkeypatch):
 @pytest.mark.usefixtures("solver_only")
 class TestEnvironments:
     def test_one_environment_a_projection_closed_at_its_end(self, environments):
-        with Projection(Y, solver="gurobi", **FINE) as projection:
+        with Projection(Y, **exact("gurobi")) as projection:
             assert not environments.started
             projection.solve(P)
             projection.solve(1 - P)
@@ -442,21 +456,21 @@ class TestEnvironments:
 
     @pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
     def test_a_function_call_closes_its_own(self, environments, y):
-        project_targets(y, sensitive_features=X, solver="gurobi")
+        project_targets(y, sensitive_features=X, solver="gurobi", constraint=CoarseConstraint())
         assert len(environments.started) == 1
         assert environments.closed == set(environments.started)
 
     def test_closed_where_the_solver_raises(self, environments, monkeypatch):
         monkeypatch.setattr(_gurobi, "_STATUS", {})
         with pytest.raises(SolverError):
-            project_targets(Y, P, solver="gurobi", **FINE)
+            project_targets(Y, P, **exact("gurobi"))
         assert len(environments.started) == 1
         assert environments.closed == set(environments.started)
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
     def test_closed_where_the_user_interrupts(self, environments, error):
         def interrupted():
-            with Projection(Y, solver="gurobi", **FINE) as projection:
+            with Projection(Y, **exact("gurobi")) as projection:
                 projection.solve(P)
                 raise error
 
@@ -466,22 +480,24 @@ class TestEnvironments:
 
     def test_closed_where_there_is_no_solution(self, environments):
         with pytest.warns(UserWarning, match="time_limit"):
-            project_targets(Y, P, solver="gurobi", solver_params={"TimeLimit": 0.0}, **FINE)
+            project_targets(Y, P, **exact("gurobi", params={"TimeLimit": 0.0}))
         assert environments.closed == set(environments.started)
 
     def test_none_where_no_solver_is_needed(self, environments):
-        project_targets(REAL, sensitive_features=X, threshold=np.inf, solver="gurobi")
-        project_targets(REAL, sensitive_features=X, solver="highs")
-        project_targets(Y, P, solver="highs", **FINE)
+        project_targets(
+            REAL, sensitive_features=X, solver="gurobi", constraint=CoarseConstraint(np.inf)
+        )
+        project_targets(REAL, sensitive_features=X, solver="highs", constraint=CoarseConstraint())
+        project_targets(Y, P, **exact("highs"))
         assert not environments.started
 
     def test_silent_and_seeded(self, environments):
-        project_targets(Y, P, solver="gurobi", random_state=3, **FINE)
+        project_targets(Y, P, random_state=3, **exact("gurobi"))
         first = environments.params["Seed"]
         assert environments.params["OutputFlag"] == 0
-        project_targets(Y, P, solver="gurobi", random_state=3, **FINE)
+        project_targets(Y, P, random_state=3, **exact("gurobi"))
         assert environments.params["Seed"] == first
-        project_targets(Y, P, solver="gurobi", random_state=4, **FINE)
+        project_targets(Y, P, random_state=4, **exact("gurobi"))
         assert environments.params["Seed"] != first
 
     def test_a_licence_that_fails_names_the_ways_out(self, environments, monkeypatch):
@@ -492,8 +508,8 @@ class TestEnvironments:
 
         monkeypatch.setattr(gurobipy.Env, "start", start)
         with pytest.raises(SolverLicenceError, match="expired on a Monday") as caught:
-            project_targets(Y, P, solver="gurobi", **FINE)
-        for word in ("GRB_LICENSE_FILE", "solver_params", "solver='highs'"):
+            project_targets(Y, P, **exact("gurobi"))
+        for word in ("GRB_LICENSE_FILE", "`params`", "solver='highs'"):
             assert word in str(caught.value)
         assert environments.closed
 
@@ -507,14 +523,14 @@ class TestEnvironments:
         monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
         with (
             pytest.warns(UserWarning, match="no seat is free") as caught,
-            Projection(Y, solver="auto", **FINE) as projection,
+            Projection(Y, **exact("auto")) as projection,
         ):
             results = [projection.solve(P), projection.solve(1 - P)]
         assert len(caught) == 1
         assert "HiGHS" in str(caught[0].message)
         assert [r.solver for r in results] == ["highs", "highs"]
         assert results[0].objective == pytest.approx(
-            project_targets(Y, P, solver="highs", **FINE).objective
+            project_targets(Y, P, **exact("highs")).objective
         )
 
 
@@ -523,8 +539,10 @@ def test_auto_is_highs_without_a_licence_of_the_users_own(monkeypatch, tmp_path)
     monkeypatch.setattr(_gurobi.Path, "home", lambda: tmp_path)
     if _gurobi.licence_is_configured({}):
         pytest.skip("this machine has a Gurobi licence in a system folder")
-    assert project_targets(Y, P, **FINE).solver == "highs"
-    assert project_targets(REAL, sensitive_features=X).solver == "exact"
+    assert project_targets(Y, P, **exact()).solver == "highs"
+    assert (
+        project_targets(REAL, sensitive_features=X, constraint=CoarseConstraint()).solver == "exact"
+    )
     (tmp_path / "gurobi.lic").touch()
     assert _gurobi.licence_is_configured({})
 
@@ -544,7 +562,7 @@ def test_the_notice_of_the_restricted_licence_comes_once(monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(3):
-            project_targets(Y, P, solver="gurobi", **FINE)
+            project_targets(Y, P, **exact("gurobi"))
     notices = [str(w.message) for w in caught if "non-production" in str(w.message)]
     assert len(notices) == 1
     assert "end date 20" in notices[0]
@@ -553,14 +571,16 @@ def test_the_notice_of_the_restricted_licence_comes_once(monkeypatch):
 @every_solver
 @pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
 def test_nothing_is_printed(capfd, solver, y):
-    for constraint, threshold in (("coarse", 0.2), ("fine", 0.2), ("coarse", 0.0)):
+    for constraint, threshold in (
+        (CoarseConstraint, 0.2),
+        (FineConstraint, 0.2),
+        (CoarseConstraint, 0.0),
+    ):
         project_targets(
             y,
             sensitive_features=np.round(X, 1),
-            constraint=constraint,
-            threshold=threshold,
-            solver=solver,
-            time_limit=20,
+            constraint=constraint(threshold),
+            solver=Solver(solver, time_limit=20),
         )
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -570,7 +590,7 @@ def test_nothing_is_printed(capfd, solver, y):
 @pytest.mark.usefixtures("solver_only")
 def test_integer_models_of_highs_print_nothing(capfd):
     for y in (Y, 1 - Y):
-        project_targets(y, P, solver="highs", **FINE)
+        project_targets(y, P, **exact("highs"))
     assert capfd.readouterr() == ("", "")
 
 
@@ -578,16 +598,16 @@ def test_integer_models_of_highs_print_nothing(capfd):
 def test_the_number_of_threads_is_free_whatever_ran_before():
     for threads in (1, 2, 3, 1):
         params = {"threads": threads}
-        assert project_targets(Y, P, solver="highs", solver_params=params, **FINE).satisfied
+        assert project_targets(Y, P, **exact("highs", params=params)).satisfied
     own = Highs()
     own.setOptionValue("output_flag", False)
     own.run()
-    assert project_targets(Y, P, solver="highs", **FINE).satisfied
+    assert project_targets(Y, P, **exact("highs")).satisfied
 
 
 def test_verbose_prints_the_solvers_log(capfd, monkeypatch):
     monkeypatch.setattr(_search, "rounded_ones", lambda *args: ())
-    with Projection(Y, solver="highs", verbose=2, **FINE) as projection:
+    with Projection(Y, verbose=2, **exact("highs")) as projection:
         projection.solve(P)
     assert "HiGHS" in capfd.readouterr().out
 
@@ -597,8 +617,10 @@ def test_only_solver_gurobi_needs_gurobipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "gurobipy", None)
     for y in (Y, REAL):
         with pytest.raises(ImportError, match=r"gurobipy.*solver='highs'"):
-            project_targets(y, sensitive_features=X, solver="gurobi")
-        assert project_targets(y, sensitive_features=X, solver="highs").satisfied
+            project_targets(y, sensitive_features=X, solver="gurobi", constraint=CoarseConstraint())
+        assert project_targets(
+            y, sensitive_features=X, solver="highs", constraint=CoarseConstraint()
+        ).satisfied
 
 
 def test_a_model_that_is_too_large_for_the_licence_names_size_and_ways_out():
@@ -622,7 +644,7 @@ def test_a_model_that_is_too_large_for_the_licence_names_size_and_ways_out():
 
 @pytest.mark.parametrize("y", [Y, REAL], ids=["classes", "real"])
 def test_a_result_is_frozen_and_picklable(y):
-    result = project_targets(y, sensitive_features=X)
+    result = project_targets(y, sensitive_features=X, constraint=CoarseConstraint())
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.objective = 0.0
     copy = pickle.loads(pickle.dumps(result))
@@ -663,12 +685,22 @@ def test_errors_survive_the_way_between_processes(error):
 def test_random_state_decides_everything_that_is_drawn(solver):
     state = np.random.get_state()[1].copy()  # noqa: NPY002 - it must not move
     one, same = (
-        project_targets(Y, sensitive_features=np.round(X), solver=solver, random_state=5)
+        project_targets(
+            Y,
+            sensitive_features=np.round(X),
+            solver=solver,
+            random_state=5,
+            constraint=CoarseConstraint(),
+        )
         for _ in range(2)
     )
     assert_array_equal(one.targets, same.targets)
     from_object = project_targets(
-        Y, sensitive_features=np.round(X), solver=solver, random_state=np.random.RandomState(5)
+        Y,
+        sensitive_features=np.round(X),
+        solver=solver,
+        random_state=np.random.RandomState(5),
+        constraint=CoarseConstraint(),
     )
     assert_array_equal(from_object.targets, one.targets)
     assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
@@ -680,7 +712,12 @@ def test_a_parameter_that_is_no_name_or_no_number_is_refused():
         ({"time_limit": np.nan}, r"\['time_limit'\] is NaN"),
     ):
         with pytest.raises(ValueError, match=message):
-            project_targets(Y, sensitive_features=X, solver="highs", solver_params=params)
+            project_targets(
+                Y,
+                sensitive_features=X,
+                constraint=CoarseConstraint(),
+                solver=Solver("highs", params=params),
+            )
 
 
 @pytest.mark.parametrize("fails_at", ["Env", "Model"])
@@ -693,10 +730,10 @@ def test_a_licence_that_ends_is_said_and_auto_goes_on(monkeypatch, fails_at):
 
     monkeypatch.setattr(gurobipy, fails_at, expired)
     with pytest.raises(SolverLicenceError, match="license expired"):
-        project_targets(Y, P, solver="gurobi", **FINE)
+        project_targets(Y, P, **exact("gurobi"))
     monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
     with pytest.warns(UserWarning, match="goes on with HiGHS"):
-        result = project_targets(Y, P, solver_params={"TimeLimit": 50.0}, **FINE)
+        result = project_targets(Y, P, **exact(params={"TimeLimit": 50.0}))
     assert result.solver == "highs"
     assert result.satisfied
 
@@ -716,11 +753,11 @@ def test_auto_goes_on_without_a_gurobi_that_cannot_be_imported(monkeypatch, tmp_
 
     monkeypatch.setattr(_highs.HighsSession, "solve_linear", record)
     with pytest.warns(UserWarning, match="goes on with HiGHS"):
-        result = project_targets(Y, P, solver_params={"TimeLimit": 50.0}, **FINE)
+        result = project_targets(Y, P, **exact(params={"TimeLimit": 50.0}))
     assert result.solver == "highs"
     assert given == [{"time_limit": 50.0}]
     with pytest.raises(ImportError, match="could not be imported"):
-        project_targets(REAL, sensitive_features=X, solver="gurobi")
+        project_targets(REAL, sensitive_features=X, solver="gurobi", constraint=CoarseConstraint())
 
 
 @pytest.mark.skipif(
@@ -735,7 +772,9 @@ os.environ.pop("HOME", None)
 os.setuid(54321)
 x = np.arange(60.0)
 for y in (x, x % 2, np.digitize(x, [20, 40])):
-    for options in ({"solver": "highs"}, {}, {"loss": "absolute_error"} if y is x else {"gap": 0}):
+    exact = {"solver": gedi_sklearn.Solver(gap=0)}
+    for options in ({"solver": "highs"}, {}, {"loss": "absolute_error"} if y is x else exact):
+        options["constraint"] = gedi_sklearn.CoarseConstraint()
         assert gedi_sklearn.project_targets(y, sensitive_features=x, **options).satisfied
 X = np.c_[x, x % 7]
 model = gedi_sklearn.MovingTargetsRegressor(LinearRegression(), sensitive_columns=0, max_iter=2)

@@ -313,8 +313,14 @@ def test_text_has_units_and_says_what_was_asked(people):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threshold": [0.1]}, "threshold must be one value, or one for each of the 2 attributes"),
-        ({"threshold": [0.1, -1]}, "threshold must hold shares of at least 0, or None; got -1"),
+        (
+            {"threshold": [0.1]},
+            "threshold must be one value, or one for each of the 2 attributes",
+        ),
+        (
+            {"threshold": [0.1, -1]},
+            "threshold must hold shares of at least 0, or None; got -1",
+        ),
         ({"attribute_unit": ["year", 1]}, "attribute_unit must hold text, or None; got 1"),
         ({"norm": "l2"}, "The 'norm' parameter"),
     ],

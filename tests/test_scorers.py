@@ -18,7 +18,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 
-from gedi_sklearn import MovingTargetsRegressor, PolynomialKernel
+from gedi_sklearn import CoarseConstraint, MovingTargetsRegressor, PolynomialKernel
 from gedi_sklearn.metrics import (
     binned_didi,
     didi,
@@ -125,10 +125,12 @@ def test_search_takes_the_fairest(factory, data):
 
 def test_search_over_the_threshold_of_moving_targets(data):
     X, t, _ = data
-    model = MovingTargetsRegressor(LinearRegression(), sensitive_columns=0)
+    model = MovingTargetsRegressor(LinearRegression(), CoarseConstraint(), sensitive_columns=0)
     scorer = make_gedi_scorer(sensitive_columns=0)
-    search = GridSearchCV(model, {"threshold": [0.05, np.inf]}, scoring=scorer, cv=2).fit(X, t)
-    assert search.best_params_["threshold"] == 0.05
+    search = GridSearchCV(
+        model, {"constraint__threshold": [0.05, np.inf]}, scoring=scorer, cv=2
+    ).fit(X, t)
+    assert search.best_params_["constraint__threshold"] == 0.05
 
 
 @every_factory

@@ -10,6 +10,7 @@ from sklearn.utils.fixes import parse_version
 from tests.estimator_checks import (
     constrained_estimators,
     instance,
+    is_dual,
     public_estimators,
     variants,
     with_known,
@@ -17,7 +18,7 @@ from tests.estimator_checks import (
 
 # A row of weight 2 is one binary decision that counts twice, two rows are two decisions: there
 # repeated rows leave the projection more freedom than weights do, whatever `cv` is. The relaxation
-# of method="dual" does not tell them apart.
+# of the dual does not tell them apart.
 _EQUIVALENCE = (
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
@@ -43,14 +44,14 @@ if _TWO_CLASSES:
 
 def expected_failures(estimator):
     name = type(estimator).__name__
-    if getattr(estimator, "method", None) == "dual":
-        return _OTHER_TARGETS if _TWO_CLASSES and name == "MovingTargetsClassifier" else {}
+    if is_dual(estimator):
+        return _OTHER_TARGETS if _TWO_CLASSES and is_classifier(estimator) else {}
     return EXPECTED_FAILURES.get(name, {})
 
 
 # On a check's few random rows a fair model may be a constant one.
 @pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
-@pytest.mark.filterwarnings("ignore:method='dual' did not converge")
+@pytest.mark.filterwarnings("ignore:the search for multipliers did not converge")
 @pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
 @pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge:sklearn.exceptions.ConvergenceWarning")
@@ -69,10 +70,12 @@ def out_of_bag(cls):
     return with_known(around, max_iter=1)
 
 
+@pytest.mark.filterwarnings("ignore:the search for multipliers did not converge")
 @pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
 @pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
 # Of five trees, and a check's few rows.
+@pytest.mark.filterwarnings("ignore:the constraint is not met on new rows")
 @pytest.mark.filterwarnings("ignore:cv='oob'.* rows are in the sample of every member:UserWarning")
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores:UserWarning")
 @parametrize_with_checks(

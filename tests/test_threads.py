@@ -10,10 +10,13 @@ from numpy.testing import assert_array_equal
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from gedi_sklearn import (
+    CoarseConstraint,
+    FineConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     ProjectedClassifier,
     ProjectedRegressor,
+    Solver,
     project_targets,
 )
 from gedi_sklearn.metrics import didi, gedi, hgr
@@ -27,7 +30,8 @@ THREE = np.digitize(T, [-1, 1])
 
 
 def targets(y, **options):
-    return project_targets(y, sensitive_features=X[:, 0], solver="highs", **options).targets
+    options = {"constraint": CoarseConstraint(), "solver": "highs", **options}
+    return project_targets(y, sensitive_features=X[:, 0], **options).targets
 
 
 def predictions(model, y):
@@ -37,14 +41,22 @@ def predictions(model, y):
 CALLS = [
     lambda: targets(T),
     lambda: targets(T, loss="absolute_error"),
-    lambda: targets(T, target_bounds=(-7, None), threshold=0.1),
+    lambda: targets(T, target_bounds=(-7, None), constraint=CoarseConstraint(0.1)),
     lambda: targets(Y),
-    lambda: targets(Y[:100].repeat(3), gap=0.0, degree=2, constraint="fine", slack=0.1),
+    lambda: targets(
+        Y[:100].repeat(3),
+        constraint=FineConstraint(kernel=2, slack=0.1),
+        solver=Solver("highs", gap=0.0),
+    ),
     lambda: targets(THREE),
-    lambda: predictions(MovingTargetsRegressor(LinearRegression(), max_iter=2), T),
-    lambda: predictions(MovingTargetsClassifier(LogisticRegression(), max_iter=2), Y),
-    lambda: predictions(ProjectedRegressor(LinearRegression()), T),
-    lambda: predictions(ProjectedClassifier(LogisticRegression()), Y),
+    lambda: predictions(
+        MovingTargetsRegressor(LinearRegression(), CoarseConstraint(), max_iter=2), T
+    ),
+    lambda: predictions(
+        MovingTargetsClassifier(LogisticRegression(), CoarseConstraint(), max_iter=2), Y
+    ),
+    lambda: predictions(ProjectedRegressor(LinearRegression(), CoarseConstraint()), T),
+    lambda: predictions(ProjectedClassifier(LogisticRegression(), CoarseConstraint()), Y),
 ]
 MEASURES = [
     lambda: gedi(T, sensitive_features=X[:, 0], degree=2),

@@ -10,8 +10,10 @@ from sklearn.linear_model import LogisticRegression
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DidiConstraint,
     FineConstraint,
     MovingTargetsClassifier,
+    Solver,
     project_targets,
 )
 from gedi_sklearn.exceptions import SolverError, SolverLimitError
@@ -39,36 +41,52 @@ def groups(n, n_groups, seed=0):
     return np.array([f"l{c}" for c in codes]), rng.normal(size=n_groups)[codes] + rng.normal(size=n)
 
 
-def two_classes(n, **options):
+SLOPE = CoarseConstraint()
+
+
+def two_classes(n, constraint, name="auto"):
     X, v, p = rows(n)
     return lambda **limit: project_targets(
-        (v > 0).astype(int), p, sensitive_features=X, gap=0.0, **options, **limit
+        (v > 0).astype(int),
+        p,
+        sensitive_features=X,
+        constraint=constraint,
+        solver=Solver(name, gap=0.0, **limit),
     )
 
 
-def classes(n, n_classes, **options):
+def classes(n, n_classes, constraint=SLOPE, name="auto"):
     X, v, _ = rows(n)
     y = np.digitize(v, np.linspace(-2, 2, n_classes - 1)).astype(str)
-    return lambda **limit: project_targets(y, sensitive_features=X, **options, **limit)
+    return lambda **limit: project_targets(
+        y, sensitive_features=X, constraint=constraint, solver=Solver(name, **limit)
+    )
 
 
 def didi_of_classes(n, n_groups):
     g, _ = groups(n, n_groups)
     y = (np.random.default_rng(1).normal(size=n) > 0).astype(int)
-    return lambda **limit: project_targets(y, sensitive_features=g, constraint="didi", **limit)
+    return lambda **limit: project_targets(
+        y, sensitive_features=g, constraint=DidiConstraint(), solver=Solver(**limit)
+    )
 
 
-def real(n, degree, **options):
+def real(n, degree, name="auto", **options):
     X, v, _ = rows(n)
     return lambda **limit: project_targets(
-        v, v[::-1], sensitive_features=X, degree=degree, **options, **limit
+        v,
+        v[::-1],
+        sensitive_features=X,
+        constraint=CoarseConstraint(kernel=degree),
+        solver=Solver(name, **limit),
+        **options,
     )
 
 
 def real_groups(n, n_groups, **options):
     g, v = groups(n, n_groups)
-    given = {"sensitive_features": g, "constraint": "didi", "threshold": 0.05, **options}
-    return lambda **limit: project_targets(np.clip(v, 0, 2), **given, **limit)
+    given = {"sensitive_features": g, **options, "constraint": DidiConstraint(0.05)}
+    return lambda **limit: project_targets(np.clip(v, 0, 2), solver=Solver(**limit), **given)
 
 
 def several_groups(n, n_groups):
@@ -76,26 +94,32 @@ def several_groups(n, n_groups):
     v = groups(n, n_groups)[1]
     constraint = [CoarseConstraint(), CoarseConstraint()]
     return lambda **limit: project_targets(
-        v, sensitive_features=pairs, constraint=constraint, **limit
+        v, sensitive_features=pairs, constraint=constraint, solver=Solver(**limit)
     )
 
 
 def several_of_classes(n):
     X, v, p = rows(n, 2)
-    constraint = [FineConstraint(degree=3, slack=1e-4), CoarseConstraint(degree=3)]
+    constraint = [FineConstraint(kernel=3, slack=1e-4), CoarseConstraint(kernel=3)]
     return lambda **limit: project_targets(
-        (v > 0).astype(int), p, sensitive_features=X, constraint=constraint, gap=0.0, **limit
+        (v > 0).astype(int),
+        p,
+        sensitive_features=X,
+        constraint=constraint,
+        solver=Solver(gap=0.0, **limit),
     )
 
 
 def moving_targets(n, n_classes):
     X, v, _ = rows(n, 3)
     y = np.digitize(v, np.linspace(-2, 2, n_classes - 1))
-    model = MovingTargetsClassifier(LogisticRegression(), sensitive_columns=0, degree=2, max_iter=1)
-    return lambda **limit: model.set_params(**limit).fit(X, y)
+    model = MovingTargetsClassifier(
+        LogisticRegression(), CoarseConstraint(kernel=2), sensitive_columns=0, max_iter=1
+    )
+    return lambda **limit: model.set_params(solver=Solver(**limit)).fit(X, y)
 
 
-FINE = {"degree": 5, "constraint": "fine", "slack": 0.01}
+FINE = FineConstraint(kernel=5, slack=0.01)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +127,7 @@ FINE = {"degree": 5, "constraint": "fine", "slack": 0.01}
     [
         real(200, 3, loss="absolute_error"),
         real(200, 3, target_bounds=(-9, 9)),
-        real(200, 3, solver="gurobi"),
+        real(200, 3, "gurobi"),
         several_groups(200, 3),
     ],
 )
@@ -115,10 +139,10 @@ def test_a_limit_that_is_over_at_once_ends_every_route_of_real_targets(solve):
 @pytest.mark.parametrize(
     "solve",
     [
-        two_classes(200, **FINE),
-        two_classes(200, solver="gurobi", **FINE),
+        two_classes(200, FINE),
+        two_classes(200, FINE, "gurobi"),
         classes(300, 3),
-        classes(300, 3, solver="gurobi"),
+        classes(300, 3, name="gurobi"),
         didi_of_classes(300, 5),
         several_of_classes(200),
     ],
@@ -141,7 +165,7 @@ def test_moving_targets_go_on_with_the_closest_targets_and_say_so():
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi"])
 def test_none_is_no_limit(solver):
-    solve = two_classes(30, solver=solver, constraint="fine", degree=2, slack=0.1)
+    solve = two_classes(30, FineConstraint(kernel=2, slack=0.1), solver)
     assert solve(time_limit=None).status == "optimal"
 
 
@@ -151,7 +175,7 @@ def test_a_closed_form_takes_no_time():
 
 def test_targets_found_by_then_are_returned_with_their_gap():
     with pytest.warns(ConvergenceWarning, match="time_limit"):
-        found = two_classes(150, **FINE | {"slack": 0.05})(time_limit=0.5)
+        found = two_classes(150, FineConstraint(kernel=5, slack=0.05))(time_limit=0.5)
     assert found.status == "time_limit"
     assert found.satisfied
     assert 0 < found.gap < 1
@@ -163,10 +187,12 @@ def test_targets_found_by_then_are_returned_with_their_gap():
 @pytest.mark.parametrize(
     "solve",
     [
-        pytest.param(two_classes(150, **FINE), id="integers"),
-        pytest.param(two_classes(150, solver="gurobi", **FINE), id="gurobi"),
-        pytest.param(classes(1000, 10, degree=2, threshold=0.3), id="ten classes"),
-        pytest.param(classes(1000, 20, threshold=0.3), id="twenty classes"),
+        pytest.param(two_classes(150, FINE), id="integers"),
+        pytest.param(two_classes(150, FINE, "gurobi"), id="gurobi"),
+        pytest.param(
+            classes(1000, 10, constraint=CoarseConstraint(0.3, kernel=2)), id="ten classes"
+        ),
+        pytest.param(classes(1000, 20, constraint=CoarseConstraint(0.3)), id="twenty classes"),
         pytest.param(didi_of_classes(10_000, 50), id="rounding"),
         pytest.param(several_of_classes(1000), id="several"),
         pytest.param(moving_targets(1000, 10), id="moving targets"),

@@ -31,6 +31,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from gedi_sklearn import (
     CoarseConstraint,
+    ConstraintList,
+    DependenceConstraint,
     DidiConstraint,
     FineConstraint,
     LagrangianDualClassifier,
@@ -40,7 +42,6 @@ from gedi_sklearn import (
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
-    Projection,
 )
 from gedi_sklearn.exceptions import RankDeficientKernelError
 from gedi_sklearn.metrics import (
@@ -52,6 +53,7 @@ from gedi_sklearn.metrics import (
     make_gedi_scorer,
 )
 from gedi_sklearn.model_selection import tradeoff_curve
+from gedi_sklearn.projection import Projection
 from gedi_sklearn.report import fairness_report
 
 pd = pytest.importorskip("pandas")
@@ -59,7 +61,7 @@ pl = pytest.importorskip("polars")
 
 CUBIC = PolynomialKernel(3, standardize=True)
 PATH = [0.9, 0.1, 0.5]
-FAIR = ProjectedRegressor(sensitive_columns=0)
+FAIR = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,7 @@ def by_hand(estimator, X, y, thresholds, folds, weight=None, **options):
         predictions = np.empty_like(y)
         for train, test in folds:
             keywords = {} if weight is None else {"sample_weight": weight[train]}
-            model = clone(estimator).set_params(threshold=threshold)
+            model = clone(estimator).set_params(constraint__threshold=threshold)
             model.fit(X[train], y[train], **keywords)
             predictions[test] = model.predict(X[test])
             for part, rows in (("train", train), ("test", test)):
@@ -121,14 +123,28 @@ def by_hand(estimator, X, y, thresholds, folds, weight=None, **options):
 
 
 REUSED = {
-    "aware": ProjectedRegressor(DecisionTreeRegressor(max_depth=4, random_state=0), kernel=CUBIC),
-    "fine": ProjectedRegressor(constraint="fine", degree=2),
-    "blind": ProjectedRegressor(sensitive_at_predict=False, attribute_estimator=LinearRegression()),
-    "oob": ProjectedRegressor(RandomForestRegressor(50, random_state=0), cv="oob"),
-    "absolute": ProjectedRegressor(relative=False, drop_sensitive=True, cv="train"),
-    "labels": ProjectedClassifier(LogisticRegression(C=3.0), kernel=CUBIC, relative=3),
+    "aware": ProjectedRegressor(
+        DecisionTreeRegressor(max_depth=4, random_state=0), CoarseConstraint(kernel=CUBIC)
+    ),
+    "fine": ProjectedRegressor(constraint=FineConstraint(kernel=2)),
+    "blind": ProjectedRegressor(
+        constraint=CoarseConstraint(),
+        sensitive_at_predict=False,
+        attribute_estimator=LinearRegression(),
+    ),
+    "oob": ProjectedRegressor(
+        RandomForestRegressor(50, random_state=0), CoarseConstraint(), cv="oob"
+    ),
+    "absolute": ProjectedRegressor(
+        constraint=CoarseConstraint(relative=False), drop_sensitive=True, cv="train"
+    ),
+    "labels": ProjectedClassifier(
+        LogisticRegression(C=3.0), CoarseConstraint(kernel=CUBIC, relative=3)
+    ),
     "blind labels": ProjectedClassifier(
-        sensitive_at_predict=False, attribute_estimator=LinearRegression()
+        constraint=CoarseConstraint(),
+        sensitive_at_predict=False,
+        attribute_estimator=LinearRegression(),
     ),
 }
 
@@ -143,7 +159,7 @@ def test_one_fit_a_fold_is_a_refit_for_every_threshold_to_the_last_bit(data, nam
     curve = tradeoff_curve(estimator, X, y, thresholds=PATH, cv=3, sample_weight=weight)
     assert curve.n_fits == 3
     splitter = KFold(3) if y is t else StratifiedKFold(3)
-    options = {name: getattr(estimator, name) for name in ("kernel", "degree", "relative")}
+    options = {name: getattr(estimator.constraint, name) for name in ("kernel", "relative")}
     expected = by_hand(estimator, X, y, PATH, list(splitter.split(X, y)), weight, **options)
     assert_allclose(curve.upper, expected.pop("upper"), rtol=1e-12)
     for key, value in expected.items():
@@ -152,13 +168,15 @@ def test_one_fit_a_fold_is_a_refit_for_every_threshold_to_the_last_bit(data, nam
 
 def test_moving_targets_are_those_of_scikit_learn_s_own_functions(data):
     X, t, _, _ = data
-    estimator = MovingTargetsRegressor(sensitive_columns=0, max_iter=2, degree=2)
+    estimator = MovingTargetsRegressor(
+        constraint=CoarseConstraint(kernel=2), sensitive_columns=0, max_iter=2
+    )
     curve = tradeoff_curve(estimator, X, t, thresholds=PATH, cv=4)
-    assert (curve.n_fits, curve.param_name) == (12, "threshold")
+    assert (curve.n_fits, curve.param_name) == (12, "constraint__threshold")
     scoring = {"r2": "r2", "gedi": make_gedi_scorer(sensitive_columns=0, degree=2, relative=True)}
     how = {"sensitive_features": X[:, 0], "degree": 2, "relative": True}
     for position, threshold in enumerate(PATH):
-        model = clone(estimator).set_params(threshold=threshold)
+        model = clone(estimator).set_params(constraint__threshold=threshold)
         found = cross_validate(model, X, t, scoring=scoring, cv=4, return_train_score=True)
         assert_array_equal(curve.test_scores[position], found["test_r2"])
         assert_array_equal(curve.train_scores[position], found["train_r2"])
@@ -174,7 +192,9 @@ def test_moving_targets_are_those_of_scikit_learn_s_own_functions(data):
 
 def test_labels_are_scored_by_what_the_scorer_asks_for(data):
     X, _, y, w = data
-    estimator = MovingTargetsClassifier(sensitive_columns=0, max_iter=1, threshold=0.5)
+    estimator = MovingTargetsClassifier(
+        constraint=CoarseConstraint(0.5), sensitive_columns=0, max_iter=1
+    )
     options = {"thresholds": [0.5], "cv": 2, "sample_weight": w}
     curve = tradeoff_curve(estimator, X, y, scoring="roc_auc", **options)
     params = {"sample_weight": w}
@@ -194,13 +214,13 @@ def test_labels_are_scored_by_what_the_scorer_asks_for(data):
 def test_networks_are_fitted_for_every_threshold(data):
     X, t, y, _ = data
     for estimator, targets in (
-        (LagrangianDualRegressor((4,), max_epochs=20, random_state=0), t),
-        (LagrangianDualClassifier((4,), max_epochs=20, random_state=0), y),
+        (LagrangianDualRegressor((4,), CoarseConstraint(), max_epochs=20, random_state=0), t),
+        (LagrangianDualClassifier((4,), CoarseConstraint(), max_epochs=20, random_state=0), y),
     ):
         estimator.set_params(sensitive_columns=0)
         curve = tradeoff_curve(estimator, X, targets, thresholds=[0.5, 0.1], cv=2)
         assert curve.n_fits == 4
-        p = cross_val_predict(estimator.set_params(threshold=0.1), X, targets, cv=2)
+        p = cross_val_predict(estimator.set_params(constraint__threshold=0.1), X, targets, cv=2)
         how = {"sensitive_features": X[:, 0], "relative": True}
         label = None if targets is t else "yes"
         assert curve.gedi[1] == gedi(targets, p, pos_label=label, **how)
@@ -208,7 +228,7 @@ def test_networks_are_fitted_for_every_threshold(data):
 
 def test_the_default_path_begins_without_a_bound(data, capfd):
     X, t, _, _ = data
-    model = ProjectedRegressor(sensitive_columns=0)
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
     curve = tradeoff_curve(model, X, t, cv=3, verbose=1)
     assert "3 out of" in "".join(capfd.readouterr())
     free = tradeoff_curve(model, X, t, cv=3, thresholds=[np.inf])
@@ -219,7 +239,11 @@ def test_the_default_path_begins_without_a_bound(data, capfd):
     assert list(frame["threshold"]) == list(curve.thresholds)
     assert_array_equal(frame[["score", "gedi"]], np.c_[curve.score, curve.gedi])
     boxes = tradeoff_curve(
-        model.set_params(constraint="fine", degree=2), X, t, thresholds=[[1.0, 0.5]], cv=3
+        model.set_params(constraint=FineConstraint(kernel=2)),
+        X,
+        t,
+        thresholds=[[1.0, 0.5]],
+        cv=3,
     )
     assert boxes.to_frame()["threshold"][0].tolist() == [1.0, 0.5]
 
@@ -230,7 +254,7 @@ def test_the_order_of_the_thresholds_is_kept(thresholds):
     rng = np.random.default_rng(1)
     X = np.c_[np.tile([-1.0, 0.5, 0.0, 1.0], 10), rng.normal(size=40)]
     t = X.sum(axis=1) + 0.1 * rng.normal(size=40)
-    model = ProjectedRegressor(sensitive_columns=0, cv=2)
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0, cv=2)
     curve = tradeoff_curve(model, X, t, thresholds=thresholds, cv=2)
     assert_array_equal(curve.thresholds, thresholds)
     for position, threshold in enumerate(thresholds):
@@ -241,7 +265,7 @@ def test_the_order_of_the_thresholds_is_kept(thresholds):
 
 def test_a_tighter_threshold_is_a_smaller_indicator_on_the_rows_of_the_fit(data):
     X, t, _, _ = data
-    model = ProjectedRegressor(sensitive_columns=0, cv="train")
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0, cv="train")
     curve = tradeoff_curve(model, X, t, thresholds=(0.8, 0.4, 0.0), cv=3)
     assert_allclose(curve.train_gedi, np.repeat([[0.8], [0.4], [0.0]], 3, axis=1), atol=1e-9)
     assert (curve.low <= curve.gedi).all()
@@ -251,7 +275,10 @@ def test_a_tighter_threshold_is_a_smaller_indicator_on_the_rows_of_the_fit(data)
 
 @pytest.mark.parametrize(
     "estimator",
-    [ProjectedRegressor(Ridge()), MovingTargetsRegressor(Ridge(), max_iter=1)],
+    [
+        ProjectedRegressor(Ridge(), CoarseConstraint()),
+        MovingTargetsRegressor(Ridge(), CoarseConstraint(), max_iter=1),
+    ],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_the_estimator_is_never_changed(data, estimator):
@@ -270,7 +297,6 @@ def test_both_doors_and_every_frame_are_the_same(data):
     frame = pd.DataFrame(X, columns=list("abc"), index=np.arange(len(X))[::-1])
     named = clone(model).set_params(sensitive_columns="a")
     for found in (
-        tradeoff_curve(model, X, t, thresholds=PATH, sensitive_columns=0),
         tradeoff_curve(named, frame, pd.Series(t), thresholds=np.array(PATH)),
         tradeoff_curve(named, pl.DataFrame(X, schema=list("abc")), pl.Series(t), thresholds=PATH),
         tradeoff_curve(named, frame, t, thresholds=PATH, sensitive_features=frame["a"]),
@@ -283,13 +309,13 @@ def test_inside_pipelines_and_searches(data):
     options = {"thresholds": PATH, "cv": 3, "sensitive_features": X[:, 0], "sample_weight": w}
     pipeline = Pipeline([("scale", StandardScaler()), ("fair", ProjectedRegressor())])
     curve = tradeoff_curve(pipeline, X, t, **options)
-    assert (curve.param_name, curve.n_fits) == ("fair__threshold", 3)
+    assert (curve.param_name, curve.n_fits) == ("fair__constraint__threshold", 3)
     assert_same_curve(curve, tradeoff_curve(ProjectedRegressor(), X, t, **options), exact=False)
 
-    pipeline.set_params(fair=MovingTargetsRegressor(Ridge(), max_iter=1))
+    pipeline.set_params(fair=MovingTargetsRegressor(Ridge(), CoarseConstraint(), max_iter=1))
     search = GridSearchCV(pipeline, {"fair__estimator__alpha": [1e-3, 1e4]}, cv=2)
     curve = tradeoff_curve(search, X, t, **options)
-    assert (curve.param_name, curve.n_fits) == ("estimator__fair__threshold", 9)
+    assert (curve.param_name, curve.n_fits) == ("estimator__fair__constraint__threshold", 9)
     pipeline.set_params(fair__estimator__alpha=1e-3)
     assert_same_curve(curve, tradeoff_curve(pipeline, X, t, **options))
 
@@ -297,10 +323,10 @@ def test_inside_pipelines_and_searches(data):
 def test_with_metadata_routing(data):
     X, t, _, w = data
     options = {"thresholds": PATH, "cv": 3, "sensitive_features": X[:, 0], "sample_weight": w}
-    expected = tradeoff_curve(ProjectedRegressor(), X, t, **options)
+    expected = tradeoff_curve(ProjectedRegressor(None, CoarseConstraint()), X, t, **options)
     with config_context(enable_metadata_routing=True):
         learner = LinearRegression().set_fit_request(sample_weight=True)
-        fair = ProjectedRegressor(learner)
+        fair = ProjectedRegressor(learner, CoarseConstraint())
         assert_same_curve(tradeoff_curve(fair, X, t, **options), expected)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         pipeline = make_pipeline(scaler, fair)
@@ -311,14 +337,12 @@ def test_with_metadata_routing(data):
 
 def test_processes_and_constraint_objects(data):
     X, t, _, _ = data
-    model = ProjectedRegressor(
-        constraint=FineConstraint(degree=2, threshold=[1.0, 1.0]), sensitive_columns=0
-    )
+    model = ProjectedRegressor(constraint=FineConstraint([1.0, 1.0], kernel=2), sensitive_columns=0)
     path = np.array([[0.5, np.inf], [0.2, 0.0]])
     curve = tradeoff_curve(model, X, t, thresholds=path, n_jobs=2)
     assert curve.param_name == "constraint__threshold"
     assert_array_equal(curve.thresholds, path)
-    plain = ProjectedRegressor(constraint="fine", degree=2, sensitive_columns=0)
+    plain = ProjectedRegressor(constraint=FineConstraint(kernel=2), sensitive_columns=0)
     assert_same_curve(curve, tradeoff_curve(plain, X, t, thresholds=list(path)))
     moving = MovingTargetsRegressor(
         constraint=CoarseConstraint(kernel=CUBIC, relative=False), sensitive_columns=0, max_iter=1
@@ -328,43 +352,53 @@ def test_processes_and_constraint_objects(data):
     assert curve.gedi[1] == gedi(p, sensitive_features=X[:, 0], kernel=CUBIC)
 
 
-def test_the_indicator_can_be_another_one(data):
+def test_probabilities_are_measured_where_they_are_bounded(data):
+    X, _, y, _ = data
+    model = ProjectedClassifier(None, CoarseConstraint(on="probabilities"), sensitive_columns=0)
+    curve = tradeoff_curve(model, X, y, thresholds=[0.3], cv=2)
+    model.set_params(constraint__threshold=0.3)
+    p = cross_val_predict(model, X, y, cv=2, method="predict_proba")[:, 1]
+    how = {"sensitive_features": X[:, 0], "relative": True}
+    assert curve.gedi == gedi((y == "yes") * 1.0, p, **how)
+
+
+def test_one_of_several_constraints_is_measured_on_its_column(data):
     X, t, _, _ = data
-    model = ProjectedRegressor(sensitive_columns=0)
-    curve = tradeoff_curve(model, X, t, thresholds=[0.3], kernel=CUBIC, relative=False)
-    p = cross_val_predict(model.set_params(threshold=0.3), X, t)
-    assert curve.gedi == gedi(p, sensitive_features=X[:, 0], kernel=CUBIC)
-    curve = tradeoff_curve(model, X, t, thresholds=[0.3], degree=2, sensitive_columns=1)
-    assert curve.gedi == gedi(t, p, sensitive_features=X[:, 1], degree=2, relative=True)
-    # The estimator's degree is not that of a kernel without one.
-    model.set_params(degree=2)
-    p = cross_val_predict(model, X, t)
-    for kernel in ("spline", CUBIC):
-        curve = tradeoff_curve(model, X, t, thresholds=[0.3], kernel=kernel, relative=False)
-        assert curve.gedi == gedi(p, sensitive_features=X[:, 0], kernel=kernel)
+    both = ConstraintList([("a", DependenceConstraint()), ("b", CoarseConstraint())])
+    model = ProjectedRegressor(None, both, sensitive_columns=[0, 1])
+    name = "constraint__b__threshold"
+    curve = tradeoff_curve(model, X, t, thresholds=[0.3], cv=2, param_name=name)
+    p = cross_val_predict(model.set_params(constraint__b__threshold=0.3), X, t, cv=2)
+    assert curve.gedi == gedi(t, p, sensitive_features=X[:, 1], relative=True)
 
 
 def test_covariates_of_the_constraint_count_in_the_indicator(data):
     X, t, _, _ = data
-    model = MovingTargetsRegressor(sensitive_columns=0, conditional_on=[2], max_iter=1)
+    model = MovingTargetsRegressor(
+        constraint=CoarseConstraint(), sensitive_columns=0, conditional_on=[2], max_iter=1
+    )
     curve = tradeoff_curve(model, X, t, thresholds=[0.3])
-    p = cross_val_predict(model.set_params(threshold=0.3), X, t)
+    p = cross_val_predict(model.set_params(constraint__threshold=0.3), X, t)
     how = {"sensitive_features": X[:, 0], "relative": True}
     assert curve.gedi == gedi(t, p, conditional_on=X[:, 2], **how)
     with pytest.raises(ValueError, match=r"conditional_on=.* inside a pipeline"):
         tradeoff_curve(
-            make_pipeline(StandardScaler(), model), X, t, thresholds=[0.3], sensitive_columns=0
+            make_pipeline(StandardScaler(), model),
+            X,
+            t,
+            thresholds=[0.3],
+            sensitive_features=X[:, 0],
         )
 
 
 def test_rows_that_no_fold_tests_are_left_out(data):
     X, t, _, _ = data
-    model = ProjectedRegressor(sensitive_columns=0)
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
     splitter = TimeSeriesSplit(3)
     curve = tradeoff_curve(model, X, t, thresholds=[0.3], cv=splitter)
     tested = np.concatenate([test for _, test in splitter.split(X)])
     assert len(tested) < len(t)
-    model.set_params(threshold=0.3)
+    model.set_params(constraint__threshold=0.3)
     p = np.concatenate(
         [model.fit(X[train], t[train]).predict(X[test]) for train, test in splitter.split(X)]
     )
@@ -387,7 +421,7 @@ def test_groups_and_iterables_of_folds(data):
 def test_a_fold_too_small_for_the_kernel_is_nan(data):
     X, t, _, _ = data
     X = np.c_[np.repeat([0.0, 1.0, 2.0, 3.0], 60), X[:, 1:]]
-    model = ProjectedRegressor(LinearRegression(), sensitive_columns=0, degree=2)
+    model = ProjectedRegressor(LinearRegression(), CoarseConstraint(kernel=2), sensitive_columns=0)
     # Two of the four distinct values in each part that is tested.
     folds = [(np.arange(240), np.arange(120)), (np.arange(240), np.arange(120, 240))]
     with pytest.warns(UndefinedMetricWarning):
@@ -395,40 +429,34 @@ def test_a_fold_too_small_for_the_kernel_is_nan(data):
     assert np.isnan(curve.test_gedi).all()
     assert np.isfinite(curve.train_gedi).all()
     with pytest.raises(RankDeficientKernelError):
-        tradeoff_curve(model, X, t, thresholds=[0.5], degree=4)
+        tradeoff_curve(model.set_params(constraint__kernel=4), X, t, thresholds=[0.5])
 
 
-class Picky(RegressorMixin, BaseEstimator):
+class Picky(MovingTargetsRegressor):
     """Fails at one threshold."""
 
-    def __init__(self, threshold=1.0):
-        self.threshold = threshold
-
     def fit(self, X, y, start=None):
-        if self.threshold == 0.5:
+        if self.constraint.threshold == 0.5:
             raise RuntimeError("not at a half")
-        self.mean_ = y.mean()
         assert start is None or len(start) == len(y)
-        return self
-
-    def predict(self, X):
-        return self.mean_ + self.threshold * X[:, 0]
+        return super().fit(X, y)
 
 
 def test_a_failed_fit_costs_its_own_threshold_only(data):
     X, t, _, _ = data
-    options = {"cv": 2, "sensitive_columns": 0, "param_name": "threshold", "params": {"start": t}}
+    options = {"cv": 2, "params": {"start": t}}
+    picky = Picky(None, CoarseConstraint(), sensitive_columns=0, max_iter=1)
     with pytest.warns(FitFailedWarning, match=r"2 of 6 fits failed, .*\[0.5\].* not at a half"):
-        curve = tradeoff_curve(Picky(), X, t, thresholds=PATH, error_score=-9.0, **options)
+        curve = tradeoff_curve(picky, X, t, thresholds=PATH, error_score=-9.0, **options)
     failed = np.array(PATH) == 0.5
     assert_array_equal(curve.test_scores[failed], [[-9.0, -9.0]])
     assert_array_equal(np.isnan(curve.test_gedi).all(axis=1), failed)
     for name in ("score", "gedi", "null_mean", "null_q95", "low", "high", "upper"):
         assert_array_equal(np.isnan(getattr(curve, name)), failed)
     with pytest.raises(ValueError, match=r"All 2 fits of the curve failed.*not at a half"):
-        tradeoff_curve(Picky(), X, t, thresholds=[0.5], **options)
+        tradeoff_curve(picky, X, t, thresholds=[0.5], **options)
     with pytest.raises(RuntimeError, match="not at a half"):
-        tradeoff_curve(Picky(), X, t, thresholds=PATH, error_score="raise", **options)
+        tradeoff_curve(picky, X, t, thresholds=PATH, error_score="raise", **options)
 
 
 def test_a_failed_threshold_leaves_the_others_of_one_fit(data, monkeypatch):
@@ -455,12 +483,9 @@ def test_groups_are_measured_by_their_didi(data, relative):
     groups = np.where(X[:, 0] > 0.8, "old", np.where(X[:, 0] > 0, "middle", "young"))
     how = {"sensitive_features": groups, "sample_weight": w, "relative": relative}
     for model, targets in (
-        (MovingTargetsRegressor(max_iter=1), t),
-        (MovingTargetsClassifier(max_iter=1), y),
-        (MovingTargetsRegressor(constraint=DidiConstraint(relative=relative), max_iter=1), t),
+        (MovingTargetsRegressor(None, DidiConstraint(relative=relative), max_iter=1), t),
+        (MovingTargetsClassifier(None, DidiConstraint(relative=relative), max_iter=1), y),
     ):
-        if not isinstance(model.constraint, DidiConstraint):
-            model.set_params(constraint="didi", relative=relative)
         curve = tradeoff_curve(
             model,
             X,
@@ -496,35 +521,45 @@ def test_groups_are_measured_by_their_didi(data, relative):
         (FAIR, {"thresholds": 0.5}, "must be a sequence of thresholds, got 0.5"),
         (FAIR, {"thresholds": []}, "at least one threshold"),
         (
-            ProjectedRegressor(sensitive_columns=0, relative=False),
+            ProjectedRegressor(constraint=CoarseConstraint(relative=False), sensitive_columns=0),
             {"thresholds": None},
             "threshold is absolute .relative=False., so no default path suits it",
         ),
         (FAIR, {"thresholds": [0.5, [0.1, 0.2]]}, "numbers only, or arrays of one length"),
         (FAIR, {"thresholds": ["a"]}, "threshold"),
-        (FAIR, {"param_name": "alpha"}, r"param_name='alpha' is no parameter.*\['threshold'\]"),
-        (VarianceThreshold(), {}, "'estimator' parameter"),
-        (Ridge(), {}, "Ridge, which has none. Pass its name as param_name="),
-        (MovingTargetsRegressor(FAIR), {}, "several: .'estimator__threshold', 'threshold'."),
         (
-            GridSearchCV(FAIR, {"threshold": [0.1, 0.2]}),
+            FAIR,
+            {"param_name": "alpha"},
+            r"param_name='alpha' is no parameter.*\['constraint__threshold'\]",
+        ),
+        (VarianceThreshold(), {}, "'estimator' parameter"),
+        (Ridge(), {}, "Ridge must hold one constraint .* it has none"),
+        (
+            MovingTargetsRegressor(FAIR, CoarseConstraint()),
             {},
-            "GridSearchCV searches 'threshold' itself",
+            "several: .'constraint__threshold', 'estimator__constraint__threshold'.",
+        ),
+        (
+            GridSearchCV(FAIR, {"constraint__threshold": [0.1, 0.2]}),
+            {},
+            "GridSearchCV searches 'constraint__threshold' itself",
         ),
         (make_pipeline(StandardScaler(), FAIR), {}, "names a column of the X inside a pipeline"),
         (ProjectedRegressor(), {}, "exactly one of sensitive_features"),
         (
             GridSearchCV(ProjectedRegressor(), {"cv": [2]}),
-            {"sensitive_columns": 0},
+            {"sensitive_features": np.arange(240.0)},
             "GridSearchCV.predict does not pass the attribute on",
         ),
         (FAIR, {"params": {"sample_weight": [1.0]}}, "pass sample_weight= instead"),
         (
             MovingTargetsRegressor(
-                constraint=["coarse", "didi"], sensitive_columns=[0, 1], max_iter=1
+                constraint=[CoarseConstraint(), DidiConstraint()],
+                sensitive_columns=[0, 1],
+                max_iter=1,
             ),
             {},
-            r"constraint=\['coarse', 'didi'\] does not bound one indicator",
+            "has none. .* of several constraints give a ConstraintList",
         ),
         (FAIR, {"scoring": "r3"}, "The 'scoring' parameter"),
         (FAIR, {"sample_weight": [1.0, 2.0]}, "inconsistent numbers of samples: sample_weight"),
@@ -539,11 +574,11 @@ def test_errors_name_what_to_do(data, estimator, options, message):
 def test_more_than_two_classes_need_the_one_that_is_measured(data):
     X, t, _, _ = data
     y = np.digitize(t, np.quantile(t, [0.3, 0.7]))
-    model = MovingTargetsClassifier(sensitive_columns=0, max_iter=1)
+    model = MovingTargetsClassifier(constraint=CoarseConstraint(), sensitive_columns=0, max_iter=1)
     with pytest.raises(ValueError, match=r"3 classes \[0, 1, 2\]; pass the one"):
         tradeoff_curve(model, X, y, thresholds=[0.5])
     curve = tradeoff_curve(model, X, y, thresholds=[0.5], pos_label=2, cv=2)
-    p = cross_val_predict(model.set_params(threshold=0.5), X, y, cv=2)
+    p = cross_val_predict(model.set_params(constraint__threshold=0.5), X, y, cv=2)
     assert curve.gedi == gedi(y, p, pos_label=2, sensitive_features=X[:, 0], relative=True)
 
 
@@ -585,7 +620,7 @@ def test_scoring_without_weights_is_refused_before_any_fit(data, scoring, shown,
     X, t, _, w = data
     with config_context(enable_metadata_routing=routing):
         learner = Unfittable().set_fit_request(sample_weight=True) if routing else Unfittable()
-        model = ProjectedRegressor(learner, sensitive_columns=0)
+        model = ProjectedRegressor(learner, CoarseConstraint(), sensitive_columns=0)
         with pytest.raises(ValueError, match=f"sample_weight was given, but scoring=.*{shown}"):
             tradeoff_curve(model, X, t, thresholds=[0.5], scoring=scoring, sample_weight=w)
         with pytest.raises(AssertionError, match="fitted"):

@@ -9,7 +9,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from benchmarks.upper_limits import CELLS, held
-from gedi_sklearn import PolynomialKernel, project_targets
+from gedi_sklearn import CoarseConstraint, DependenceConstraint, PolynomialKernel, project_targets
 from gedi_sklearn.metrics import (
     error_quantile,
     farthest,
@@ -219,7 +219,9 @@ def test_limits_hold(norm, fitted):
         coefficients, y = np.array([0.5, 0.4]), 0.5 * x + 0.4 * x**2 + noise
         options = {"sensitive_features": x, "degree": 2, "norm": norm}
         if fitted:
-            projected = project_targets(y, threshold=0.2, relative=False, **options)
+            kind = CoarseConstraint if norm == "l1" else DependenceConstraint
+            constraint = kind(0.2, kernel=2, relative=False)
+            projected = project_targets(y, sensitive_features=x, constraint=constraint)
             y, coefficients = projected.targets, coefficients + projected.correction
         root = np.sqrt([4 / 3, 16 / 5 - 16 / 9])  # deviations of x and x², which are uncorrelated
         truth = np.abs(coefficients).sum() if norm == "l1" else np.linalg.norm(root * coefficients)

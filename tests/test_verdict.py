@@ -17,12 +17,12 @@ from benchmarks.verdicts import CASES, exceeded, simulate
 from gedi_sklearn import (
     CoarseConstraint,
     ConstrainedBoostingRegressor,
+    DependenceConstraint,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
-    Projection,
     SplineKernel,
     project_targets,
 )
@@ -32,6 +32,7 @@ from gedi_sklearn.exceptions import (
     UnseenDependenceWarning,
 )
 from gedi_sklearn.metrics import gedi
+from gedi_sklearn.projection import Projection
 
 SPLINE = {"norm": "sd", "kernel": "spline"}
 
@@ -49,7 +50,7 @@ def premiums(n=3000):
 def test_a_premium_that_keeps_its_shape_is_named():
     X, pay = premiums()
     with pytest.warns(UnseenDependenceWarning, match=r"100% of the deviation .* asks for 20%"):
-        result = project_targets(pay, sensitive_features=X[:, 0])
+        result = project_targets(pay, sensitive_features=X[:, 0], constraint=CoarseConstraint())
     found = result.verdict.remainder
     kernel = SplineKernel(5)
     share = gedi(
@@ -58,7 +59,7 @@ def test_a_premium_that_keeps_its_shape_is_named():
     assert found.share == pytest.approx(share, rel=1e-6)
     assert found.low < found.share
     assert found.asked == 0.2
-    project_targets(pay, sensitive_features=X[:, 0], **SPLINE)
+    project_targets(pay, sensitive_features=X[:, 0])
 
 
 def test_a_reference_that_is_noise_is_named():
@@ -66,10 +67,12 @@ def test_a_reference_that_is_noise_is_named():
     x = rng.uniform(-1, 1, 2000)
     v = 3 * x**2 + 0.5 * rng.normal(size=2000)
     with pytest.warns(NoisyReferenceWarning, match="relative=<degree>.*relative=False"):
-        project_targets(v, sensitive_features=x, degree=2)
-    project_targets(v, sensitive_features=x, degree=2, relative=2)
-    project_targets(v, sensitive_features=x, degree=2, norm="sd")
-    absolute = project_targets(v, sensitive_features=x, degree=2, relative=False, threshold=0.5)
+        project_targets(v, sensitive_features=x, constraint=CoarseConstraint(kernel=2))
+    project_targets(v, sensitive_features=x, constraint=CoarseConstraint(kernel=2, relative=2))
+    project_targets(v, sensitive_features=x, constraint=DependenceConstraint(kernel=2))
+    absolute = project_targets(
+        v, sensitive_features=x, constraint=CoarseConstraint(0.5, kernel=2, relative=False)
+    )
     assert absolute.verdict.reference_p_value is None
     assert absolute.verdict.remainder.asked == pytest.approx(
         0.5 / gedi(v, sensitive_features=x, degree=2)
@@ -80,16 +83,28 @@ def test_weights_are_rows():
     X, pay = premiums(600)
     weight = np.random.default_rng(0).integers(0, 3, 600)
     rows = np.repeat(np.arange(600), weight)
-    weighted = project_targets(pay, sensitive_features=X[:, 0], sample_weight=weight, **SPLINE)
-    repeated = project_targets(pay[rows], sensitive_features=X[rows, 0], **SPLINE)
+    weighted = project_targets(pay, sensitive_features=X[:, 0], sample_weight=weight)
+    repeated = project_targets(pay[rows], sensitive_features=X[rows, 0])
     assert weighted.verdict.remainder.share == pytest.approx(repeated.verdict.remainder.share)
 
 
 def test_nothing_is_said_of_few_rows_and_of_nothing_bounded():
     X, pay = premiums(300)
-    assert project_targets(pay[:49], sensitive_features=X[:49, 0]).verdict is None
-    assert project_targets(pay, sensitive_features=X[:, 0], threshold=np.inf).verdict is None
-    early = project_targets(pay, sensitive_features=X[:, 0]).verdict  # no advice below 500
+    assert (
+        project_targets(
+            pay[:49], sensitive_features=X[:49, 0], constraint=CoarseConstraint()
+        ).verdict
+        is None
+    )
+    assert (
+        project_targets(
+            pay, sensitive_features=X[:, 0], constraint=CoarseConstraint(np.inf)
+        ).verdict
+        is None
+    )
+    early = project_targets(
+        pay, sensitive_features=X[:, 0], constraint=CoarseConstraint()
+    ).verdict  # no advice below 500
     assert early.remainder.low > early.remainder.asked + 0.1
     advised = [type(one) for one in early.advice()]
     assert advised == [UnseenDependenceWarning, NoisyReferenceWarning]
@@ -101,17 +116,25 @@ def test_nothing_is_said_of_few_rows_and_of_nothing_bounded():
 @pytest.mark.parametrize(
     ("model", "measured"),
     [
-        (MovingTargetsRegressor(LinearRegression(), max_iter=2), {"training"}),
-        (MovingTargetsRegressor(LinearRegression(), max_iter=2, cv=3), {"new_rows"}),
-        (MovingTargetsRegressor(RandomForestRegressor(30, random_state=0), max_iter=1), set()),
-        (ProjectedRegressor(LinearRegression()), {"training", "new_rows"}),
-        (ProjectedRegressor(LinearRegression(), cv="train"), {"training"}),
+        (MovingTargetsRegressor(LinearRegression(), CoarseConstraint(), max_iter=2), {"training"}),
+        (
+            MovingTargetsRegressor(LinearRegression(), CoarseConstraint(), max_iter=2, cv=3),
+            {"new_rows"},
+        ),
+        (
+            MovingTargetsRegressor(
+                RandomForestRegressor(30, random_state=0), CoarseConstraint(), max_iter=1
+            ),
+            set(),
+        ),
+        (ProjectedRegressor(LinearRegression(), CoarseConstraint()), {"training", "new_rows"}),
+        (ProjectedRegressor(LinearRegression(), CoarseConstraint(), cv="train"), {"training"}),
     ],
     ids=["in-sample", "cross-fitted", "forest", "projected", "projected in-sample"],
 )
 def test_every_regressor_has_a_verdict(model, measured):
     X, pay = premiums(600)
-    model.set_params(sensitive_columns=0, **SPLINE)
+    model.set_params(sensitive_columns=0, constraint=DependenceConstraint())
     with warnings.catch_warnings():
         if not measured:  # a forest follows its targets in part, which its verdict may say
             warnings.simplefilter("ignore", ConstraintNotMetWarning)
@@ -135,7 +158,7 @@ def test_every_regressor_has_a_verdict(model, measured):
 def test_every_classifier_has_a_verdict(kind):
     X, pay = premiums(600)
     y = np.where(pay > np.median(pay), "high", "low")
-    model = kind(LogisticRegression(max_iter=10_000), sensitive_columns=0, **SPLINE)
+    model = kind(LogisticRegression(max_iter=10_000), sensitive_columns=0)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnseenDependenceWarning)  # labels have corners
@@ -146,15 +169,13 @@ def test_every_classifier_has_a_verdict(kind):
     assert (verdict.new_rows is None) == (kind is MovingTargetsClassifier)
 
 
-@pytest.mark.parametrize(
-    "constraint", ["coarse", [CoarseConstraint(threshold=0.2), CoarseConstraint(threshold=0.2)]]
-)
+@pytest.mark.parametrize("constraint", [CoarseConstraint(), [CoarseConstraint()] * 2], ids=str)
 @pytest.mark.parametrize(
     "model",
     [
-        ProjectedRegressor(cv="train"),
-        MovingTargetsRegressor(LinearRegression(), max_iter=2),
-        ConstrainedBoostingRegressor(n_estimators=10),
+        ProjectedRegressor(constraint=CoarseConstraint(), cv="train"),
+        MovingTargetsRegressor(LinearRegression(), CoarseConstraint(), max_iter=2),
+        ConstrainedBoostingRegressor(constraint=CoarseConstraint(), n_estimators=10),
     ],
 )
 def test_attributes_have_the_names_of_their_columns(model, constraint):
@@ -177,7 +198,7 @@ def test_attributes_have_the_names_of_their_columns(model, constraint):
 def test_a_constant_column_of_a_list_is_named():
     X, pay = premiums(600)
     frame = pd.DataFrame({"course": X[:, 2], "age": 1.0})
-    constraint = [CoarseConstraint(threshold=0.2)] * 2
+    constraint = [CoarseConstraint(0.2)] * 2
     with pytest.raises(ValueError, match="column 'age' of sensitive_features is constant"):
         ProjectedRegressor(constraint=constraint).fit(X, pay, sensitive_features=frame)
 
@@ -187,7 +208,7 @@ def test_a_correction_is_judged_by_rows_that_it_has_not_seen():
     age = rng.uniform(18, 85, 120)
     pay = age + 60 * rng.normal(size=120)
     kernel = PolynomialKernel(12, standardize=True)  # far more functions than the rows can tell
-    options = {"kernel": kernel, "norm": "sd", "threshold": 0.1}
+    options = {"constraint": DependenceConstraint(0.1, kernel=kernel)}
     learner = KNeighborsRegressor(3)
     model = ProjectedRegressor(learner, sensitive_columns=0, **options)
     with warnings.catch_warnings():
@@ -202,7 +223,8 @@ def test_a_correction_is_judged_by_rows_that_it_has_not_seen():
 
 def test_new_rows_beyond_the_bound_are_warned_of():
     X, pay = premiums()
-    with Projection(pay, sensitive_features=X[:, 0], threshold=0.3, **SPLINE) as projection:
+    bound = DependenceConstraint(0.3)
+    with Projection(pay, sensitive_features=X[:, 0], constraint=bound) as projection:
         z = projection.solve().targets
         verdict = projection.at(0.2).verdict(z, new_rows=z)
     assert verdict.new_rows.value == pytest.approx(1.5)
@@ -234,7 +256,7 @@ def test_a_class_of_one_row_leaves_new_rows_unmeasured():
     X = rng.normal(size=(60, 2))
     y = np.where(np.arange(60) == 0, 2, X[:, 0] > 0)
     learner = FrozenEstimator(LogisticRegression().fit(X, y))
-    model = ProjectedClassifier(learner, sensitive_columns=0, cv=KFold(3))
+    model = ProjectedClassifier(learner, CoarseConstraint(), sensitive_columns=0, cv=KFold(3))
     verdict = model.fit(X, y).verdict_
     assert verdict.training is not None
     assert verdict.new_rows is None

@@ -8,7 +8,12 @@ import pytest
 from sklearn.model_selection import cross_validate
 
 import gedi_sklearn
-from gedi_sklearn import MovingTargetsRegressor, ProjectedRegressor, project_targets
+from gedi_sklearn import (
+    CoarseConstraint,
+    MovingTargetsRegressor,
+    ProjectedRegressor,
+    project_targets,
+)
 from gedi_sklearn.metrics import binned_didi, didi, gedi, hgr, make_gedi_scorer
 
 CONSTANT = np.ones(12)
@@ -28,12 +33,20 @@ X = np.c_[CONSTANT, Y]
         lambda: hgr(Y, sensitive_features=CONSTANT),
         lambda: hgr(np.eye(40)[0], sensitive_features=np.arange(40)),
         lambda: gedi(Y, sensitive_features=Y + 1e3, degree=2),
-        lambda: project_targets(Y, sensitive_features=Y + 1e3, degree=2),
-        lambda: MovingTargetsRegressor(max_iter=1).fit(X, Y, sensitive_features=CONSTANT),
-        lambda: MovingTargetsRegressor(max_iter=1).fit(X[:, :1], Y, sensitive_features=Y),
-        lambda: ProjectedRegressor(cv=2).fit(X, Y, sensitive_features=CONSTANT),
+        lambda: project_targets(
+            Y, sensitive_features=Y + 1e3, constraint=CoarseConstraint(kernel=2)
+        ),
+        lambda: MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1).fit(
+            X, Y, sensitive_features=CONSTANT
+        ),
+        lambda: MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1).fit(
+            X[:, :1], Y, sensitive_features=Y
+        ),
+        lambda: ProjectedRegressor(constraint=CoarseConstraint(), cv=2).fit(
+            X, Y, sensitive_features=CONSTANT
+        ),
         lambda: cross_validate(
-            MovingTargetsRegressor(max_iter=1, sensitive_columns=0),
+            MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1, sensitive_columns=0),
             *(X, Y),
             scoring=make_gedi_scorer(sensitive_columns=0, degree=2),
             cv=2,

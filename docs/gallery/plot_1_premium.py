@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 
-from gedi_sklearn import ProjectedRegressor
+from gedi_sklearn import DependenceConstraint, ProjectedRegressor
 from gedi_sklearn.metrics import gedi
 
 rng = np.random.default_rng(0)
@@ -49,9 +49,7 @@ print(f"age moves the premium by {gedi(before, **measured):.0f} a year")
 # A premium of which a fifth of that is left
 # ------------------------------------------
 # One fit of the same learner, and a correction that is a function of age.
-fair = ProjectedRegressor(
-    learner, sensitive_columns="age", norm="sd", kernel="spline", threshold=0.2
-)
+fair = ProjectedRegressor(learner, DependenceConstraint(0.2), sensitive_columns="age")
 fair.fit(X_train, y_train, sample_weight=w_train)
 after = fair.predict(X_new)
 print(f"age moves the premium by {gedi(after, **measured):.0f} a year")

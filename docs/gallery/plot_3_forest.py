@@ -15,26 +15,26 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
-from gedi_sklearn import MovingTargetsRegressor, ProjectedRegressor, gedi
+from gedi_sklearn import DependenceConstraint, DualTargetsRegressor, ProjectedRegressor, gedi
 from gedi_sklearn.datasets import load_communities
 from gedi_sklearn.plotting import DependenceDisplay
 
 X, y = load_communities(return_X_y=True, as_frame=True)
 X_train, X_new, y_train, y_new = train_test_split(X, y, test_size=0.4, random_state=0)
 forest = RandomForestRegressor(n_estimators=60, max_features="sqrt", random_state=0)
-bound = {"norm": "sd", "kernel": "spline", "sensitive_columns": "pctBlack", "threshold": 0.2}
+bound = {"constraint": DependenceConstraint(0.2), "sensitive_columns": "pctBlack"}
 
 # %%
 # Two ways
 # --------
 # ``ProjectedRegressor`` fits the forest once and corrects what it predicts; it needs the attribute
-# of a new row. ``MovingTargetsRegressor`` fits forests on corrected targets, and ``predict`` is the
+# of a new row. ``DualTargetsRegressor`` fits forests on corrected targets, and ``predict`` is the
 # last forest's own: a function of the columns of X, of which the attribute may be left out
 # (``drop_sensitive=True``).
 models = {
     "plain forest": forest,
     "projected": ProjectedRegressor(forest, **bound, cv="oob"),
-    "moving targets": MovingTargetsRegressor(forest, **bound, cv="oob", method="dual"),
+    "dual targets": DualTargetsRegressor(forest, **bound, cv="oob"),
 }
 predictions = {}
 for name, model in models.items():

@@ -16,14 +16,14 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
-from gedi_sklearn import ProjectedRegressor
+from gedi_sklearn import DependenceConstraint, ProjectedRegressor
 from gedi_sklearn.datasets import load_communities
 from gedi_sklearn.metrics import make_gedi_scorer
 from gedi_sklearn.model_selection import best_under_constraint, tradeoff_curve
 from gedi_sklearn.plotting import TradeoffDisplay
 
 X, y = load_communities(return_X_y=True, as_frame=True)
-bound = {"norm": "sd", "kernel": "spline", "sensitive_columns": "pctBlack"}
+bound = {"constraint": DependenceConstraint(), "sensitive_columns": "pctBlack"}
 boosting = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=6, random_state=0)
 learners = {"boosting": boosting, "ridge": Ridge(alpha=100)}
 curves = {
@@ -45,10 +45,13 @@ plt.show()
 # ---------------------------------
 # ``best_under_constraint`` is a rule for ``refit``: the best score among the candidates whose
 # indicator, on the held-out rows, is within the bound.
+disparity = make_gedi_scorer(
+    sensitive_columns="pctBlack", norm="sd", kernel="spline", relative=True
+)
 search = GridSearchCV(
     ProjectedRegressor(Ridge(), **bound, cv=3),
-    {"threshold": [0.2, 0.3, 0.5], "estimator__alpha": [1.0, 10.0, 100.0, 1000.0]},
-    scoring={"r2": "r2", "neg_gedi": make_gedi_scorer(**bound, relative=True)},
+    {"constraint__threshold": [0.2, 0.3, 0.5], "estimator__alpha": [1.0, 10.0, 100.0, 1000.0]},
+    scoring={"r2": "r2", "neg_gedi": disparity},
     refit=best_under_constraint("r2", at_most=0.35),
     cv=3,
 )

@@ -29,12 +29,12 @@ learner = HistGradientBoostingRegressor(max_iter=60, random_state=0)
 # A straight line stays
 # ---------------------
 # Of the columns 1, 2 and 3 of a standardised polynomial the first is free (``inf``), the others are
-# forbidden (0). A number instead of the list, ``threshold=0.5``, would also halve the slope.
+# forbidden (0). A number instead of the list, 0.5, would also halve the slope.
 # The correction is found on cross-fitted predictions, so that on these rows the forbidden terms are
 # nearly 0; the line takes over what the cubic term had of it.
 kernel = PolynomialKernel(3, standardize=True)
-constraint = FineConstraint(kernel=kernel, threshold=[np.inf, 0, 0])
-fair = ProjectedRegressor(learner, constraint=constraint, sensitive_columns=0).fit(X, pay)
+constraint = FineConstraint([np.inf, 0, 0], kernel=kernel)
+fair = ProjectedRegressor(learner, constraint, sensitive_columns=0).fit(X, pay)
 before, after = fair.estimator_.predict(X), fair.predict(X)
 for name, predicted in (("before", before), ("after", after)):
     coefficients = gedi_coefficients(predicted, sensitive_features=seniority, kernel=kernel)

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
-from gedi_sklearn import CoarseConstraint, ProjectedClassifier, gedi
+from gedi_sklearn import ConstraintList, DependenceConstraint, ProjectedClassifier, gedi
 from gedi_sklearn.datasets import load_adult
 
 X, y = load_adult(return_X_y=True, as_frame=True)
@@ -28,10 +28,8 @@ learner = HistGradientBoostingClassifier(
 # Half of the dependence on age may stay, a fifth of that on sex. ``drop_sensitive=True`` takes both
 # columns from the learner, not from the constraints: the correction still knows them.
 shares = {"age": 0.5, "sex": 0.2}
-constraints = [CoarseConstraint(norm="sd", kernel="spline", threshold=t) for t in shares.values()]
-fair = ProjectedClassifier(
-    learner, constraint=constraints, sensitive_columns=list(shares), drop_sensitive=True, cv=3
-)
+both = ConstraintList([(name, DependenceConstraint(share)) for name, share in shares.items()])
+fair = ProjectedClassifier(learner, both, sensitive_columns=list(shares), drop_sensitive=True, cv=3)
 labels = {
     "learner": learner.fit(X_train, y_train).predict(X_new),
     "both": fair.fit(X_train, y_train).predict(X_new),

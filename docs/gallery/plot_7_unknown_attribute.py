@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
-from gedi_sklearn import MovingTargetsRegressor, ProjectedRegressor, gedi
+from gedi_sklearn import DependenceConstraint, DualTargetsRegressor, ProjectedRegressor, gedi
 from gedi_sklearn.datasets import load_communities
 
 X, y = load_communities(return_X_y=True, as_frame=True)
@@ -27,13 +27,14 @@ learner = HistGradientBoostingRegressor(max_iter=30, max_leaf_nodes=6, random_st
 # None of them sees the attribute of a new row
 # --------------------------------------------
 # The attribute is no column here, so it is handed to ``fit`` alone.
+fifth = DependenceConstraint(0.2)
 models = {
     "plain": learner,
-    "projected, attribute known": ProjectedRegressor(learner, threshold=0.2, cv=3),
+    "projected, attribute known": ProjectedRegressor(learner, fifth, cv=3),
     "projected, attribute unknown": ProjectedRegressor(
-        learner, threshold=0.2, sensitive_at_predict=False, cv=3
+        learner, fifth, sensitive_at_predict=False, cv=3
     ),
-    "moving targets": MovingTargetsRegressor(learner, threshold=0.2, method="dual", cv=3),
+    "dual targets": DualTargetsRegressor(learner, fifth, cv=3),
 }
 found = {}
 for name, model in models.items():
@@ -62,5 +63,5 @@ plt.show()
 
 # %%
 # The correction without the attribute works as far as the other columns predict it: of a community
-# they say nearly all. Where they do not, ``fit`` raises an error or warns, and moving targets
+# they say nearly all. Where they do not, ``fit`` raises an error or warns, and dual targets
 # remain.

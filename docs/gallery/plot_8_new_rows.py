@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from gedi_sklearn import ProjectedRegressor, gedi
+from gedi_sklearn import CoarseConstraint, ProjectedRegressor, gedi
 
 rng = np.random.default_rng(0)
 
@@ -35,10 +35,9 @@ everybody, _ = draw(50_000)
 # What one fit promises
 # ---------------------
 # The bound is absolute here, 4 euros for one more year, so that it is the same for every sample.
-fair = ProjectedRegressor(Ridge(), sensitive_columns=0, threshold=4.0, relative=False)
-certified = ProjectedRegressor(
-    Ridge(), sensitive_columns=0, threshold=4.0, relative=False, confidence=0.95
-)
+slope = CoarseConstraint(4.0, relative=False)
+fair = ProjectedRegressor(Ridge(), slope, sensitive_columns=0)
+certified = ProjectedRegressor(Ridge(), slope, sensitive_columns=0, confidence=0.95)
 X, y = draw(1000)
 print(certified.fit(X, y).certificate_)
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
-from gedi_sklearn import ConstrainedBoostingRegressor, gedi
+from gedi_sklearn import ConstrainedBoostingRegressor, DependenceConstraint, gedi
 from gedi_sklearn.datasets import load_communities
 
 X, y = load_communities(return_X_y=True, as_frame=True)
@@ -30,7 +30,8 @@ trees = {
 # --------------------------
 models = {}
 for threshold in (float("inf"), 0.5, 0.2):
-    model = ConstrainedBoostingRegressor(threshold=threshold, **trees).fit(X_train, y_train)
+    model = ConstrainedBoostingRegressor(constraint=DependenceConstraint(threshold), **trees)
+    model.fit(X_train, y_train)
     predicted = model.predict(X_new)
     left = gedi(y_new, predicted, sensitive_features=X_new["race"], relative=True)
     models[threshold] = model

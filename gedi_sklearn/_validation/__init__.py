@@ -9,6 +9,7 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._response import _get_response_values
+from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_method_params,
@@ -48,7 +49,14 @@ from ._columns import (
     select_columns,
 )
 from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
-from ._parameters import N_JOBS, named_in_errors, remember_signature, validate_params
+from ._parameters import (
+    N_JOBS,
+    check_nested,
+    named_in_errors,
+    refuse_misplaced,
+    remember_signature,
+    validate_params,
+)
 from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds, target_kind
 
 __all__ = [
@@ -63,6 +71,7 @@ __all__ = [
     "Outcomes",
     "StrOptions",
     "Targets",
+    "_BaseComposition",
     "_BaseScorer",
     "_check_feature_names",
     "_check_method_params",
@@ -85,6 +94,7 @@ __all__ = [
     "check_group_codes",
     "check_labels",
     "check_levels",
+    "check_nested",
     "check_notion",
     "check_numbers",
     "check_numbers_or_inf",
@@ -98,6 +108,7 @@ __all__ = [
     "is_missing",
     "is_text",
     "named_in_errors",
+    "refuse_misplaced",
     "remember_signature",
     "select_columns",
     "target_kind",

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from ._arrays import is_text
 
-# The declared types of `subset` and `on`, for constraints, indicators and scorers.
+# The declared types of `subset` and `on`, for indicators and scorers; constraints know one more.
 NOTION_PARAMETERS: dict[str, list[Any]] = {
     "subset": [str, Real, "boolean", callable, None],
     "on": [StrOptions({"predictions", "residuals"})],
@@ -65,7 +65,7 @@ class Outcomes(NamedTuple):
 
 def check_notion(subset: Any, on: str, relative: Any) -> None:
     """Refuse a relative value where the target itself does not depend on the attribute."""
-    if (subset is not None or on != "predictions") and relative is not False:
+    if (subset is not None or on == "residuals") and relative is not False:
         given = f"subset={subset!r}" if subset is not None else f"on={on!r}"
         raise ValueError(
             f"relative={relative!r} beside {given}: the target is constant there (its residual is "

@@ -20,6 +20,36 @@ N_JOBS: list[Any] = [
 ]
 
 
+# Parameters of the objects that are given as `constraint` and `solver`, and what to write.
+_OF_OBJECTS = {
+    "threshold": "constraint=DependenceConstraint({value!r})",
+    "kernel": "constraint=DependenceConstraint(kernel={value!r})",
+    "degree": "constraint=CoarseConstraint(kernel={value!r})",
+    "norm": "constraint=DependenceConstraint() for 'sd', CoarseConstraint() for 'l1'",
+    "relative": "constraint=DependenceConstraint(relative={value!r})",
+    "subset": "constraint=DependenceConstraint(subset={value!r}, relative=False)",
+    "on": "constraint=DependenceConstraint(on={value!r})",
+    "constrain": "constraint=DependenceConstraint(on='probabilities')",
+    "slack": "constraint=FineConstraint(slack={value!r})",
+    "gap": "solver=Solver(gap={value!r})",
+    "time_limit": "solver=Solver(time_limit={value!r})",
+    "solver_params": "solver=Solver(params={value!r})",
+}
+
+
+def refuse_misplaced(owner: str, given: dict[str, Any]) -> None:
+    """Refuse keywords that belong to a constraint or a solver, with the object to write.
+
+    Raises
+    ------
+    TypeError
+    """
+    for name, value in given.items():
+        if name in _OF_OBJECTS:
+            written = _OF_OBJECTS[name].format(value=value)
+            raise TypeError(f"{owner} takes no {name!r}. Write {written}.")
+
+
 def named_in_errors(name: str) -> Callable[[Callable], Callable]:
     """Return the decorator that gives a function its name in errors about its parameters.
 
@@ -31,6 +61,33 @@ def named_in_errors(name: str) -> Callable[[Callable], Callable]:
         return function
 
     return rename
+
+
+def check_nested(owner: Any, params: dict[str, Any], objects: dict[str, str]) -> None:
+    """Refuse parameters of a parameter that has none, such as those of a name or of None.
+
+    Parameters
+    ----------
+    owner : estimator
+        The object whose `set_params` is called.
+    params : dict
+        What it is called with.
+    objects : dict of str
+        By parameter, an object that has parameters.
+
+    Raises
+    ------
+    ValueError
+        If, for example, ``constraint__threshold`` is set where `constraint` is None.
+    """
+    for name, example in objects.items():
+        nested = [key for key in params if key.startswith(f"{name}__")]
+        given = params.get(name, getattr(owner, name, None))
+        if nested and not hasattr(given, "set_params"):
+            raise ValueError(
+                f"{nested[0]} cannot be set: {name}={given!r} has no parameters. Pass "
+                f"{name}={example} to {type(owner).__name__} to set and search its parameters."
+            )
 
 
 def remember_signature(kind: type) -> None:
@@ -80,6 +137,8 @@ def _refuse_unbound(function: Callable, declared: Signature, args: tuple, kwargs
     try:
         declared.bind(*args, **kwargs)
     except TypeError as error:
+        if "constraint" in declared.parameters:
+            refuse_misplaced(f"{function.__qualname__}()", kwargs)
         reason = _explain(declared.parameters.values(), kwargs) or str(error)
         raise TypeError(f"{function.__qualname__}(): {reason}.") from None
 

@@ -69,9 +69,9 @@ class Ascent:
     ) -> None:
         if any(len(part.outputs) > 1 for part in constraint.parts):
             raise ValueError(
-                "constraint='didi' bounds the sum over all classes, which boosting does for two "
+                "DidiConstraint bounds the sum over all classes, which boosting does for two "
                 f"classes only; y has {constraint.n_classes}. Use MovingTargetsClassifier, or "
-                "constraint='coarse', which bounds every class."
+                "CoarseConstraint, which bounds every class."
             )
         self._lengths = iter(np.linspace(_FIRST, _LAST, n_steps))
         # Every block without its rows, and its place among all multipliers.

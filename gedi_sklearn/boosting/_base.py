@@ -24,14 +24,7 @@ from .._validation import (
     check_same_length,
 )
 from .._verdict import make_verdict
-from ..constraints import (
-    CARRIED,
-    CONSTRAINT_PARAMETERS,
-    NAMED_CONSTRAINTS,
-    Constraint,
-    FittedConstraint,
-    fit_constraint,
-)
+from ..constraints import FittedConstraint, fit_constraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
 from ._ascent import Ascent
 from ._backends import BACKENDS, Backend, check_features, find_backend
@@ -50,13 +43,12 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "backend": [StrOptions(set(BACKENDS))],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "backend_params": [dict, None],
-        "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
-        **{name: CONSTRAINT_PARAMETERS[name] for name in CARRIED},
+        "constraint": "no_validation",  # checked by `check_constraint`, with words that help
         "cv": ["cv_object"],
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
@@ -69,45 +61,33 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
     def __init__(
         self,
         backend: str = "xgboost",
+        constraint: Any = None,
         *,
         n_estimators: int = 150,
         learning_rate: float = 0.1,
         backend_params: dict[str, Any] | None = None,
-        constraint: Any = "coarse",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        norm: str = "l1",
-        threshold: Any = 0.2,
-        relative: bool | int = True,
-        slack: float = 1e-3,
         cv: Any = None,
         confidence: float | None = None,
         early_stopping_rounds: int | None = None,
         sensitive_columns: Any = None,
         drop_sensitive: bool = False,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        n_jobs: int | None = None,
     ) -> None:
         self.backend = backend
+        self.constraint = constraint
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.backend_params = backend_params
-        self.constraint = constraint
-        self.kernel = kernel
-        self.degree = degree
-        self.norm = norm
-        self.threshold = threshold
-        self.relative = relative
-        self.slack = slack
         self.cv = cv
         self.confidence = confidence
         self.early_stopping_rounds = early_stopping_rounds
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -307,7 +287,6 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             outcomes=None if self.cv is None else self._outcomes(y),
             allow_constant=True,
             names=self._attribute_columns,
-            **{name: getattr(self, name) for name in CARRIED},
         )
 
     def _members(
@@ -401,7 +380,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             warn_caller(
                 f"the predictions of rows held out exceed the bound by {trained.excess:.0%} of it: "
                 "they do not follow the multipliers, which grow and cost accuracy. The constraint "
-                "rests on a few rows, as that of a high degree does: lower `degree`, use more "
+                "rests on a few rows, as that of a high degree does: lower the degree, use more "
                 "rows, or cv=None.",
                 ConstraintNotMetWarning,
             )

@@ -24,6 +24,10 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     ----------
     backend : {"xgboost", "lightgbm"}, default="xgboost"
         The package that grows the trees.
+    constraint : constraint object, ConstraintList or list, default=None
+        What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
+        :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`; with `cv` it
+        may have a `subset`. A list holds one constraint for each attribute, all of which are met.
     n_estimators : int, default=150
         Rounds: trees. Predictions are at the bound after about 50 rounds, or 200 where trees see
         the attribute through other columns only.
@@ -32,27 +36,6 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     backend_params : dict, default=None
         Further parameters of the package, such as ``{"max_leaves": 8}``. Trees of both have
         31 leaves at most, each of rows that weigh at least 20, unless it says otherwise.
-    constraint : {"coarse", "fine", "didi"}, constraint object or list of these, default="coarse"
-        "coarse" bounds the indicator ‖α̃‖₁; "fine" bounds each coefficient (with a scalar
-        `threshold`, it bounds the first and forces the others to 0); "didi" bounds the disparity
-        between groups. An object has its own kernel, degree, threshold, relative and slack; these
-        parameters must then keep their defaults; with `cv` it may have a `subset`. A list has one
-        for each attribute.
-    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
-        The functions of the attribute whose influence is bounded.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
-    norm : {"l1", "sd"}, default="l1"
-        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
-        of y; see :class:`CoarseConstraint`.
-    threshold : float or array-like of shape (k,), default=0.2
-        The bound, at least 0; inf allows everything. An array ("fine") gives one bound per
-        coefficient: 0 forces it to 0, inf leaves it unconstrained.
-    relative : bool or int, default=True
-        Whether `threshold` is a fraction of the indicator of the targets given to :meth:`fit`; an
-        integer d uses the indicator of degree d, True that of degree 1.
-    slack : float, default=1e-3
-        Fraction of the bound allowed for a coefficient constrained to 0; "fine" and classes only.
     cv : int, splitter or iterable of splits, default=None
         Folds. One booster is grown for each, all at once and with the same multipliers, which
         ascend on the predictions of the rows that a booster has not seen; a prediction is the
@@ -73,12 +56,12 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     drop_sensitive : bool, default=False
         Whether to remove `sensitive_columns` from the X of the trees. A frame without them
         predicts as well.
+    n_jobs : int, default=None
+        Threads of the package; None is 1, -1 all cores.
     random_state : int, RandomState or None, default=None
         Seed of the package, for parameters that draw rows or columns, and of the folds. None is 0.
     verbose : int, default=0
         Above 0, every so many rounds print a line.
-    n_jobs : int, default=None
-        Threads of the package; None is 1, -1 all cores.
 
     Attributes
     ----------
@@ -142,10 +125,11 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     Examples
     --------
     >>> import numpy as np
-    >>> from gedi_sklearn import ConstrainedBoostingRegressor
+    >>> from gedi_sklearn import CoarseConstraint, ConstrainedBoostingRegressor
     >>> from gedi_sklearn.datasets import make_running_example
     >>> X, y = make_running_example(400, random_state=0)
-    >>> model = ConstrainedBoostingRegressor(threshold=0.3, sensitive_columns=0).fit(X, y)
+    >>> model = ConstrainedBoostingRegressor("xgboost", CoarseConstraint(0.3), sensitive_columns=0)
+    >>> model = model.fit(X, y)
     >>> bool(model.history_["indicator"][-1] < 1.1 * model.threshold_)
     True
     """

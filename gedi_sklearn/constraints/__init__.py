@@ -12,9 +12,7 @@ projection and what a linear model needs of them.
 
 from .._geometry import GroupBall, Product, SoftSupport
 from ._arguments import (
-    CARRIED,
-    CONSTRAINT_PARAMETERS,
-    NAMED_CONSTRAINTS,
+    check_constraint,
     constraint_in_words,
     fit_constraint,
     joint_columns,
@@ -23,22 +21,23 @@ from ._arguments import (
 from ._base import Constraint
 from ._didi import DidiConstraint
 from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
-from ._kernel import CoarseConstraint, FineConstraint
+from ._kernel import CoarseConstraint, DependenceConstraint, FineConstraint
+from ._list import ConstraintList
 
 __all__ = [
-    "CARRIED",
-    "CONSTRAINT_PARAMETERS",
-    "NAMED_CONSTRAINTS",
     "VIOLATION_TOLERANCE",
     "CoarseConstraint",
     "ColumnConstraint",
     "Constraint",
+    "ConstraintList",
+    "DependenceConstraint",
     "DidiConstraint",
     "FineConstraint",
     "FittedConstraint",
     "GroupBall",
     "Product",
     "SoftSupport",
+    "check_constraint",
     "constraint_in_words",
     "fit_constraint",
     "joint_columns",

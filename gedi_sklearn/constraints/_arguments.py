@@ -1,42 +1,40 @@
-"""From the parameters beside `constraint` to constraint objects, and to a constraint on rows."""
+"""From the parameter `constraint` to a constraint on rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from .._validation import Outcomes, StrOptions
+from .._validation import Outcomes
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import Design, FittedKernel, is_categorical, warn_attribute_scale
 from ._base import Constraint
-from ._didi import DidiConstraint
 from ._fitted import ColumnConstraint, FittedConstraint
-from ._kernel import CoarseConstraint, FineConstraint
+from ._kernel import DependenceConstraint
+from ._list import ConstraintList
 
-NAMED_CONSTRAINTS = {kind.name: kind for kind in (CoarseConstraint, FineConstraint, DidiConstraint)}
-# Parameters that a constraint object carries itself, with their defaults here.
-CARRIED = {
-    "kernel": "polynomial",
-    "degree": 1,
-    "norm": "l1",
-    "threshold": 0.2,
-    "relative": True,
-    "slack": 1e-3,
+# What to write in the place of a name that comes to mind.
+_BY_NAME = {
+    "coarse": "CoarseConstraint",
+    "l1": "CoarseConstraint",
+    "fine": "FineConstraint",
+    "didi": "DidiConstraint",
+    "groups": "DidiConstraint",
 }
-
-# The declared ranges of the parameters, for all functions and estimators that take them.
-CONSTRAINT_PARAMETERS: dict[str, list[Any]] = {
-    "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint, list, tuple],
-    **{
-        name: allowed
-        for kind in (CoarseConstraint, FineConstraint)
-        for name, allowed in kind._parameter_constraints.items()
-        if name in CARRIED
-    },
+# Who bounds what others cannot.
+_WHERE = {
+    "predictions": "the constraint has to name what is bounded.",
+    "probabilities": "ProjectedClassifier bounds the probability of the second of two classes, and "
+    "LagrangianDualClassifier does. Use one of these, or on='predictions'.",
+    "residuals": "it is for ProjectedRegressor and ProjectedClassifier, since a learner that is "
+    "fitted on moved targets has other residuals than were moved. Use one of these, or "
+    "on='predictions'.",
 }
 
 
@@ -49,16 +47,15 @@ def fit_constraint(
     covariates: np.ndarray | None = None,
     n_classes: int = 0,
     outcomes: Outcomes | None = None,
-    takes_residuals: bool = False,
+    bounds: tuple[str, ...] = ("predictions",),
     allow_constant: bool = False,
     names: list[str] | None = None,
-    **carried: Any,
 ) -> FittedConstraint:
-    """Return the constraint that parameters mean on given rows.
+    """Return a constraint on given rows.
 
     Parameters
     ----------
-    constraint : str, Constraint or list of them
+    constraint : Constraint, ConstraintList, list of Constraint or None
         The `constraint` parameter.
     values : ndarray of shape (n, m)
         The attribute on rows of positive weight.
@@ -73,28 +70,30 @@ def fit_constraint(
     outcomes : Outcomes, default=None
         The original targets, where predictions are of rows that their model has not seen; a
         constraint on some rows needs that.
-    takes_residuals : bool, default=False
-        Whether residuals can be bounded.
+    bounds : tuple of str, default=("predictions",)
+        What the caller can bound: what `on` of the constraint may be.
     allow_constant : bool, default=False
         Whether a constant attribute gives the constraint that allows everything, with a warning;
         else it is an error.
     names : list of str, default=None
         Names of the columns of the attribute.
-    **carried
-        The parameters beside `constraint`.
 
     Raises
     ------
     ValueError
-        If the parameters do not go together, a relative threshold meets a reference of 0, or one
-        attribute of several that have constraints of their own is constant.
+        If the constraint is none, or parameters do not go together, a relative threshold meets a
+        reference of 0, or one attribute of several that have constraints of their own is constant.
     RankDeficientKernelError
         If a kernel's columns are dependent on these rows (rank 0: a constant attribute).
     """
-    is_list = isinstance(constraint, (list, tuple))
+    given = check_constraint(constraint)
+    is_list = isinstance(given, list)
     attributes = split_attributes(values, is_list)
-    built = _build(constraint, len(attributes), carried)
-    _check_notions(built, outcomes, takes_residuals)
+    built = given if isinstance(given, list) else [given]
+    _check_attributes(constraint, built, attributes, names)
+    for own in built:
+        own.validate()
+    _check_notions(built, outcomes, bounds)
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
     fitted = FittedConstraint([], everything, n_classes, is_list, names=names)
     columns = fitted.columns(y)
@@ -126,10 +125,87 @@ def fit_constraint(
     return replace(fitted, listed=listed, origin=origin)
 
 
-def _check_notions(
-    built: list[Constraint], outcomes: Outcomes | None, takes_residuals: bool
+def check_constraint(constraint: Any, owner: str = "") -> Constraint | list[Constraint]:
+    """Return a copy of the constraint, or of those of a list; the default in the place of None.
+
+    Parameters
+    ----------
+    constraint : object
+        The `constraint` parameter.
+    owner : str, default=""
+        Whose it is, for errors.
+
+    Raises
+    ------
+    ValueError
+        If it is none; the message has the object to write.
+    """
+    if constraint is None:
+        return DependenceConstraint()
+    if isinstance(constraint, ConstraintList):
+        constraint.validate()
+        return [_checked(own, owner) for _, own in constraint.constraints]
+    if isinstance(constraint, (list, tuple)) and constraint:
+        return [_checked(own, owner) for own in constraint]
+    return _checked(constraint, owner)
+
+
+def _checked(constraint: Any, owner: str) -> Constraint:
+    """Return a copy of one constraint."""
+    if isinstance(constraint, Constraint):
+        return clone(constraint)
+    whose = f" of {owner}" if owner else ""
+    raise ValueError(
+        f"constraint{whose} must be a constraint object, got {constraint!r}. Write "
+        f"constraint={_object_to_write(constraint)}."
+    )
+
+
+def _object_to_write(given: Any) -> str:
+    """Return the constraint that is meant by what was given in its place."""
+    if isinstance(given, type):
+        return f"{given.__name__}()" if issubclass(given, Constraint) else "DependenceConstraint()"
+    if isinstance(given, str):
+        near = get_close_matches(given.lower(), _BY_NAME, n=1, cutoff=0.75)
+        return f"{_BY_NAME[near[0]] if near else 'DependenceConstraint'}(0.2)"
+    if isinstance(given, Real) and given is not True and given is not False:
+        return f"DependenceConstraint({given!r})"
+    if isinstance(given, (list, tuple)):
+        return "ConstraintList([(name, DependenceConstraint()), ...])"
+    if isinstance(given, dict):
+        return f"DependenceConstraint({', '.join(f'{key}={own!r}' for key, own in given.items())})"
+    if hasattr(given, "transform"):
+        return f"DependenceConstraint(kernel={given!r})"
+    return "DependenceConstraint()"
+
+
+def _check_attributes(
+    constraint: Any,
+    built: list[Constraint],
+    attributes: list[np.ndarray],
+    names: list[str] | None,
 ) -> None:
-    """Refuse constraints on some rows, or on residuals, where they would mislead."""
+    """Refuse a list of constraints that does not match the columns of the attribute."""
+    if len(built) != len(attributes):
+        raise ValueError(
+            f"constraint is a list of {len(built)}, but sensitive_features has "
+            f"{len(attributes)} column(s): pass one constraint for each, or a single one for all."
+        )
+    given = [name for name, _ in getattr(constraint, "constraints", [])]
+    if names is not None and given != names and sorted(given) == sorted(names):
+        raise ValueError(
+            f"constraint is for {given}, but the columns of the attribute are {names}: give both "
+            "in the same order."
+        )
+
+
+def _check_notions(
+    built: list[Constraint], outcomes: Outcomes | None, bounds: tuple[str, ...]
+) -> None:
+    """Refuse constraints on some rows, or on outputs, that the caller cannot bound."""
+    on = {own.on for own in built}
+    if len(on) > 1:
+        raise ValueError("on must be the same for all constraints of a list.")
     special = [own for own in built if own.needs_outcomes]
     if special and outcomes is None:
         given = f"on={special[0].on!r}" if special[0].subset is None else "subset="
@@ -139,13 +215,8 @@ def _check_notions(
             "ProjectedClassifier with cross-fitted predictions (cv=5), or for subset= Moving "
             "Targets with cv=5 or cv='oob', or boosting with cv=5."
         )
-    if len({own.on for own in built}) > 1:
-        raise ValueError("on must be the same for all constraints of a list.")
-    if built[0].on == "residuals" and not takes_residuals:
-        raise ValueError(
-            "on='residuals' is for ProjectedRegressor and ProjectedClassifier: a learner that is "
-            "fitted on moved targets has other residuals than were moved."
-        )
+    if not on <= set(bounds):
+        raise ValueError(f"on={built[0].on!r} cannot be bounded here: {_WHERE[built[0].on]}")
 
 
 def _fit_columns(
@@ -231,85 +302,12 @@ def joint_columns(
     return columns[0] if len(columns) == 1 else np.hstack(columns)
 
 
-def constraint_in_words(constraint: Any, **carried: Any) -> str:
-    """Return e.g. "‖α̃‖₁ ≤ 0.2 × GeDI-V1 of y, polynomial kernel of degree 5".
-
-    Parameters
-    ----------
-    constraint : str, Constraint or list of them
-        The `constraint` parameter, as it is: nothing is checked.
-    **carried
-        The parameters beside it.
-    """
+def constraint_in_words(constraint: Any) -> str:
+    """Return e.g. "S(z) ≤ 0.2 × S(y), spline kernel"; of what is no constraint its `repr`."""
+    if constraint is None:
+        return DependenceConstraint().in_words()
+    if isinstance(constraint, ConstraintList):
+        return "; ".join(f"{name}: {own.in_words()}" for name, own in constraint.constraints)
     if isinstance(constraint, (list, tuple)):
-        return "; ".join(constraint_in_words(own, **carried) for own in constraint)
-    if isinstance(constraint, str):
-        constraint = _named(constraint, carried)
-    return constraint.in_words()
-
-
-def _named(name: str, carried: dict[str, Any]) -> Constraint:
-    """Return a constraint given by name, with those of the parameters that it takes."""
-    kind = NAMED_CONSTRAINTS[name]
-    taken = carried.keys() & kind._get_param_names()
-    return kind(**{parameter: carried[parameter] for parameter in taken})
-
-
-def _build(constraint: Any, n_attributes: int, carried: dict[str, Any]) -> list[Constraint]:
-    """Return the constraint objects of the `constraint` parameter and those beside it.
-
-    Names share the parameters beside them, of which "didi" has a threshold that may be relative;
-    objects carry their own.
-
-    Raises
-    ------
-    ValueError
-        If a constraint is given together with a parameter that it carries itself or has no use
-        for, a parameter is out of its range, or the constraints of a list are not as many as the
-        attributes.
-    """
-    is_list = isinstance(constraint, (list, tuple))
-    given = constraint if is_list else [constraint]
-    if is_list and len(given) != n_attributes:
-        raise ValueError(
-            f"constraint is a list of {len(given)}, but sensitive_features has "
-            f"{n_attributes} column(s): pass one constraint for each, or a single one for all."
-        )
-    built = [_build_one(own, carried) for own in given]
-    # What one constraint of a list has no use for, another one may.
-    idle = set.intersection(set(CARRIED), *map(_idle, given))
-    _refuse_carried(constraint, carried, idle)
-    if "fine" in given:
-        _refuse_carried("fine", carried, ["norm"])
-    for own in built:
-        own.validate()
-    return built
-
-
-def _idle(constraint: Any) -> set[str]:
-    """Return the names of the carried parameters that a constraint does not take."""
-    if not isinstance(constraint, str):
-        return set(CARRIED)
-    # The disparity of groups has no kernel; the slack is idle beside "coarse" as well.
-    return CARRIED.keys() - set(NAMED_CONSTRAINTS[constraint]._get_param_names()) - {"slack"}
-
-
-def _build_one(constraint: Any, carried: dict[str, Any]) -> Constraint:
-    if isinstance(constraint, str) and constraint in NAMED_CONSTRAINTS:
-        return _named(constraint, carried)
-    if isinstance(constraint, Constraint):
-        return clone(constraint)
-    raise ValueError(
-        f"constraint holds {constraint!r}; a list takes {sorted(NAMED_CONSTRAINTS)} or "
-        "constraint objects."
-    )
-
-
-def _refuse_carried(constraint: Any, carried: dict[str, Any], names: Iterable[str]) -> None:
-    for name in sorted(names):
-        value, default = carried[name], CARRIED[name]
-        if not (isinstance(value, type(default)) and value == default):
-            raise ValueError(
-                f"{name}={value!r} was given beside constraint={constraint!r}, which carries its "
-                f"own or has no use for it. Set {name} on the constraint object only."
-            )
+        return "; ".join(map(constraint_in_words, constraint))
+    return constraint.in_words() if isinstance(constraint, Constraint) else repr(constraint)

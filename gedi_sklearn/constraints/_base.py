@@ -9,23 +9,45 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._geometry import Block, coefficient_block
-from .._validation import Outcomes, check_notion, check_numbers_or_inf, remember_signature
-from ..kernels import BaseDesign, Design, FittedKernel, fit_kernel, warn_many_levels
+from .._validation import (
+    NOTION_PARAMETERS,
+    Outcomes,
+    StrOptions,
+    check_nested,
+    check_notion,
+    check_numbers_or_inf,
+    remember_signature,
+)
+from ..kernels import (
+    BaseDesign,
+    Design,
+    FittedKernel,
+    fit_kernel,
+    is_degree,
+    warn_many_levels,
+)
 from ..metrics import reference_disparity
+
+# What a constraint bounds: what `predict` returns, probabilities, or predictions minus y.
+OUTPUTS = ("predictions", "probabilities", "residuals")
 
 
 class Constraint(BaseEstimator):
     """What all constraints share: parameters, the kernel on given rows, the absolute threshold."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **NOTION_PARAMETERS,
+        "on": [StrOptions(set(OUTPUTS))],
+    }
     kernel: Any
-    degree: int
     threshold: Any
     relative: bool | int
     subset: Any
     on: str
     # What an error calls it.
     name: ClassVar[str]
+    # The norm of its indicator, as in `gedi`.
+    norm: ClassVar[str] = "l1"
     # Whether each coefficient has a bound of its own, rather than their sum.
     bounds_each: ClassVar[bool] = False
     # Whether one threshold bounds the columns of all classes together.
@@ -34,6 +56,16 @@ class Constraint(BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         remember_signature(cls)
+
+    def set_params(self, **params: Any) -> Constraint:
+        """Set parameters, those of the kernel as ``kernel__…``.
+
+        Returns
+        -------
+        self : object
+        """
+        check_nested(self, params, {"kernel": "SplineKernel()"})
+        return super().set_params(**params)
 
     def validate(self) -> None:
         """Check the parameters' types and ranges.
@@ -45,11 +77,10 @@ class Constraint(BaseEstimator):
         """
         if not self.bounds_each and isinstance(self.threshold, (list, np.ndarray)):
             raise ValueError(
-                f"constraint={self.name!r} bounds a sum, so threshold must be one number, got "
-                f"{self.threshold!r}. An array, one bound for each coefficient, needs "
-                "constraint='fine'."
+                f"threshold of {type(self).__name__} must be one number, got {self.threshold!r}. "
+                "For one bound for each coefficient, use FineConstraint."
             )
-        if hasattr(getattr(self, "kernel", None), "__array__"):
+        if hasattr(self.kernel, "__array__") and not is_degree(self.kernel):
             raise ValueError(
                 f"kernel is a {type(self.kernel).__name__}: precomputed columns serve indicators "
                 "only, a constraint needs a transformer or a callable of the attribute."
@@ -106,7 +137,7 @@ class Constraint(BaseEstimator):
         if kernel is not None:
             return fit_kernel(kernel.transform(values), values, weight=weight)
         warn_many_levels(values)
-        return fit_kernel(self.kernel, values, degree=self.degree, weight=weight)
+        return fit_kernel(self.kernel, values, weight=weight)
 
     def outcome_scale(self, kernel: FittedKernel) -> float:
         """Return an indicator of 1 in units of the targets, per deviation of the first column."""
@@ -139,10 +170,9 @@ class Constraint(BaseEstimator):
             columns[:, 0],
             values,
             kernel=self.kernel,
-            degree=self.degree,
             relative=self.relative or True,
             weight=design.weight,
-            norm=getattr(self, "norm", "l1"),
+            norm=self.norm,
             covariates=None if design.covariates is None else design.covariates.values,
         )
 
@@ -166,11 +196,11 @@ class Constraint(BaseEstimator):
     @property
     def needs_outcomes(self) -> bool:
         """Whether it looks at some of the rows, or at residuals."""
-        return self.subset is not None or self.on != "predictions"
+        return self.subset is not None or self.on == "residuals"
 
     def notion_in_words(self) -> str:
         """Return of which rows, and of what, the indicator is; "" for the predictions of all."""
-        of = "" if self.on == "predictions" else " of residuals"
+        of = "" if self.on == "predictions" else f" of {self.on}"
         return of if self.subset is None else f"{of} in subset {self.subset!r}"
 
     def in_words(self) -> str:

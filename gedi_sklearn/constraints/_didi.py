@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._geometry import Block, group_block
-from .._validation import NOTION_PARAMETERS, Interval, check_group_codes, warn_many_groups
+from .._validation import Interval, check_group_codes, warn_many_groups
 from ..kernels import BaseDesign, Design, FittedKernel, fit_groups
 from ..metrics import is_negligible
 from ._base import Constraint
@@ -28,11 +28,11 @@ class DidiConstraint(Constraint):
     relative : bool, default=True
         Whether q is a share of the DIDI of the original targets.
     subset, on
-        As in :class:`CoarseConstraint`.
+        As in :class:`DependenceConstraint`.
 
     See Also
     --------
-    CoarseConstraint : Bounds the influence of numeric attributes.
+    DependenceConstraint : Bounds the influence of numeric attributes.
     gedi_sklearn.metrics.didi : What is bounded.
 
     Notes
@@ -46,7 +46,7 @@ class DidiConstraint(Constraint):
     >>> from gedi_sklearn import DidiConstraint, project_targets
     >>> team = np.array(["a", "a", "b", "b", "c", "c"])
     >>> pay = np.array([1.0, 2.0, 3.0, 4.0, 2.0, 3.0])
-    >>> constraint = DidiConstraint(threshold=0.5)
+    >>> constraint = DidiConstraint(0.5)
     >>> project_targets(pay, sensitive_features=team, constraint=constraint).targets
     array([1.5, 2.5, 2.5, 3.5, 2. , 3. ])
     """
@@ -55,15 +55,15 @@ class DidiConstraint(Constraint):
     joins_classes: ClassVar[bool] = True
     kernel = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Constraint._parameter_constraints,
         "threshold": [Interval(Real, 0, np.inf, closed="both")],
         "relative": ["boolean"],
-        **NOTION_PARAMETERS,
     }
 
     def __init__(
         self,
-        *,
         threshold: float = 0.2,
+        *,
         relative: bool = True,
         subset: Any = None,
         on: str = "predictions",

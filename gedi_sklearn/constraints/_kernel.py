@@ -1,4 +1,4 @@
-"""Constraints on the coefficients of a kernel: on their sum, or on each of them."""
+"""Constraints on the coefficients of a kernel: on a norm of them, or on each of them."""
 
 from __future__ import annotations
 
@@ -8,59 +8,134 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._geometry import Block, Box, deviation_block
-from .._validation import NOTION_PARAMETERS, Interval, StrOptions, check_numbers_or_inf
+from .._validation import Interval, check_numbers_or_inf
 from ..kernels import (
     KERNEL_CONSTRAINTS,
     BaseDesign,
     FittedKernel,
     PolynomialKernel,
     describe_kernel,
+    is_degree,
 )
-from ..metrics import check_relative
 from ._base import Constraint
 
-_SHARED_CONSTRAINTS: dict[str, list[Any]] = {
-    "kernel": KERNEL_CONSTRAINTS,
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "threshold": [Interval(Real, 0, np.inf, closed="both")],
-    "relative": ["boolean", Interval(Integral, 1, None, closed="left")],
-    **NOTION_PARAMETERS,
-}
+_THRESHOLD = [Interval(Real, 0, np.inf, closed="both")]
+# A degree beside True, of which the reference is taken.
+_RELATIVE = ["boolean", Interval(Integral, 1, None, closed="left")]
 
 
-class CoarseConstraint(Constraint):
-    r"""Bound on the indicator, :math:`\|\tilde\alpha(z)\|_1 \le q`, or on its form in units of z.
+class DependenceConstraint(Constraint):
+    r"""Bound on the deviation that an attribute explains, whatever the shape of its influence.
+
+    .. math:: S(z) = \|\tilde F \tilde\alpha(z)\| / \sqrt n \le q
+
+    is the standard deviation of the part of z that the kernel's functions of the attribute
+    explain: in units of z, and the same for every unit of the attribute. With a spline it follows
+    any smooth influence, so that a share of 0.2 leaves a fifth of what the attribute explains.
+    It is what ``constraint=None`` stands for.
 
     Parameters
     ----------
-    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
-        The functions of the attribute whose influence is bounded.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
-    norm : {"l1", "sd"}, default="l1"
-        "l1" bounds ‖α̃‖₁, the paper's indicator. "sd" bounds the deviation of z that the attribute
-        explains, :math:`S(z) = \|\tilde F \tilde\alpha\| / \sqrt n`: in units of z, the same for
-        every unit of the attribute, and with a kernel that follows the attribute's influence what
-        "20 %" is taken to mean.
     threshold : float, default=0.2
         The bound q, at least 0; inf allows everything.
-    relative : bool or int, default=True
-        Whether q is a share of the indicator of the original targets. With "l1" an integer d
-        takes that indicator at degree d, True at degree 1; with "sd" it is that of the same kernel.
+    kernel : int, {"spline", "polynomial", "fourier"}, transformer or callable, default="spline"
+        The functions of the attribute whose influence is bounded; an integer is the polynomial of
+        that degree. Several columns are seen one by one, without their interactions.
+    relative : bool, default=True
+        Whether q is a share of the deviation that the attribute explains of the original targets.
     subset : "positive", class or callable, default=None
-        Which rows have a say, by their original target: those of the second of two classes
-        (equal opportunity), of a class, or where a callable of y, entry by entry, is true; None is
-        all. It needs `relative=False`, and predictions of rows that their model has not seen:
+        Which rows count, by their original target: those of the second of two classes (equal
+        opportunity), of a class, or where a callable of y, entry by entry, is true; None is all.
+        It needs `relative=False`, and predictions of rows that their model has not seen:
         :class:`ProjectedRegressor`, :class:`ProjectedClassifier`, and with `cv` Moving Targets
         and boosting.
-    on : {"predictions", "residuals"}, default="predictions"
-        What is bounded: predictions, or predictions minus y (error parity). The latter needs
-        `relative=False`, and one of the projected estimators.
+    on : {"predictions", "probabilities", "residuals"}, default="predictions"
+        What is bounded: what `predict` returns, the probability of the second of two classes
+        (:class:`ProjectedClassifier`, :class:`LagrangianDualClassifier`), or predictions minus y
+        (error parity). The last needs `relative=False`, and one of the projected estimators.
 
     See Also
     --------
-    FineConstraint : Bounds the coefficients one by one.
+    CoarseConstraint : Bounds the paper's indicator instead.
     DidiConstraint : Bounds the disparity of groups.
+    gedi_sklearn.gedi : With ``norm="sd"``, what is bounded.
+
+    Notes
+    -----
+    The deviation is that of the projection of z on the kernel's columns, of n rows with weights;
+    source: Giuliani, Misino and Lombardi (2023), section 4, for the coefficients, whose Euclidean
+    norm in orthonormal coordinates it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import DependenceConstraint, gedi, project_targets
+    >>> x = np.linspace(-1, 1, 9)
+    >>> result = project_targets(x**2, sensitive_features=x, constraint=DependenceConstraint(0.5))
+    >>> left = {"sensitive_features": x, "norm": "sd", "kernel": "spline", "relative": True}
+    >>> round(gedi(x**2, result.targets, **left), 6)
+    0.5
+    """
+
+    name: ClassVar[str] = "dependence"
+    norm: ClassVar[str] = "sd"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Constraint._parameter_constraints,
+        "threshold": _THRESHOLD,
+        "kernel": KERNEL_CONSTRAINTS,
+        "relative": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        threshold: float = 0.2,
+        *,
+        kernel: Any = "spline",
+        relative: bool = True,
+        subset: Any = None,
+        on: str = "predictions",
+    ) -> None:
+        self.threshold = threshold
+        self.kernel = kernel
+        self.relative = relative
+        self.subset = subset
+        self.on = on
+
+    def outcome_scale(self, kernel: FittedKernel) -> float:
+        """Return 1, since the indicator is in units of the targets; see the base class."""
+        return 1.0
+
+    def gauge(
+        self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
+    ) -> Block:
+        """Return the block of the deviation that is explained; see the base class."""
+        return deviation_block(design, outputs)
+
+    def in_words(self) -> str:
+        bound = f"S(z) ≤ {self.threshold:g}{' × S(y)' if self.relative else ''}"
+        return f"{bound}{self.notion_in_words()}, {describe_kernel(self.kernel)}"
+
+
+class CoarseConstraint(Constraint):
+    r"""Bound on the paper's indicator, :math:`\|\tilde\alpha(z)\|_1 \le q`.
+
+    Parameters
+    ----------
+    threshold : float, default=0.2
+        The bound q, at least 0; inf allows everything.
+    kernel : int, {"spline", "polynomial", "fourier"}, transformer or callable, default=1
+        The functions of the attribute whose influence is bounded; an integer is the polynomial of
+        that degree.
+    relative : bool or int, default=True
+        Whether q is a share of the indicator of the original targets; an integer d takes that
+        indicator at degree d, True at degree 1.
+    subset, on
+        As in :class:`DependenceConstraint`.
+
+    See Also
+    --------
+    DependenceConstraint : Bounds a deviation, in units of the targets.
+    FineConstraint : Bounds the coefficients one by one.
 
     Notes
     -----
@@ -71,7 +146,7 @@ class CoarseConstraint(Constraint):
     >>> import numpy as np
     >>> from gedi_sklearn import CoarseConstraint, project_targets
     >>> x = np.linspace(-1, 1, 9)
-    >>> constraint = CoarseConstraint(degree=2, threshold=0.5, relative=False)
+    >>> constraint = CoarseConstraint(0.5, kernel=2, relative=False)
     >>> result = project_targets(2 * x - x**2, sensitive_features=x, constraint=constraint)
     >>> round(float(np.abs(result.coefficients).sum()), 6)
     0.5
@@ -79,52 +154,28 @@ class CoarseConstraint(Constraint):
 
     name: ClassVar[str] = "coarse"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_SHARED_CONSTRAINTS,
-        "norm": [StrOptions({"l1", "sd"})],
+        **DependenceConstraint._parameter_constraints,
+        "relative": _RELATIVE,
     }
 
     def __init__(
         self,
-        *,
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        norm: str = "l1",
         threshold: float = 0.2,
+        *,
+        kernel: Any = 1,
         relative: bool | int = True,
         subset: Any = None,
         on: str = "predictions",
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.norm = norm
         self.threshold = threshold
+        self.kernel = kernel
         self.relative = relative
         self.subset = subset
         self.on = on
 
-    def validate(self) -> None:
-        """Check the parameters' types and ranges; see the base class."""
-        super().validate()
-        check_relative(self.relative, self.norm)
-
-    def outcome_scale(self, kernel: FittedKernel) -> float:
-        """Return an indicator of 1 in units of the targets; see the base class."""
-        return super().outcome_scale(kernel) if self.norm == "l1" else 1.0
-
-    def gauge(
-        self, design: BaseDesign, *, is_class: bool, outputs: tuple[int, ...] = (0,)
-    ) -> Block:
-        """Return the block of the indicator, ‖α̃‖₁ or S; see the base class."""
-        if self.norm == "l1":
-            return super().gauge(design, is_class=is_class, outputs=outputs)
-        return deviation_block(design, outputs)
-
     def in_words(self) -> str:
-        if self.norm == "sd":
-            bound = f"S(z) ≤ {self.threshold:g}{' × S(y)' if self.relative else ''}"
-        else:
-            bound = f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}"
-        return f"{bound}{self.notion_in_words()}, {describe_kernel(self.kernel, self.degree)}"
+        bound = f"‖α̃‖₁ ≤ {self.threshold:g}{_unit(self)}"
+        return f"{bound}{self.notion_in_words()}, {describe_kernel(self.kernel)}"
 
 
 class FineConstraint(Constraint):
@@ -132,13 +183,12 @@ class FineConstraint(Constraint):
 
     Parameters
     ----------
-    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
-        The functions of the attribute whose influence is bounded.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
     threshold : float or array-like of shape (k,), default=0.2
         A number bounds the first coefficient and forbids all others (a polynomial kernel of one
         attribute). An array gives each coefficient its own bound: 0 forbids, inf frees.
+    kernel : int, {"spline", "polynomial", "fourier"}, transformer or callable, default=1
+        The functions of the attribute whose influence is bounded; an integer is the polynomial of
+        that degree.
     relative : bool or int, default=True
         Whether every finite entry is a share of the indicator of the original targets; an
         integer d takes that indicator at degree d, True at degree 1.
@@ -146,7 +196,7 @@ class FineConstraint(Constraint):
         Binary targets only: a forbidden direction may keep this share of the bound, since whole
         rows cannot cancel exactly. Real targets meet the bounds exactly.
     subset, on
-        As in :class:`CoarseConstraint`.
+        As in :class:`DependenceConstraint`.
 
     See Also
     --------
@@ -164,7 +214,7 @@ class FineConstraint(Constraint):
     >>> import numpy as np
     >>> from gedi_sklearn import FineConstraint, project_targets
     >>> x = np.linspace(-1, 1, 9)
-    >>> constraint = FineConstraint(degree=2, threshold=0.5, relative=False)
+    >>> constraint = FineConstraint(0.5, kernel=2, relative=False)
     >>> result = project_targets(2 * x - x**2, sensitive_features=x, constraint=constraint)
     >>> np.abs(result.coefficients).round(6)
     array([0.5, 0. ])
@@ -173,25 +223,23 @@ class FineConstraint(Constraint):
     name: ClassVar[str] = "fine"
     bounds_each: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_SHARED_CONSTRAINTS,
-        "threshold": [*_SHARED_CONSTRAINTS["threshold"], "array-like"],
+        **CoarseConstraint._parameter_constraints,
+        "threshold": [*_THRESHOLD, "array-like"],
         "slack": [Interval(Real, 0, 1, closed="both")],
     }
 
     def __init__(
         self,
-        *,
-        kernel: Any = "polynomial",
-        degree: int = 1,
         threshold: Any = 0.2,
+        *,
+        kernel: Any = 1,
         relative: bool | int = True,
         slack: float = 1e-3,
         subset: Any = None,
         on: str = "predictions",
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
         self.threshold = threshold
+        self.kernel = kernel
         self.relative = relative
         self.slack = slack
         self.subset = subset
@@ -253,12 +301,13 @@ class FineConstraint(Constraint):
         else:
             bounds = ", ".join(f"{entry:g}" for entry in np.ravel(self.threshold))
             bound = f"|α̃| ≤ ({bounds}){_unit(self)}"
-        return f"{bound}{self.notion_in_words()}, {describe_kernel(self.kernel, self.degree)}"
+        return f"{bound}{self.notion_in_words()}, {describe_kernel(self.kernel)}"
 
 
 def _unit(constraint: Any) -> str:
     if constraint.relative is False:
         return ""
-    if constraint.kernel == "polynomial" or isinstance(constraint.kernel, PolynomialKernel):
+    kernel = constraint.kernel
+    if is_degree(kernel) or kernel == "polynomial" or isinstance(kernel, PolynomialKernel):
         return f" × GeDI-V{int(constraint.relative)} of y"
     return " × GeDI of y"

@@ -74,7 +74,9 @@ def project_targets(
     y, y_pred, sensitive_features, sample_weight : Dask array, series or frame
         As in :func:`gedi_sklearn.project_targets`; the targets are real numbers.
     kernel, degree, norm, threshold, relative, target_weight
-        As in :func:`gedi_sklearn.project_targets` with ``constraint="coarse"``.
+        As in :class:`gedi_sklearn.CoarseConstraint`, with ``norm="sd"`` as in
+        :class:`gedi_sklearn.DependenceConstraint`; `target_weight` as in
+        :func:`gedi_sklearn.project_targets`.
     reference : array-like of shape (r,) or (r, m), default=None
         Values that fix the scale of the kernel; see :func:`accumulate`.
 

@@ -37,6 +37,7 @@ from ._moments import row_blocks
 from ._named import (
     KERNEL_CONSTRAINTS,
     describe_kernel,
+    is_degree,
     kernel_from_dict,
     kernel_of_degree,
     kernel_to_dict,
@@ -71,6 +72,7 @@ __all__ = [
     "fit_kernel",
     "fit_resolved",
     "is_categorical",
+    "is_degree",
     "kernel_from_dict",
     "kernel_of_degree",
     "kernel_to_dict",

@@ -1,16 +1,18 @@
-"""The parameter `kernel`: a name from the table, an object, a callable or a matrix."""
+"""The parameter `kernel`: a degree, a name, an object, a callable or a matrix."""
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from sklearn.base import clone
 
-from .._validation import HasMethods, StrOptions, as_plain, check_numbers
-from ._transformers import NAMED_KERNELS, PolynomialKernel
+from .._validation import HasMethods, Interval, StrOptions, as_plain, check_numbers
+from ._transformers import NAMED_KERNELS, FourierKernel, PolynomialKernel
 
 # The declared range of a parameter `kernel` that takes no precomputed matrix.
 KERNEL_CONSTRAINTS: list[Any] = [
+    Interval(Integral, 1, None, closed="left"),
     StrOptions(set(NAMED_KERNELS)),
     HasMethods(["fit", "transform"]),
     callable,
@@ -20,6 +22,8 @@ _QUOTED_NAMES = ", ".join(map(repr, NAMED_KERNELS))
 
 def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
     """Return an unfitted kernel object, a callable or a float matrix from the `kernel` parameter.
+
+    An integer is the polynomial kernel of that degree.
 
     Raises
     ------
@@ -43,6 +47,8 @@ def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
             f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
             "carries its own. Leave `degree` at 1."
         )
+    if is_degree(kernel):
+        return PolynomialKernel(int(kernel))
     # Checked before "transform", which data frames have as well.
     if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
         return check_numbers(kernel, "kernel")
@@ -59,6 +65,11 @@ def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
     raise ValueError(
         f"kernel must be {_QUOTED_NAMES}, a transformer, a callable or a matrix; got {kernel!r}."
     )
+
+
+def is_degree(kernel: Any) -> bool:
+    """Tell whether a kernel is an integer, the polynomial of that degree."""
+    return isinstance(kernel, Integral) and not isinstance(kernel, bool)
 
 
 def is_named_type(kernel: Any) -> bool:
@@ -108,7 +119,7 @@ def describe_kernel(kernel: Any, degree: int = 1) -> str:
 
     Parameters
     ----------
-    kernel : str, transformer or callable
+    kernel : int, str, transformer or callable
         The parameter `kernel`.
     degree : int, default=1
         The parameter `degree`, for a kernel given by name.
@@ -125,6 +136,8 @@ def describe_kernel(kernel: Any, degree: int = 1) -> str:
     >>> describe_kernel(PolynomialKernel(5, standardize=True))
     'polynomial kernel of degree 5, standardised'
     """
+    if is_degree(kernel):
+        return describe_kernel("polynomial", kernel)
     if isinstance(kernel, str):
         named = NAMED_KERNELS[kernel]
         order = "" if named.degree is None else f" of {named.degree} {degree}"
@@ -132,6 +145,9 @@ def describe_kernel(kernel: Any, degree: int = 1) -> str:
     if isinstance(kernel, PolynomialKernel):
         scale = ", standardised" if kernel.standardize else ""
         return describe_kernel("polynomial", kernel.degree) + scale
+    if isinstance(kernel, FourierKernel):
+        period = "" if kernel.period is None else f", period {kernel.period:g}"
+        return describe_kernel("fourier", kernel.order) + period
     return f"kernel {kernel!r}"
 
 
@@ -143,8 +159,8 @@ def kernel_to_dict(kernel: Any) -> Any:
     TypeError
         If it is an object of another library, or a callable.
     """
-    if isinstance(kernel, str):
-        return kernel
+    if isinstance(kernel, str) or is_degree(kernel):
+        return as_plain(kernel)
     for name, named in NAMED_KERNELS.items():
         if isinstance(kernel, named.type):
             parameters = kernel.get_params()  # type: ignore[attr-defined]
@@ -156,7 +172,7 @@ def kernel_to_dict(kernel: Any) -> Any:
 
 def kernel_from_dict(state: Any) -> Any:
     """Return the kernel that :func:`kernel_to_dict` has written."""
-    if isinstance(state, str):
+    if isinstance(state, (str, int)):
         return state
     parameters = dict(state)
     return NAMED_KERNELS[parameters.pop("name")].type(**parameters)

@@ -15,16 +15,11 @@ from sklearn.utils import check_array
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
 from .._validation import (
     Interval,
-    StrOptions,
     _fit_context,
     check_random_state,
 )
 from .._verdict import make_verdict
 from ..constraints import (
-    CARRIED,
-    CONSTRAINT_PARAMETERS,
-    NAMED_CONSTRAINTS,
-    Constraint,
     FittedConstraint,
     fit_constraint,
 )
@@ -35,10 +30,9 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "constraint": [StrOptions(set(NAMED_CONSTRAINTS)), Constraint],
-        **{name: CONSTRAINT_PARAMETERS[name] for name in CARRIED},
+        "constraint": "no_validation",  # checked by `check_constraint`, with words that help
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "multiplier_learning_rate": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -49,20 +43,16 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+    # What the constraint may be on.
+    _can_bound: ClassVar[tuple[str, ...]] = ("predictions",)
     # The loss by its name in `_network`.
     _loss: ClassVar[str]
 
     def __init__(
         self,
         hidden_layer_sizes: Any = (100,),
+        constraint: Any = None,
         *,
-        constraint: Any = "coarse",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        norm: str = "l1",
-        threshold: Any = 0.2,
-        relative: bool | int = True,
-        slack: float = 1e-3,
         learning_rate: float = 1e-3,
         multiplier_learning_rate: float = 3e-3,
         max_epochs: int = 500,
@@ -76,12 +66,6 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.constraint = constraint
-        self.kernel = kernel
-        self.degree = degree
-        self.norm = norm
-        self.threshold = threshold
-        self.relative = relative
-        self.slack = slack
         self.learning_rate = learning_rate
         self.multiplier_learning_rate = multiplier_learning_rate
         self.max_epochs = max_epochs
@@ -214,7 +198,9 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             n_classes=2 if self._loss == "log_loss" else 0,
             allow_constant=True,
             names=self._attribute_columns,
-            **{name: getattr(self, name) for name in CARRIED},
+            bounds=("predictions", "probabilities")
+            if self._loss == "log_loss"
+            else ("predictions",),
         )
 
     def _layer_sizes(self) -> tuple[int, ...]:

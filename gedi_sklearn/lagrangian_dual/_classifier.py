@@ -23,27 +23,12 @@ class LagrangianDualClassifier(ClassifierMixin, BaseLagrangianDual):
     ----------
     hidden_layer_sizes : int or sequence of int, default=(100,)
         Units of the hidden layers, each followed by a ReLU.
-    constraint : {"coarse", "fine", "didi"} or constraint object, default="coarse"
-        "coarse" bounds the indicator ‖α̃‖₁, with one multiplier; "fine" bounds each coefficient,
-        with one multiplier per coefficient (with a scalar `threshold`, it bounds the first and
-        forces the others to 0); "didi" bounds the disparity between groups. An object has its own
-        kernel, degree, threshold, relative and slack; these parameters must then keep their
-        defaults.
-    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
-        The functions of the attribute whose influence is bounded.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
-    norm : {"l1", "sd"}, default="l1"
-        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
-        of y; see :class:`CoarseConstraint`.
-    threshold : float or array-like of shape (k,), default=0.2
-        The bound, at least 0; inf allows everything. An array ("fine") gives one bound per
-        coefficient: 0 forces it to 0, inf leaves it unconstrained.
-    relative : bool or int, default=True
-        Whether `threshold` is a fraction of the indicator of the targets given to :meth:`fit`; an
-        integer d uses the indicator of degree d, True that of degree 1.
-    slack : float, default=1e-3
-        Fraction of the bound allowed for a coefficient constrained to 0; "fine" only.
+    constraint : constraint object, ConstraintList or list, default=None
+        What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
+        :class:`CoarseConstraint` (one multiplier each), :class:`FineConstraint` (one for each
+        coefficient) or :class:`DidiConstraint`. A list holds one constraint for each attribute.
+        It bounds the probability of the second class, with ``on="probabilities"`` as with
+        ``on="predictions"``.
     learning_rate : float, default=1e-3
         Step size of Adam for the weights of the network.
     multiplier_learning_rate : float, default=3e-3

@@ -162,6 +162,11 @@ class GediAccumulator(BaseEstimator):
                 f"sensitive_features has {sample.values.shape[1]} column(s), the reference has "
                 f"{fitted.n_attributes}."
             )
+        if fitted.encoder is None and is_text(sample.values):
+            raise ValueError(
+                "sensitive_features holds text or categories, where the reference holds numbers. "
+                "Pass the same attribute as in `reference`, or in the first chunk."
+            )
         if len(targets) != len(self.sums_.origin):
             raise ValueError(
                 "y_pred must be given with every chunk or with none; this one is unlike the first."

@@ -1,4 +1,4 @@
-"""Which part of an estimator has the threshold, and what wraps that part.
+"""Which part of an estimator has the constraint, and what wraps that part.
 
 The part may be the estimator itself, or be inside pipelines, searches and other wrappers. Then
 pipelines prefix the keywords of its `fit`, its X may differ from the X of the whole estimator, and
@@ -13,16 +13,17 @@ from inspect import signature
 from typing import Any
 
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from .._meta_estimator import ColumnsMixin
 from .._predictions import asks_for_attribute
-from ..constraints import Constraint
+from ..constraints import Constraint, ConstraintList, DependenceConstraint
 
 
 @dataclass(frozen=True)
 class ConstrainedPart:
-    """The part of an estimator that has the threshold.
+    """The part of an estimator that has the constraint whose threshold is varied.
 
     Attributes
     ----------
@@ -34,18 +35,19 @@ class ConstrainedPart:
         The part, unfitted: the user's own object, which is never changed.
     wrappers : tuple of estimators
         The estimators around it, from the outside in.
+    constraint : Constraint
+        The constraint.
+    position : int or None
+        Which one of a list of constraints it is, and so of the attributes; None where it is the
+        only one.
     """
 
     name: str
     path: str
     part: Any
     wrappers: tuple[Any, ...]
-
-    @property
-    def constraint(self) -> Any:
-        """The owner of kernel, degree and relative: a constraint object, or the part itself."""
-        own = getattr(self.part, "constraint", None)
-        return own if isinstance(own, Constraint) else self.part
+    constraint: Constraint
+    position: int | None
 
     @property
     def sees_X(self) -> bool:
@@ -55,7 +57,7 @@ class ConstrainedPart:
     @property
     def is_reusable(self) -> bool:
         """Whether one fit serves all thresholds: the part can do that, and no wrapper clones it."""
-        if not hasattr(self.part, "_correct_at") or isinstance(self.part.constraint, (list, tuple)):
+        if not hasattr(self.part, "_correct_at") or self.position is not None:
             return False
         if self.part.confidence is not None:  # a certificate looks at the data anew
             return False
@@ -100,13 +102,25 @@ class ConstrainedPart:
         return "__".join([*prefixes, name])
 
 
+def with_constraints(estimator: Any) -> Any:
+    """Return a clone of an estimator in which no part leaves its constraint to the default."""
+    estimator = clone(estimator)
+    parts = {"": estimator, **estimator.get_params()}
+    unset = [
+        f"{path}__constraint".removeprefix("__")
+        for path, part in parts.items()
+        if isinstance(part, ColumnsMixin) and part.constraint is None
+    ]
+    return estimator.set_params(**{name: DependenceConstraint() for name in unset})
+
+
 def find_constrained_part(estimator: Any, param_name: str | None) -> ConstrainedPart:
     """Find the part of an estimator whose threshold is varied.
 
     Parameters
     ----------
     estimator : estimator
-        The whole estimator.
+        The whole estimator, from :func:`with_constraints`.
     param_name : str or None
         The threshold's name among its parameters; None finds it.
 
@@ -134,28 +148,35 @@ def find_constrained_part(estimator: Any, param_name: str | None) -> Constrained
     owners = [
         name
         for name in objects
-        if _starts(param_name, name) and not isinstance(objects[name], Constraint)
+        if _starts(param_name, name) and not isinstance(objects[name], (Constraint, ConstraintList))
     ]
     *around, path = sorted(owners, key=len)
     for outer in around:
         _refuse_searched(objects[outer], param_name[len(outer) :].removeprefix("__"))
-    return ConstrainedPart(param_name, path, objects[path], tuple(objects[name] for name in around))
+    constraint = objects.get(param_name.rpartition("__")[0])
+    if not isinstance(constraint, Constraint):
+        raise ValueError(f"param_name={param_name!r} is not the threshold of a constraint.")
+    part = objects[path]
+    listed = getattr(part.constraint, "constraints", None)
+    position = None
+    if listed is not None:
+        position = next(i for i, (_, own) in enumerate(listed) if own is constraint)
+    wrappers = tuple(objects[name] for name in around)
+    return ConstrainedPart(param_name, path, part, wrappers, constraint, position)
 
 
 def _only_threshold(estimator: Any, objects: dict[str, Any]) -> str:
-    """Return the name of the threshold of the only part that is an estimator of this library."""
-    names = []
-    for path, value in objects.items():
-        if isinstance(value, ColumnsMixin) and hasattr(value, "threshold"):
-            carried = isinstance(getattr(value, "constraint", None), Constraint)
-            own = "constraint__threshold" if carried else "threshold"
-            names.append(f"{path}__{own}".removeprefix("__"))
+    """Return the name of the threshold of the only constraint."""
+    names = [
+        f"{path}__threshold" for path, value in objects.items() if isinstance(value, Constraint)
+    ]
     if len(names) == 1:
         return names[0]
     found = f"several: {sorted(names)}" if names else "none"
     raise ValueError(
-        f"the threshold must be a parameter of one estimator of this library in "
-        f"{type(estimator).__name__}, which has {found}. Pass its name as param_name=."
+        f"{type(estimator).__name__} must hold one constraint whose threshold is varied; it has "
+        f"{found}. Name the threshold, param_name='constraint__threshold'; of several constraints "
+        "give a ConstraintList."
     )
 
 

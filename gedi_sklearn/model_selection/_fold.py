@@ -32,6 +32,8 @@ class Data(NamedTuple):
         The scorer.
     measure : Measure
         The indicator.
+    of_probabilities : bool
+        Whether it is that of the probability of the second class, not of predictions.
     """
 
     X: Any
@@ -42,6 +44,13 @@ class Data(NamedTuple):
     predict_params: dict[str, Any]
     scorer: Any
     measure: Measure
+    of_probabilities: bool
+
+    def measured(self, responses: Responses) -> np.ndarray:
+        """Return what the indicator is of."""
+        if self.of_probabilities:
+            return responses.predict_proba(responses.X)[:, 1]
+        return responses.predict(responses.X)
 
     def fit(self, estimator: Any, rows: np.ndarray) -> None:
         """Fit an estimator on some rows."""
@@ -128,8 +137,8 @@ def _evaluate(estimator: Any, data: Data, train: np.ndarray, test: np.ndarray) -
     numbers = (
         data.score(seen, seen.X, train),
         data.score(unseen, unseen.X, test),
-        data.measure(train, seen.predict(seen.X)),
-        data.measure(test, unseen.predict(unseen.X)),
+        data.measure(train, data.measured(seen)),
+        data.measure(test, data.measured(unseen)),
     )
     responses = unseen.known
     if data.classes is not None and "predict_proba" in responses:

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._validation import check_attribute, check_group_codes, select_columns
-from ..constraints import DidiConstraint
+from ..constraints import DidiConstraint, split_attributes
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ..kernels import takes_degree
 from ..metrics import (
     GroupIndicator,
     Inference,
@@ -130,9 +129,8 @@ class GediMeasure(Measure):
         return gedi(self.y[rows], predictions, **keywords, conditional_on=self._given(rows))
 
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
-        kernel, degree = self.options["kernel"], self.options["degree"]
-        norm = self.options["norm"]
-        return fit_inference(sample, kernel, degree, self.relative, norm, self._given(rows))
+        kernel, norm = self.options["kernel"], self.options["norm"]
+        return fit_inference(sample, kernel, 1, self.relative, norm, self._given(rows))
 
     def _given(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.covariates is None else self.covariates[rows]
@@ -162,27 +160,22 @@ def make_measure(
     values: np.ndarray,
     weight: np.ndarray | None,
     classes: np.ndarray | None,
-    *,
-    kernel: Any,
-    degree: int | None,
-    norm: str | None,
-    relative: bool | int | None,
     pos_label: Any,
 ) -> Measure:
-    """Return the indicator that an estimator bounds, with the caller's options before its own.
+    """Return the indicator that a constraint bounds.
 
     Parameters
     ----------
     part : ConstrainedPart
-        The part of the estimator that has the threshold.
+        The part of the estimator that has the constraint.
     X : array-like of shape (n, p)
         Where its `conditional_on` is looked up.
     y, values, weight : ndarray
         As in :class:`Measure`.
     classes : ndarray or None
         The classes of `y`; None for numbers.
-    kernel, degree, norm, relative, pos_label
-        The caller's; None takes the estimator's.
+    pos_label : object
+        The class that is measured; None takes the second of two.
 
     Returns
     -------
@@ -191,8 +184,9 @@ def make_measure(
     Raises
     ------
     ValueError
-        If it is ambiguous which of several indicators, or which class, is meant.
+        If it is ambiguous which class is meant, or some of the rows, or residuals, are bounded.
     """
+    constraint = part.constraint
     if classes is not None and pos_label is None:
         if len(classes) > 2:
             raise ValueError(
@@ -200,33 +194,22 @@ def make_measure(
                 "measured against the rest, pos_label=."
             )
         pos_label = classes[1]
-    constraint, bounded = part.constraint, getattr(part.part, "constraint", "coarse")
-    if relative is None:
-        relative = getattr(constraint, "relative", False)
-    listed = bounded if isinstance(bounded, (list, tuple)) else [bounded]
-    if any(getattr(own, "needs_outcomes", False) for own in listed):
+    if constraint.needs_outcomes:
         raise ValueError(
-            f"constraint={bounded!r} bounds some of the rows, or residuals, and the curve measures "
-            "predictions of all rows. Compare thresholds with cross_validate and "
-            "make_gedi_scorer(subset=..., on=...)."
+            f"{constraint!r} bounds some of the rows, or residuals, and the curve measures "
+            "predictions of all rows. Compare thresholds with cross_validate and a scorer of the "
+            "constraint."
         )
-    measured = (y, values, weight, pos_label, relative)
-    if kernel is None:
-        if isinstance(bounded, (list, tuple)):
-            raise ValueError(
-                f"constraint={bounded!r} does not bound one indicator. Pass the kernel of the one "
-                "that is to be measured, kernel=."
-            )
-        if isinstance(bounded, DidiConstraint) or bounded == "didi":
-            task = "regression" if classes is None else "classification"
-            return DidiMeasure(*measured, {"task": task})
-        kernel = getattr(constraint, "kernel", "polynomial")
-    if degree is None:
-        degree = getattr(constraint, "degree", 1) if takes_degree(kernel) else 1
-    covariates = _covariates(part, X, len(y))
-    norm = getattr(constraint, "norm", "l1") if norm is None else norm
-    options = {"kernel": kernel, "degree": degree, "norm": norm}
-    return GediMeasure(*measured, options, covariates)
+    if part.position is not None:
+        values = split_attributes(values, is_list=True)[part.position]
+    if constraint.on == "probabilities":
+        y, pos_label = (y == pos_label).astype(np.float64), None
+    measured = (y, values, weight, pos_label, constraint.relative)
+    if isinstance(constraint, DidiConstraint):
+        task = "regression" if classes is None else "classification"
+        return DidiMeasure(*measured, {"task": task})
+    options = {"kernel": constraint.kernel, "norm": constraint.norm}
+    return GediMeasure(*measured, options, _covariates(part, X, len(y)))
 
 
 def _covariates(part: ConstrainedPart, X: Any, n_samples: int) -> np.ndarray | None:

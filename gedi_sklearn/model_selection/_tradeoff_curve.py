@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,6 @@ from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._folds import Folds, make_folds
-from .._meta_estimator import COLUMN_CONSTRAINTS
 from .._predictions import Responses
 from .._validation import (
     N_JOBS,
@@ -32,8 +31,7 @@ from .._validation import (
     validate_params,
 )
 from ..exceptions import warn_caller
-from ..kernels import KERNEL_CONSTRAINTS
-from ._constrained_part import ConstrainedPart, find_constrained_part
+from ._constrained_part import ConstrainedPart, find_constrained_part, with_constraints
 from ._fold import Data, FoldValues, run_fold
 from ._indicator import make_measure
 from ._scoring import check_scorer
@@ -138,14 +136,9 @@ class _Pooled(NamedTuple):
         "y": ["array-like"],
         "cv": ["cv_object"],
         "sensitive_features": ["array-like", None],
-        "sensitive_columns": COLUMN_CONSTRAINTS["sensitive_columns"],
         "param_name": [str, None],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "kernel": [*KERNEL_CONSTRAINTS, None],
-        "degree": [Interval(Integral, 1, None, closed="left"), None],
-        "norm": [StrOptions({"l1", "sd"}), None],
-        "relative": ["boolean", Interval(Integral, 0, None, closed="left"), None],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
         "sample_weight": ["array-like", None],
         "params": [dict, None],
         "groups": ["array-like", None],
@@ -163,15 +156,10 @@ def tradeoff_curve(
     thresholds: Any = None,
     cv: Any = 5,
     sensitive_features: Any = None,
-    sensitive_columns: Any = None,
     param_name: str | None = None,
     scoring: Any = None,
-    kernel: Any = None,
-    degree: int | None = None,
-    norm: str | None = None,
-    relative: bool | int | None = None,
     pos_label: Any = None,
-    confidence_level: float = 0.95,
+    confidence: float = 0.95,
     sample_weight: Any = None,
     params: dict[str, Any] | None = None,
     groups: Any = None,
@@ -184,8 +172,8 @@ def tradeoff_curve(
     Parameters
     ----------
     estimator : estimator
-        An estimator of this library with a `threshold`, alone or inside pipelines, searches and
-        other wrappers; never changed.
+        An estimator of this library, alone or inside pipelines, searches and other wrappers; never
+        changed. What its constraint bounds is measured.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,)
@@ -197,24 +185,18 @@ def tradeoff_curve(
         The folds, the same for all thresholds. No row may be in more than one test part.
     sensitive_features : array-like of shape (n,) or (n, m), default=None
         The protected attribute(s). They are used for the indicator, and passed to `fit` (and to
-        `predict` where it needs them) unless the estimator has its own `sensitive_columns`.
-    sensitive_columns : int, str or list of these, default=None
-        Column(s) of X that hold the attribute, instead of `sensitive_features`. If both are
-        None, the estimator's own `sensitive_columns` are used; inside a pipeline these are columns
-        of another X, so the columns must be named here.
+        `predict` where it needs them) unless the estimator has its own `sensitive_columns`. None
+        takes these columns; inside a pipeline they are columns of another X, so that the attribute
+        must be passed.
     param_name : str, default=None
-        Parameter that is set to the thresholds. None finds the only threshold of an estimator of
-        this library.
+        Parameter that is set to the thresholds, such as ``"constraint__age__threshold"``. None
+        finds the threshold of the only constraint.
     scoring : str, callable or None, default=None
         A scorer; it must take `sample_weight` if weights are given. None is R² or accuracy, the
         `score` of this library's estimators.
-    kernel, degree, norm, relative : default=None
-        Parameters of the indicator; see :func:`gedi_sklearn.metrics.gedi`. None takes the
-        estimator's own; with ``constraint="didi"`` the indicator is
-        :func:`gedi_sklearn.metrics.didi`. The estimator's `conditional_on` applies as well.
     pos_label : object, default=None
         The class whose indicator is measured; None is the second of two classes.
-    confidence_level : float, default=0.95
+    confidence : float, default=0.95
         Confidence level of the intervals.
     sample_weight : array-like of shape (n,), default=None
         Weights, in every fit, score and indicator.
@@ -270,19 +252,21 @@ def tradeoff_curve(
     >>> model = ProjectedRegressor(sensitive_columns=0)
     >>> curve = tradeoff_curve(model, X, y, thresholds=[1.0, 0.5, 0.0])
     >>> curve.score.round(1), curve.gedi.round(1), curve.n_fits
-    (array([0.9, 0.8, 0.4]), array([1. , 0.5, 0. ]), 5)
+    (array([0.9, 0.8, 0.4]), array([1. , 0.5, 0.1]), 5)
     """
+    estimator = with_constraints(estimator)
     part = find_constrained_part(estimator, param_name)
     steps = _check_thresholds(thresholds, part)
     y, classes = _check_targets(estimator, y, sample_weight)
     check_same_length(len(y), X=X)
     (X,) = indexable(X)
     weight = check_sample_weight(sample_weight, len(y))
-    values = _check_attribute(part, X, sensitive_features, sensitive_columns, len(y))
-    options = {"kernel": kernel, "degree": degree, "norm": norm, "relative": relative}
-    measure = make_measure(part, X, y, values, weight, classes, **options, pos_label=pos_label)
+    values = _check_attribute(part, X, sensitive_features, len(y))
+    measure = make_measure(part, X, y, values, weight, classes, pos_label)
     scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
-    data = Data(X, y, weight, classes, *_keywords(part, values, weight, params), scorer, measure)
+    keywords = _keywords(part, values, weight, params)
+    of_probabilities = part.constraint.on == "probabilities"
+    data = Data(X, y, weight, classes, *keywords, scorer, measure, of_probabilities)
     folds = make_folds(
         cv,
         X,
@@ -293,7 +277,7 @@ def tradeoff_curve(
     )
     rows, order = _tested_rows(folds)
     # An unsuitable kernel or label should raise before the fits.
-    measure.value(rows, y[rows])
+    measure.value(rows, measure.y[rows])
 
     paths = [steps] if part.is_reusable else [[step] for step in steps]
     results = Parallel(n_jobs=n_jobs, verbose=verbose)(
@@ -305,7 +289,7 @@ def tradeoff_curve(
     flat = [value for path in results for value in path]
     table = [flat[position :: len(steps)] for position in range(len(steps))]
     _report_failures(table, steps)
-    pooled = [_pool(estimator, values, data, rows, order, confidence_level) for values in table]
+    pooled = [_pool(estimator, values, data, rows, order, confidence) for values in table]
     return TradeoffCurve(
         thresholds=np.array(steps, dtype=np.float64),
         param_name=part.name,
@@ -322,7 +306,7 @@ def tradeoff_curve(
 def _check_thresholds(thresholds: Any, part: ConstrainedPart) -> list[Any]:
     """Return the path as floats, or as arrays of equal length."""
     if thresholds is None:
-        if getattr(part.constraint, "relative", False) is False:
+        if part.constraint.relative is False:
             raise ValueError(
                 f"{part.name} is absolute (relative=False), so no default path suits it: pass "
                 "thresholds= in units of the indicator."
@@ -355,22 +339,19 @@ def _check_targets(
 
 
 def _check_attribute(
-    part: ConstrainedPart, X: Any, sensitive_features: Any, sensitive_columns: Any, n_samples: int
+    part: ConstrainedPart, X: Any, sensitive_features: Any, n_samples: int
 ) -> np.ndarray:
-    """Return the attribute that the caller passed or named, or else that of the estimator."""
-    own = getattr(part.part, "sensitive_columns", None)
-    if sensitive_features is None and sensitive_columns is None and own is not None:
-        if not part.sees_X:
-            raise ValueError(
-                f"sensitive_columns={own!r} of {type(part.part).__name__} names a column of the X "
-                "inside a pipeline. Name the column of this X as well with sensitive_columns=, or "
-                "pass its values as sensitive_features=."
-            )
-        sensitive_columns = own
+    """Return the attribute that the caller passed, or else that of the estimator."""
+    own = part.part.sensitive_columns
+    if sensitive_features is None and own is not None and not part.sees_X:
+        raise ValueError(
+            f"sensitive_columns={own!r} of {type(part.part).__name__} names a column of the X "
+            "inside a pipeline. Pass its values as sensitive_features=."
+        )
     return check_sensitive(
         sensitive_features,
         X=X,
-        sensitive_columns=sensitive_columns,
+        sensitive_columns=own if sensitive_features is None else None,
         n_samples=n_samples,
         kind="mixed",
     )
@@ -434,7 +415,7 @@ def _pool(
     data: Data,
     rows: np.ndarray,
     order: np.ndarray,
-    confidence_level: float,
+    confidence: float,
 ) -> _Pooled:
     """Score and measure the predictions of all folds at once."""
     parts = [fold.responses for fold in values if fold.responses is not None]
@@ -443,7 +424,8 @@ def _pool(
     pooled = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
     responses = Responses(estimator, pooled, classes=data.classes)
     X = data.X if len(rows) == len(data.y) else _safe_indexing(data.X, rows)
-    score, gedi = data.score(responses, X, rows), data.measure(rows, pooled["predict"])
+    measured = pooled["predict_proba"][:, 1] if data.of_probabilities else pooled["predict"]
+    score, gedi = data.score(responses, X, rows), data.measure(rows, measured)
     if np.isnan(gedi):
         return _Pooled(score)
-    return _Pooled(score, gedi, *data.measure.infer(rows, pooled["predict"], confidence_level))
+    return _Pooled(score, gedi, *data.measure.infer(rows, measured, confidence))

@@ -95,10 +95,15 @@ class DualSteps:
         self.tol = tol
         self.max_iter = max_iter
         self.fallback = fallback
-        self.keeps_best = True  # until the search converges
+        self.has_failed = True  # until the search converges
         self._best: tuple[Residual, LearnerFit] | None = None
         self._is_searching = True
         self._idle = self._n_searched = 0
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether the best fit is kept: where the search has failed."""
+        return self.has_failed
 
     def next(self, fit: LearnerFit) -> Step | None:
         """Return the targets at the next multipliers; None once the search has converged."""
@@ -106,7 +111,7 @@ class DualSteps:
         if self._is_searching:
             with self.fallback.master.timed():
                 step = self._search(fit)
-            if not self.keeps_best:
+            if not self.has_failed:
                 return None
         if self._n_searched + self.fallback.n_steps == self.max_iter:
             return None
@@ -123,7 +128,7 @@ class DualSteps:
         """Return the next step of the search; None if it converged or stops."""
         residual = self.search.judge(fit)
         if residual.within(self.tol):
-            self.keeps_best = False
+            self.has_failed = False
             return None
         if self._best is None or residual.optimality < _PROGRESS * self._best[0].optimality:
             self._best, self._idle = (residual, fit), 0
@@ -136,18 +141,18 @@ class DualSteps:
 
     def warn(self, selected: Candidate) -> None:
         """Warn if the search did not converge."""
-        if not self.keeps_best:
+        if not self.has_failed:
             return
         assert self._best is not None  # a fit was judged
         residual = self._best[0]
         warn_caller(
-            f"method='dual' did not converge in {self._n_searched} fit(s): at best the targets "
-            f"would still have moved by {residual.optimality:.2g} deviations of y, with "
-            f"predictions {residual.infeasibility:.2g} deviations away from the constraint "
+            f"the search for multipliers did not converge in {self._n_searched} fit(s): at best "
+            f"the targets would still have moved by {residual.optimality:.2g} deviations of y, "
+            f"with predictions {residual.infeasibility:.2g} deviations away from the constraint "
             f"(tol={self.tol:g}). {self.fallback.n_steps} iteration(s) of moving targets followed. "
             f"The fit of iteration {selected.iteration} is kept, the best by violation "
             f"({selected.violation:.3g}) and loss of its predictions. Raise `tol` or "
-            "`max_iter`, or use method='moving_targets'.",
+            "`max_iter`, or use Moving Targets.",
             ConvergenceWarning,
         )
 
@@ -161,18 +166,16 @@ class RealSearch:
         Provides the constraint and computes the targets.
     tol : float
         Changes of the coordinates below this fraction of the deviation of y are noise.
-    first : ndarray of shape (n,)
-        Targets of the first fit.
     """
 
-    def __init__(self, master: Master, tol: float, first: np.ndarray) -> None:
+    def __init__(self, master: Master, tol: float) -> None:
         self.master = master
         self.span = master.span
         self.span.check_square()  # the learner's response is one
         self.deviation = master.deviation
         self.noise = tol * self.deviation
         self.lowest = float(np.clip(_CREDIBLE * tol, *_LOWEST))
-        self.multipliers = master.coordinates(master.y - first)
+        self.multipliers = np.zeros(self.span.size)
         # (λ, g) of every fit, the position of the best among them, and its `optimality`.
         self._tried: list[tuple[np.ndarray, np.ndarray]] = []
         self._best = 0
@@ -309,8 +312,8 @@ class ClassSearch:
 def _probabilities(fit: LearnerFit) -> np.ndarray:
     if fit.scores.dtype.kind != "f":
         raise ValueError(
-            "method='dual' shifts the threshold on a classifier's probabilities, but "
-            f"{type(fit.estimator).__name__} gives labels. Use response_method='auto' and an "
-            "inner estimator with predict_proba, or method='moving_targets'."
+            "DualTargetsClassifier shifts the threshold on a classifier's probabilities, but "
+            f"{type(fit.estimator).__name__} has no predict_proba. Wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV, or use MovingTargetsClassifier."
         )
     return fit.scores

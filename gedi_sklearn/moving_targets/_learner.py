@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from .._prediction_source import PredictionSource
 from .._predictions import checked_predict, checked_predict_proba
@@ -42,8 +40,6 @@ class LearnerFit(NamedTuple):
 class Learner:
     """Fits clones of an estimator on the same X and with the same keywords.
 
-    A clone is fresh, or with `warm_start` continues from the last one.
-
     Parameters
     ----------
     estimator : estimator
@@ -54,17 +50,10 @@ class Learner:
         Keywords of their `fit`.
     rng : RandomState or None
         Gives each clone one seed; None leaves the seeds of the estimator.
-    warm_start : bool
-        Whether a clone continues from the last one.
     source : PredictionSource
         Whose predictions are used.
     one_seed : bool
         Whether all clones get the same seed, so that only their targets differ.
-
-    Raises
-    ------
-    ValueError
-        If `warm_start` is True but the estimator has no such parameter.
     """
 
     is_classifier: ClassVar[bool] = False
@@ -73,43 +62,25 @@ class Learner:
     X: Any
     fit_params: dict[str, Any]
     rng: np.random.RandomState | None
-    warm_start: bool
     source: PredictionSource
     one_seed: bool
 
     def __post_init__(self) -> None:
-        if self.warm_start and "warm_start" not in self.estimator.get_params(deep=False):
-            raise ValueError(
-                f"warm_start=True needs an inner estimator with a parameter `warm_start`; "
-                f"{type(self.estimator).__name__} has none. Leave `warm_start` at False."
-            )
         self._seed = _draw_seed(self.rng) if self.one_seed else None
-        self._last: Any = None
 
     def fit(self, targets: np.ndarray) -> LearnerFit:
         """Fit a clone on `targets`, shape (n,), and predict the training rows."""
         start = perf_counter()
-        estimator = self.source.prepare(self._next_estimator())
+        estimator = self.source.prepare(clone(self.estimator))
         seed = _draw_seed(self.rng) if self._seed is None else self._seed
         if seed is not None:
             _set_seed(estimator, seed)
         y = self.decode(targets)
         estimator.fit(self.X, y, **self.fit_params)
-        self._last = estimator
         responses = self.source(estimator, y)
         predictions = self.predictions(responses, self.X)
         scores = self.scores(responses, predictions)
         return LearnerFit(estimator, predictions, scores, perf_counter() - start)
-
-    def _next_estimator(self) -> Any:
-        if not self.warm_start:
-            return clone(self.estimator)
-        if self._last is None:
-            return clone(self.estimator).set_params(warm_start=True)
-        # A copy, so that the earlier fit does not change.
-        estimator = copy.deepcopy(self._last)
-        _grow(estimator, self.estimator)
-        return estimator
 
     def decode(self, targets: np.ndarray) -> np.ndarray:
         """Return targets as the estimator takes them."""
@@ -131,7 +102,7 @@ class ClassifierLearner(Learner):
 
     Parameters
     ----------
-    estimator, X, fit_params, rng, warm_start, source, one_seed
+    estimator, X, fit_params, rng, source, one_seed
         As for `Learner`.
     classes : ndarray of shape (K,)
         The labels of 0…K − 1.
@@ -199,15 +170,3 @@ def _set_seed(estimator: Any, seed: int) -> None:
     ]
     if names:
         estimator.set_params(**dict.fromkeys(names, seed))
-
-
-def _grow(estimator: Any, base: Any) -> None:
-    """Let an ensemble grow by its initial number of members.
-
-    At an unchanged size a warm start adds no members, so the new targets would be ignored.
-    """
-    is_histogram = isinstance(base, (HistGradientBoostingRegressor, HistGradientBoostingClassifier))
-    size = "max_iter" if is_histogram else "n_estimators"
-    known = base.get_params(deep=False)
-    if size in known:
-        estimator.set_params(**{size: getattr(estimator, size) + known[size]})

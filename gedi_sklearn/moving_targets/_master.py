@@ -59,15 +59,11 @@ class Master:
         self.projection = UnseenProjection(
             y,
             outcomes=outcomes,
-            takes_residuals=False,
             sensitive_features=sensitive_features,
             allow_constant=True,
             **options,
         )
         self._seconds = perf_counter() - start
-        low, high = options.get("target_bounds") or (None, None)
-        self.bounds = (-np.inf if low is None else low, np.inf if high is None else high)
-
         # Targets and predictions are numbers here, so that nothing is to be checked again.
         self.constraint = self.projection.fitted_constraint_
 
@@ -135,7 +131,7 @@ class Master:
         """Return y moved by coordinates x, for real targets."""
         targets = self.y.astype(np.float64)
         counted = slice(None) if self.weight is None else self.weight > 0
-        targets[counted] = np.clip(targets[counted] + self.span.explained(move), *self.bounds)
+        targets[counted] += self.span.explained(move)
         self._note_dual(targets, "exact")
         return targets
 
@@ -185,7 +181,7 @@ class Master:
             warn_caller(
                 f"{n_closest} projection(s) found no targets that satisfy the constraint; the "
                 "learner was fitted on the closest ones, see history_['violation']. Raise "
-                "`threshold`, `slack` or `time_limit`, lower `degree`, or use more rows.",
+                "`threshold` or the solver's `time_limit`, or use a smaller kernel or more rows.",
                 ConstraintNotMetWarning,
             )
         if stopped:
@@ -193,6 +189,6 @@ class Master:
                 f"{len(stopped)} projection(s) stopped at a limit before the gap was "
                 f"closed ({', '.join(sorted(set(stopped)))}); their targets satisfy the "
                 "constraint but may be further from y than necessary, see history_['gap']. Raise "
-                "`time_limit` (or the limit in `solver_params`) or `gap`.",
+                "`time_limit` or `gap` of the solver.",
                 ConvergenceWarning,
             )

@@ -33,8 +33,8 @@ class Outcome:
         Original targets, classes as 0…K − 1.
     weight : ndarray of shape (n,) or None
         Sample weights.
-    first_targets, first_predictions : ndarray of shape (n,)
-        Of the first fit.
+    first_predictions : ndarray of shape (n,)
+        Of the first fit, on y.
     selected : Candidate
         The kept fit.
     target_weight : float
@@ -44,7 +44,6 @@ class Outcome:
     learner: Learner
     y: np.ndarray
     weight: np.ndarray | None
-    first_targets: np.ndarray
     first_predictions: np.ndarray
     selected: Candidate
     target_weight: float
@@ -103,6 +102,7 @@ class Outcome:
 
     def warn_unmet(self, constraint: FittedConstraint) -> None:
         """Warn if the predictions are beyond the constraint."""
+        kind = "Classifier" if self.learner.is_classifier else "Regressor"
         if self._stands_still():
             reason = (
                 f"{self.name} does not follow its targets: they satisfy the constraint, but its "
@@ -112,13 +112,12 @@ class Outcome:
         else:
             reason = (
                 f"The targets satisfy it, and {self.name} follows them only in part. Use "
-                "select='best' or method='dual'"
+                f"select='best', or DualTargets{kind}"
             )
-        projected = "ProjectedClassifier" if self.learner.is_classifier else "ProjectedRegressor"
         counted = slice(None) if self.weight is None else self.weight > 0
         constraint.warn_excess(
             self.predictions[counted].astype(np.float64),
-            f"{reason}, or {projected}, which corrects the predictions themselves.",
+            f"{reason}, or Projected{kind}, which corrects the predictions themselves.",
         )
 
     def _stands_still(self) -> bool:
@@ -128,5 +127,5 @@ class Outcome:
             apart = last != first if self.learner.is_classifier else last - first
             return float(np.linalg.norm(apart))
 
-        asked = change(self.targets, self.first_targets)
+        asked = change(self.targets, self.y)
         return asked > 0 and change(self.predictions, self.first_predictions) <= _FOLLOWS * asked

@@ -121,7 +121,11 @@ class Steps(Protocol):
 
     @property
     def keeps_best(self) -> bool:
-        """Whether the best fit is kept regardless of `select`."""
+        """Whether the best fit is kept, not the last."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a search has not found what it looked for."""
 
     def next(self, fit: LearnerFit) -> Step | None:
         """Return the step that follows a fit; None at the end."""
@@ -146,15 +150,18 @@ class ProjectionSteps:
         Ends the steps earlier.
     n_steps : int
         Number of steps so far.
+    keeps_best : bool
+        Whether the best fit is kept, not the last.
     """
 
-    keeps_best: ClassVar[bool] = False
+    has_failed: ClassVar[bool] = False
 
     master: Master
     target_weight: Callable[[int], float]
     max_iter: int
     stop: StopRule
     n_steps: int = 0
+    keeps_best: bool = False
     _last: np.ndarray | None = None
 
     def next(self, fit: LearnerFit) -> Step | None:

@@ -58,7 +58,7 @@ class TradeoffDisplay:
     >>> model = ProjectedRegressor(sensitive_columns=0)
     >>> display = TradeoffDisplay.from_estimator(model, X, y, thresholds=[1.0, 0.5, 0.0])
     >>> display.ax_.get_ylabel(), display.line_.get_xdata().round(1)
-    ('R²', array([1. , 0.5, 0. ]))
+    ('R²', array([1. , 0.5, 0.1]))
     """
 
     curve: TradeoffCurve

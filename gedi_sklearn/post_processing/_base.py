@@ -23,7 +23,7 @@ from .._validation import (
     _num_samples,
     check_attribute,
 )
-from ..constraints import CARRIED, joint_columns
+from ..constraints import joint_columns
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, silent, warn_caller
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
@@ -67,13 +67,14 @@ class Projected(AttributeBlind):
     __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
+    # What can be bounded beside predictions.
+    _can_bound: ClassVar[tuple[str, ...]] = ("residuals",)
     # Set by a caller that corrects the object later with `_correct_at`, for one or many thresholds:
     # `fit` then keeps what does not depend on them. Otherwise no rows of the data are kept.
     _is_corrected_later = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"]), None],
-        **{name: PROJECTION_PARAMETERS[name] for name in CARRIED},
         "constraint": PROJECTION_PARAMETERS["constraint"],
         "cv": [StrOptions({"train", "oob"}), "cv_object"],
         **COLUMN_CONSTRAINTS,
@@ -87,39 +88,27 @@ class Projected(AttributeBlind):
     def __init__(
         self,
         estimator: Any = None,
+        constraint: Any = None,
         *,
-        constraint: Any = "coarse",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        norm: str = "l1",
-        threshold: Any = 0.2,
-        relative: bool | int = True,
-        slack: float = 1e-3,
-        cv: Any = 5,
         sensitive_columns: Any = None,
         drop_sensitive: bool = False,
+        conditional_on: Any = None,
         sensitive_at_predict: bool = True,
         attribute_estimator: Any = None,
-        n_jobs: int | None = None,
-        conditional_on: Any = None,
+        cv: Any = 5,
         confidence: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
-        self.kernel = kernel
-        self.degree = degree
-        self.norm = norm
-        self.threshold = threshold
-        self.relative = relative
-        self.slack = slack
-        self.cv = cv
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
+        self.conditional_on = conditional_on
         self.sensitive_at_predict = sensitive_at_predict
         self.attribute_estimator = attribute_estimator
-        self.n_jobs = n_jobs
-        self.conditional_on = conditional_on
+        self.cv = cv
         self.confidence = confidence
+        self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -209,11 +198,10 @@ class Projected(AttributeBlind):
         return UnseenProjection(
             y,
             outcomes=outcomes,
-            takes_residuals=True,
+            bounds=self._can_bound,
             names=self._attribute_columns,
             sensitive_features=attribute,
             constraint=self.constraint,
-            **{name: getattr(self, name) for name in CARRIED},
             loss=self._loss,
             target_bounds=self._target_bounds,
             conditional_on=covariates,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
 from .._predictions import checked_predict_proba
-from .._validation import Outcomes, StrOptions, check_classes, check_numbers
+from .._validation import Outcomes, check_classes, check_numbers
+from ..constraints import check_constraint
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
@@ -31,17 +32,14 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     estimator : classifier, default=None
         The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. Wrap a
         fitted one in :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
-    constraint, kernel, degree, norm, threshold, relative, slack
-        As in :class:`MovingTargetsClassifier`.
-    cv, sensitive_columns, drop_sensitive, sensitive_at_predict, attribute_estimator
+    constraint : constraint object, ConstraintList or list, default=None
+        As in :class:`ProjectedRegressor`. With ``on="predictions"`` it bounds the labels. With
+        ``on="probabilities"`` probabilities are corrected by the exact projection of cross-fitted
+        ones, in the form of real targets and kept between 0 and 1; labels are then where they
+        exceed 1/2, and bounded by nothing. That needs two classes.
+    sensitive_columns, drop_sensitive, conditional_on, sensitive_at_predict, attribute_estimator
         As in :class:`ProjectedRegressor`.
-    n_jobs, conditional_on
-        As in :class:`ProjectedRegressor`.
-    constrain : {"labels", "probabilities"}, default="labels"
-        What the constraint bounds. "probabilities" are corrected by the exact projection of
-        cross-fitted ones, in the form of real targets and kept between 0 and 1; labels are then
-        where they exceed 1/2, and bounded by nothing. It needs two classes.
-    confidence : float, default=None
+    cv, confidence, n_jobs
         As in :class:`ProjectedRegressor`.
 
     Attributes
@@ -75,7 +73,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     τ = 1/2. On unseen rows of three data sets it ranks better, by 0.014 to 0.08 of AUC, than
     σ(logit p − logit τ), and than p + 1/2 − τ, which leaves [0, 1], by 0.1 to 0.22
     (``python -m benchmarks.threshold_scores``). How far this score itself depends on the attribute
-    is not bounded; that is what ``constrain="probabilities"`` is for.
+    is not bounded; that is what ``on="probabilities"`` is for.
 
     Of more than two classes `predict_proba` is :math:`(p_j + r_j) / (1 + \sum_i r_i)` with
     :math:`r_j(x) = Q(x) \cdot c_j - \min_i Q(x) \cdot c_i`, the least non-negative additions that
@@ -85,12 +83,11 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     Examples
     --------
     >>> import numpy as np
-    >>> from gedi_sklearn import ProjectedClassifier
-    >>> from gedi_sklearn.metrics import gedi
+    >>> from gedi_sklearn import CoarseConstraint, ProjectedClassifier, gedi
     >>> rng = np.random.default_rng(0)
     >>> age, skill = rng.uniform(20, 60, 400), rng.normal(size=400)
     >>> X, hired = np.c_[age, skill], (age + 15 * skill + 5 * rng.normal(size=400) > 40).astype(int)
-    >>> model = ProjectedClassifier(sensitive_columns=0, threshold=0.2).fit(X, hired)
+    >>> model = ProjectedClassifier(None, CoarseConstraint(0.2), sensitive_columns=0).fit(X, hired)
     >>> gedi(hired, model.targets_, sensitive_features=age, relative=True) <= 0.2
     True
     """
@@ -98,55 +95,13 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     # As `predict` does.
     __metadata_request__predict_proba = {"sensitive_features": True}  # noqa: RUF012
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Projected._parameter_constraints,
-        "constrain": [StrOptions({"labels", "probabilities"})],
-    }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        constraint: Any = "coarse",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        norm: str = "l1",
-        threshold: Any = 0.2,
-        relative: bool | int = True,
-        slack: float = 1e-3,
-        cv: Any = 5,
-        sensitive_columns: Any = None,
-        drop_sensitive: bool = False,
-        sensitive_at_predict: bool = True,
-        attribute_estimator: Any = None,
-        n_jobs: int | None = None,
-        conditional_on: Any = None,
-        constrain: str = "labels",
-        confidence: float | None = None,
-    ) -> None:
-        super().__init__(
-            estimator,
-            constraint=constraint,
-            kernel=kernel,
-            degree=degree,
-            norm=norm,
-            threshold=threshold,
-            relative=relative,
-            slack=slack,
-            cv=cv,
-            sensitive_columns=sensitive_columns,
-            drop_sensitive=drop_sensitive,
-            sensitive_at_predict=sensitive_at_predict,
-            attribute_estimator=attribute_estimator,
-            n_jobs=n_jobs,
-            conditional_on=conditional_on,
-            confidence=confidence,
-        )
-        self.constrain = constrain
+    _can_bound = ("probabilities", "residuals")
 
     @property
     def _bounds_labels(self) -> bool:
-        return self.constrain == "labels"
+        given = check_constraint(self.constraint)
+        first = given[0] if isinstance(given, list) else given
+        return first.on != "probabilities"
 
     @property
     def _loss(self) -> str:
@@ -171,8 +126,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         subsets = [parts[0].given.subset for parts in projection.fitted_constraint_.listed]
         if not self._bounds_labels and any(subset is not None for subset in subsets):
             raise ValueError(
-                "constrain='probabilities' bounds those of all rows: beside subset= use "
-                "constrain='labels'."
+                "on='probabilities' bounds those of all rows: beside subset= use on='predictions'."
             )
         return [None if subset is None else outcomes.rows(subset) for subset in subsets]
 
@@ -184,8 +138,8 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         if len(self.classes_) > 2 and not self._bounds_labels:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass. "
-                "constrain='probabilities' bounds the probability of the second of two classes; "
-                "constrain='labels' takes any number of classes."
+                "on='probabilities' bounds the probability of the second of two classes; "
+                "on='predictions' takes any number of classes."
             )
         return codes
 

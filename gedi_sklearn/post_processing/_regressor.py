@@ -25,18 +25,18 @@ class ProjectedRegressor(RegressorMixin, Projected):
     estimator : regressor, default=None
         The learner; never changed. None is `LinearRegression()`. Wrap a fitted one in
         :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
-    constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
-        The constraint, as in :class:`MovingTargetsRegressor`; a list holds one for each attribute.
-    kernel, degree, norm, threshold, relative, slack
-        As in :class:`MovingTargetsRegressor`.
-    cv : {"train", "oob"}, int or splitter, default=5
-        Whose predictions the correction is computed from: those of clones fitted on the other
-        folds, out-of-bag ones, or those of the fit itself ("train").
+    constraint : constraint object, ConstraintList or list, default=None
+        What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
+        :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`. A list holds
+        one constraint for each attribute, all of which are met.
     sensitive_columns : int, str or list of these, default=None
         Column(s) of X that hold the attribute, in `fit` and `predict`.
     drop_sensitive : bool, default=False
         Whether to remove these columns from the X of the learner. With `sensitive_at_predict=False`
         a frame without them predicts as well.
+    conditional_on : int, str, list of these or callable, default=None
+        Column(s) of X, or what a callable returns of it, that predictions may depend on, as in
+        :class:`MovingTargetsRegressor`. With `sensitive_at_predict` new rows need them as well.
     sensitive_at_predict : bool, default=True
         Whether the attribute of new rows is known. False gives an attribute-blind correction
         m(X)·β, with m(X) = E[F̃ | X] from `attribute_estimator`.
@@ -44,20 +44,20 @@ class ProjectedRegressor(RegressorMixin, Projected):
         Multi-output regressor for m(X), fitted on X without `sensitive_columns`. None is histogram
         gradient boosting with one model per output, which takes text and categories as levels, and
         missing values. What it cannot take is an error before anything is fitted.
-    n_jobs : int, default=None
-        Number of processes for the folds.
-    conditional_on : int, str, list of these or callable, default=None
-        Column(s) of X, or what a callable returns of it, that predictions may depend on, as in
-        :class:`MovingTargetsRegressor`. With `sensitive_at_predict` new rows need them as well.
-    target_bounds : tuple of (float or None, float or None), default=None
-        Lowest and highest prediction, None for no end: (0, None) keeps counts and rates valid.
-        Corrected predictions are cut there, and the correction is that of the projection between
-        these bounds. `y` must lie between them.
+    cv : {"train", "oob"}, int or splitter, default=5
+        Whose predictions the correction is computed from: those of clones fitted on the other
+        folds, out-of-bag ones, or those of the fit itself ("train").
     confidence : float, default=None
         Probability with which new rows are to keep the bound, 0.95 for example: predictions are
         corrected to a stricter threshold, and `certificate_` says what is promised. It needs
         cross-fitted or out-of-bag predictions. None corrects to the threshold itself, which
         new rows exceed about every second time.
+    target_bounds : tuple of (float or None, float or None), default=None
+        Lowest and highest prediction, None for no end: (0, None) keeps counts and rates valid.
+        Corrected predictions are cut there, and the correction is that of the projection between
+        these bounds. `y` must lie between them.
+    n_jobs : int, default=None
+        Number of processes for the folds.
 
     Attributes
     ----------
@@ -92,13 +92,13 @@ class ProjectedRegressor(RegressorMixin, Projected):
     Examples
     --------
     >>> import numpy as np
-    >>> from gedi_sklearn import ProjectedRegressor
-    >>> from gedi_sklearn.metrics import gedi
+    >>> from gedi_sklearn import DependenceConstraint, ProjectedRegressor, gedi
     >>> rng = np.random.default_rng(0)
     >>> age, skill = rng.uniform(20, 60, 300), rng.normal(size=300)
     >>> X, pay = np.c_[age, skill], age + 10 * skill + rng.normal(size=300)
-    >>> model = ProjectedRegressor(sensitive_columns=0, threshold=0.2).fit(X, pay)
-    >>> round(gedi(pay, model.predict(X), sensitive_features=age, relative=True), 2)
+    >>> model = ProjectedRegressor(None, DependenceConstraint(0.2), sensitive_columns=0).fit(X, pay)
+    >>> share = {"norm": "sd", "kernel": "spline", "relative": True}
+    >>> round(gedi(pay, model.predict(X), sensitive_features=age, **share), 2)
     0.2
     """
 
@@ -111,41 +111,29 @@ class ProjectedRegressor(RegressorMixin, Projected):
     def __init__(
         self,
         estimator: Any = None,
+        constraint: Any = None,
         *,
-        constraint: Any = "coarse",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        norm: str = "l1",
-        threshold: Any = 0.2,
-        relative: bool | int = True,
-        slack: float = 1e-3,
-        cv: Any = 5,
         sensitive_columns: Any = None,
         drop_sensitive: bool = False,
+        conditional_on: Any = None,
         sensitive_at_predict: bool = True,
         attribute_estimator: Any = None,
-        n_jobs: int | None = None,
-        conditional_on: Any = None,
-        target_bounds: Any = None,
+        cv: Any = 5,
         confidence: float | None = None,
+        target_bounds: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             estimator,
-            constraint=constraint,
-            kernel=kernel,
-            degree=degree,
-            norm=norm,
-            threshold=threshold,
-            relative=relative,
-            slack=slack,
-            cv=cv,
+            constraint,
             sensitive_columns=sensitive_columns,
             drop_sensitive=drop_sensitive,
+            conditional_on=conditional_on,
             sensitive_at_predict=sensitive_at_predict,
             attribute_estimator=attribute_estimator,
-            n_jobs=n_jobs,
-            conditional_on=conditional_on,
+            cv=cv,
             confidence=confidence,
+            n_jobs=n_jobs,
         )
         self.target_bounds = target_bounds
 

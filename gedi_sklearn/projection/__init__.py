@@ -7,6 +7,7 @@ the sets of the constraint for their geometry, and a solver for its linear or qu
 from ._project import ProjectionPath, project_targets, projection_path
 from ._projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._result import ProjectionResult
+from ._solver import Solver
 from ._target_correction import TargetCorrection, correct_targets
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Projection",
     "ProjectionPath",
     "ProjectionResult",
+    "Solver",
     "TargetCorrection",
     "UnseenProjection",
     "correct_targets",

@@ -25,7 +25,7 @@ _LICENCE_NAMES = """
 CloudAccessID CloudPool CloudSecretKey ComputeServer LicenseID ServerPassword TokenServer TSPort
 WLSAccessID WLSSecret WLSToken
 """
-# Parameters of Gurobi that `solver_params` may set, in Gurobi's own spelling:
+# Parameters of Gurobi that `params` may set, in Gurobi's own spelling:
 # https://docs.gurobi.com/projects/optimizer/en/current/reference/parameters.html
 _OTHER_NAMES = """
 Aggregate BarConvTol BarIterLimit BestBdStop BestObjStop Crossover Cuts FeasibilityTol Heuristics
@@ -161,7 +161,8 @@ class GurobiSession(SolverSession):
         The multipliers of B_b r = … are 2 μ_b.
         """
         size = float(np.linalg.norm(x))
-        if size == 0:
+        # A ball has no linear rows; the exact method goes along its boundary.
+        if size == 0 or not all(own.allowed.is_polyhedron for own in span.blocks):
             return None
         gurobipy = _import_gurobipy()
         infinity = gurobipy.GRB.INFINITY
@@ -235,7 +236,7 @@ def _set_parameter(env: Any, name: str, value: Any) -> None:
         env.setParam(name, value)
     except (gurobipy.GurobiError, TypeError, ValueError) as error:
         raise ValueError(
-            f"solver_params: Gurobi refuses {name}={value!r}: {error}. See its documentation for "
+            f"params: Gurobi refuses {name}={value!r}: {error}. See its documentation for "
             "the values that it takes."
         ) from error
 
@@ -273,7 +274,7 @@ def _notify_restricted_licence(model: Any) -> None:
 
 
 def open_session(
-    solver: str, solver_params: Mapping[str, Any] | None, seed: int, verbose: bool
+    solver: str, given: Mapping[str, Any] | None, seed: int, verbose: bool
 ) -> SolverSession:
     """Return a session for the `solver` parameter; nothing is started yet.
 
@@ -281,7 +282,7 @@ def open_session(
     ----------
     solver : {"auto", "gurobi", "highs"}
         "auto" is Gurobi where a licence of the user's own is configured, with HiGHS behind it.
-    solver_params : mapping or None
+    given : mapping or None
         Parameters in the solver's own names; left as it is.
     seed : int
         Seed of the solver.
@@ -291,18 +292,21 @@ def open_session(
     Raises
     ------
     ValueError
-        If a name in `solver_params` is not one of the solver's.
+        If a name in it is not one of the solver's.
     """
-    params = dict(solver_params or {})
+    params = dict(given or {})
     use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
     name, known = ("gurobi", PARAMETERS) if use_gurobi else ("highs", _highs.PARAMETERS)
     unknown = sorted(set(params) - known, key=str)
     undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
     if undefined:
-        raise ValueError(f"solver_params: {undefined} is NaN; pass a number, or leave it out.")
+        raise ValueError(
+            f"params of the solver: {undefined} is NaN; pass a number, or leave it out."
+        )
     if unknown:
         raise ValueError(
-            f"solver_params holds {unknown}, unknown to solver={name!r}; it takes {sorted(known)}."
+            f"params of the solver holds {unknown}, unknown to solver={name!r}; it takes "
+            f"{sorted(known)}."
         )
     if not use_gurobi:
         return _highs.HighsSession(params, seed, verbose)

@@ -22,7 +22,7 @@ from ..exceptions import SolverError
 
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
-# Options of HiGHS that `solver_params` may set:
+# Options of HiGHS that `params` may set:
 # https://ergo-code.github.io/HiGHS/dev/options/definitions/
 _NAMES = """
 mip_abs_gap mip_feasibility_tolerance mip_heuristic_effort mip_max_improving_sols mip_max_leaves
@@ -246,7 +246,7 @@ def _run(
             value = "on" if value else "off"
         if highs.setOptionValue(name, value) != HighsStatus.kOk:
             raise ValueError(
-                f"solver_params: HiGHS refuses {name}={value!r}. See its documentation for the "
+                f"params: HiGHS refuses {name}={value!r}. See its documentation for the "
                 "values that it takes."
             )
     lp, matrix = HighsLp(), sp.csc_array(model.matrix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import Interval, validate_params
+from ..constraints import check_constraint
 from ._projection import Projection
 from ._result import ProjectionResult
 
@@ -29,29 +30,20 @@ def project_targets(
     y_pred: Any = None,
     *,
     sensitive_features: Any,
-    constraint: Any = "coarse",
-    kernel: Any = "polynomial",
-    degree: int = 1,
-    norm: str = "l1",
-    threshold: Any = 0.2,
-    relative: bool | int = True,
-    target_weight: float = 1.0,
+    constraint: Any = None,
     loss: str = "auto",
-    slack: float = 1e-3,
-    gap: float | str = "auto",
+    target_weight: float = 1.0,
     target_bounds: Any = None,
     conditional_on: Any = None,
     sample_weight: Any = None,
-    solver: str = "auto",
-    solver_params: Mapping[str, Any] | None = None,
-    time_limit: float | None = 60.0,
+    solver: Any = "auto",
     random_state: Any = None,
 ) -> ProjectionResult:
     r"""Return the nearest targets whose dependence on an attribute is within a bound.
 
     Solves, exactly or to a proven gap,
 
-    .. math:: \min_z\; L(z, \hat y) + w L(z, y) \quad\text{s.t.}\quad \tilde\alpha(z) \in C
+    .. math:: \min_z\; L(z, \hat y) + w L(z, y) \quad\text{s.t.}\quad v(z) \in C
 
     or min L(z, y) where no predictions are given: pre-processing.
 
@@ -65,32 +57,14 @@ def project_targets(
         all, shape (n, K).
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute(s), numbers or categories.
-    constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
-        The set C: "coarse" bounds ‖α̃‖₁, "fine" each coefficient, "didi" the disparity of groups.
-        An object carries kernel, degree, threshold, relative and slack itself. A list holds one
-        for each attribute, all of which are satisfied at once.
-    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
-        The functions of the attribute whose influence is bounded.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
-    norm : {"l1", "sd"}, default="l1"
-        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
-        of y; see :class:`CoarseConstraint`.
-    threshold : float or array-like of shape (k,), default=0.2
-        The bound, at least 0; inf allows everything. For "fine" a number bounds the first
-        coefficient and forbids the others, an array bounds each.
-    relative : bool or int, default=True
-        Whether the bound is a share of the indicator of `y` (of degree 1, or of the given one).
-    target_weight : float, default=1.0
-        Weight w of the original targets beside predictions.
+    constraint : constraint object, ConstraintList or list, default=None
+        What is bounded, the set C; None is ``DependenceConstraint()``. A list holds one constraint
+        for each attribute, all of which are met at once.
     loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}, default="auto"
         Distance L between targets. "auto" is "hamming" for two classes and for text, else
         "squared_error".
-    slack : float, default=1e-3
-        What a forbidden direction may keep, for two classes and fine constraints.
-    gap : "auto" or float, default="auto"
-        (objective − bound) / Σ w_i|c_i| that is asked for, for classes; 0 asks for the
-        optimum. "auto" is one flip of an average row, 1/n, and 5e-5 from 20,000 rows on.
+    target_weight : float, default=1.0
+        Weight w of the original targets beside predictions.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
         rates valid. `y` must lie between them.
@@ -99,13 +73,8 @@ def project_targets(
         these covariates, as in :func:`gedi_sklearn.metrics.gedi`.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows. A row of weight 0 is as if absent and keeps its original target.
-    solver : {"auto", "gurobi", "highs"}, default="auto"
-        "auto" is exact where there is a closed form, else Gurobi where a licence of the user's
-        own is configured, else HiGHS.
-    solver_params : dict, default=None
-        Parameters of the solver, in its own names.
-    time_limit : float or None, default=60.0
-        Seconds for the solve, as in :class:`Projection`.
+    solver : {"auto", "gurobi", "highs"} or Solver, default="auto"
+        What solves the projection, how near to the optimum and for how long.
     random_state : int, RandomState or None, default=None
         Which of equal rows flip, and the solver's seed. None is a fixed seed.
 
@@ -131,33 +100,25 @@ def project_targets(
     Examples
     --------
     >>> import numpy as np
-    >>> from gedi_sklearn import project_targets
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
     >>> age = np.array([20.0, 30.0, 40.0, 50.0, 60.0])
     >>> pay = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    >>> project_targets(pay, sensitive_features=age, threshold=0.5).targets
+    >>> project_targets(pay, sensitive_features=age, constraint=CoarseConstraint(0.5)).targets
     array([2. , 2.5, 3. , 3.5, 4. ])
     >>> age, hired = np.arange(20, 61, 5), np.array([0, 0, 1, 0, 1, 1, 0, 1, 1])
-    >>> project_targets(hired, sensitive_features=age, threshold=0.2).targets
+    >>> project_targets(hired, sensitive_features=age, constraint=CoarseConstraint(0.2)).targets
     array([1, 1, 1, 0, 1, 1, 0, 1, 1])
     """
+    check_constraint(constraint, "project_targets")
     with Projection(
         y,
         sensitive_features=sensitive_features,
         constraint=constraint,
-        kernel=kernel,
-        degree=degree,
-        norm=norm,
-        threshold=threshold,
-        relative=relative,
         loss=loss,
-        slack=slack,
-        gap=gap,
         target_bounds=target_bounds,
         conditional_on=conditional_on,
         sample_weight=sample_weight,
         solver=solver,
-        solver_params=solver_params,
-        time_limit=time_limit,
         random_state=random_state,
     ) as projection:
         result = projection.solve(y_pred, target_weight)
@@ -190,8 +151,9 @@ class ProjectionPath:
 
     Examples
     --------
-    >>> from gedi_sklearn import projection_path
-    >>> path = projection_path([1.0, 2.0, 4.0], sensitive_features=[0, 1, 2], thresholds=[1, 0.5])
+    >>> from gedi_sklearn import CoarseConstraint, projection_path
+    >>> y, x, constraint = [1.0, 2.0, 4.0], [0, 1, 2], CoarseConstraint()
+    >>> path = projection_path(y, sensitive_features=x, constraint=constraint, thresholds=[1, 0.5])
     >>> path.gedi
     array([1.5 , 0.75])
     """
@@ -238,9 +200,9 @@ def projection_path(
     return_targets : bool, default=False
         Whether to keep the targets of every threshold.
     **projection : dict
-        Further keywords of :class:`Projection`: constraint, kernel, degree, relative, loss,
-        slack, gap, target_bounds, sample_weight, solver, solver_params, time_limit,
-        random_state. `constraint` is given by name, since the path sets its threshold.
+        Further keywords of :func:`project_targets`: constraint, whose threshold is replaced by
+        those of the path, loss, target_bounds, conditional_on, sample_weight, solver,
+        random_state.
 
     Returns
     -------
@@ -249,7 +211,7 @@ def projection_path(
     Raises
     ------
     ValueError
-        If `threshold` is among the keywords, or an input is malformed.
+        If `constraint` is a list, or an input is malformed.
     InfeasibleProjectionError, SolverError
         As :func:`project_targets` does for one of the thresholds.
 
@@ -260,21 +222,23 @@ def projection_path(
     Examples
     --------
     >>> import numpy as np
-    >>> from gedi_sklearn import projection_path
-    >>> x = np.linspace(-1, 1, 9)
-    >>> path = projection_path(2 * x, sensitive_features=x, thresholds=[1.0, 0.5, 0.0])
+    >>> from gedi_sklearn import CoarseConstraint, projection_path
+    >>> x, steps = np.linspace(-1, 1, 9), [1.0, 0.5, 0.0]
+    >>> path = projection_path(
+    ...     2 * x, sensitive_features=x, constraint=CoarseConstraint(), thresholds=steps
+    ... )
     >>> path.gedi.round(6), path.objective.round(3)
     (array([2., 1., 0.]), array([ 0.  ,  3.75, 15.  ]))
     """
-    if "threshold" in projection:
-        raise ValueError("projection_path takes `thresholds`, the whole path, and no `threshold`.")
-    if not isinstance(projection.get("constraint", "coarse"), str):
+    constraint = check_constraint(projection.pop("constraint", None))
+    if isinstance(constraint, list):
         raise ValueError(
-            "constraint must be 'coarse' or 'fine' here, since the path sets its threshold; got "
-            f"{projection['constraint']!r}."
+            "constraint must be a single one here, since the path sets its threshold; got "
+            f"{constraint!r}."
         )
+    constraint.set_params(threshold=0.0)
     with Projection(
-        y, sensitive_features=sensitive_features, threshold=0.0, **projection
+        y, sensitive_features=sensitive_features, constraint=constraint, **projection
     ) as problem:
         if thresholds is None:
             bounds_each = getattr(problem.constraint_, "bounds_each", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any
@@ -34,7 +34,6 @@ from .._validation import (
 )
 from .._verdict import Verdict, make_verdict
 from ..constraints import (
-    CONSTRAINT_PARAMETERS,
     FittedConstraint,
     fit_constraint,
     joint_columns,
@@ -51,16 +50,14 @@ from ._classes import ClassTargets
 from ._gurobi import open_session
 from ._real_targets import AbsoluteLoss, SquaredLoss
 from ._result import ProjectionResult, Solution
+from ._solver import check_solver
 
 # The declared ranges of the parameters, shared with the estimators that pass them on.
-PROJECTION_PARAMETERS: dict[str, list[Any]] = {
-    **CONSTRAINT_PARAMETERS,
+PROJECTION_PARAMETERS: dict[str, Any] = {
+    "constraint": "no_validation",  # checked by `check_constraint`, with words that help
     "loss": [StrOptions({"auto"} | REAL_LOSSES | CLASS_LOSSES)],
-    "gap": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
     "target_bounds": [tuple, list, None],
-    "solver": [StrOptions({"auto", "gurobi", "highs"})],
-    "solver_params": [Mapping, None],
-    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+    "solver": "no_validation",  # likewise, by `check_solver`
     "random_state": ["random_state"],
 }
 
@@ -87,28 +84,12 @@ class Projection:
         class's 0/1 column, one against the rest, satisfies the constraint.
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute(s), numbers or categories.
-    constraint : {"coarse", "fine", "didi"}, constraint object or list, default="coarse"
-        What is bounded; an object carries kernel, degree, threshold, relative and slack itself.
-        A list holds one for each attribute, all of which are satisfied at once.
-    kernel : {"polynomial", "fourier", "spline"}, transformer or callable, default="polynomial"
-        The functions of the attribute whose influence is bounded.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
-    norm : {"l1", "sd"}, default="l1"
-        What "coarse" bounds: ‖α̃‖₁, or the deviation of y that the attribute explains, in units
-        of y; see :class:`CoarseConstraint`.
-    threshold : float or array-like of shape (k,), default=0.2
-        The bound, see :class:`CoarseConstraint` and :class:`FineConstraint`.
-    relative : bool or int, default=True
-        Whether the bound is a share of the indicator of `y` (of degree 1, or of the given one).
+    constraint : constraint object, ConstraintList or list, default=None
+        What is bounded, and by how much; None is ``DependenceConstraint()``. A list holds one
+        constraint for each attribute, all of which are met at once.
     loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}, default="auto"
         Distance between targets. "auto" is "hamming" for two classes and for text, else
         "squared_error".
-    slack : float, default=1e-3
-        What a forbidden direction may keep, for two classes and fine constraints.
-    gap : "auto" or float, default="auto"
-        (objective − bound) / Σ w_i|c_i| that is asked for, for classes; 0 asks for the
-        optimum. "auto" is one flip of an average row, 1/n, and 5e-5 from 20,000 rows on.
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
         rates valid. `y` must lie between them.
@@ -117,15 +98,8 @@ class Projection:
         these covariates, as in :func:`gedi_sklearn.metrics.gedi`.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows. A row of weight 0 is as if absent and keeps its original target.
-    solver : {"auto", "gurobi", "highs"}, default="auto"
-        "auto" is exact where there is a closed form, else Gurobi where a licence of the user's
-        own is configured, else HiGHS.
-    solver_params : dict, default=None
-        Parameters of the solver, in its own names.
-    time_limit : float or None, default=60.0
-        Seconds for one solve, to the end of a step. Classes get the best targets found by then,
-        with their gap; real targets are a :class:`SolverLimitError` by then. Searches for classes
-        end by themselves, most of them sooner, so that equal calls give equal targets.
+    solver : {"auto", "gurobi", "highs"} or Solver, default="auto"
+        What solves the projection, how near to the optimum and for how long.
     random_state : int, RandomState or None, default=None
         Which of equal rows flip, and the solver's seed. None is a fixed seed.
     verbose : int, default=0
@@ -138,7 +112,7 @@ class Projection:
     ----------
     kernel_ : FittedKernel
         The kernel, without any row.
-    constraint_ : CoarseConstraint or FineConstraint
+    constraint_ : Constraint
         The constraint with its absolute threshold.
     threshold_ : float or ndarray of shape (k,)
         The absolute threshold.
@@ -165,17 +139,19 @@ class Projection:
     Examples
     --------
     >>> import numpy as np
-    >>> from gedi_sklearn import Projection
-    >>> x = np.linspace(-1, 1, 9)
-    >>> with Projection(3 * x, sensitive_features=x, threshold=0.5) as projection:
+    >>> from gedi_sklearn import CoarseConstraint
+    >>> from gedi_sklearn.projection import Projection
+    >>> x, constraint = np.linspace(-1, 1, 9), CoarseConstraint(0.5)
+    >>> with Projection(3 * x, sensitive_features=x, constraint=constraint) as projection:
     ...     near = projection.solve(y_pred=2 * x)
     >>> round(projection.gedi(near.targets), 6)
     1.5
     """
 
     # What a constraint on some of the rows, or on residuals, needs to know; None refuses these.
+    # Beside it what a constraint may bound.
     _outcomes: Outcomes | None = None
-    _takes_residuals = False
+    _bounds: tuple[str, ...] = ("predictions",)
     # Names of the attribute's columns where it comes without them.
     _names: list[str] | None = None
 
@@ -195,21 +171,12 @@ class Projection:
         y: Any,
         *,
         sensitive_features: Any,
-        constraint: Any = "coarse",
-        kernel: Any = "polynomial",
-        degree: int = 1,
-        norm: str = "l1",
-        threshold: Any = 0.2,
-        relative: bool | int = True,
+        constraint: Any = None,
         loss: str = "auto",
-        slack: float = 1e-3,
-        gap: float | str = "auto",
         target_bounds: Any = None,
         conditional_on: Any = None,
         sample_weight: Any = None,
-        solver: str = "auto",
-        solver_params: Mapping[str, Any] | None = None,
-        time_limit: float | None = 60.0,
+        solver: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
         allow_constant: bool = False,
@@ -235,23 +202,19 @@ class Projection:
             covariates=None if covariates is None else self.counted(covariates),
             n_classes=self._targets.n_classes,
             outcomes=given and given._replace(labels=self.counted(given.labels)),
-            takes_residuals=self._takes_residuals,
+            bounds=self._bounds,
             names=self._names or self._columns,
             allow_constant=allow_constant,
-            kernel=kernel,
-            degree=degree,
-            norm=norm,
-            threshold=threshold,
-            relative=relative,
-            slack=slack,
         )
+        chosen = check_solver(solver)
+        gap = chosen.gap
         self.gap = max(_LEAST_GAP, 1 / len(fitted.weight)) if isinstance(gap, str) else gap
-        self._time_limit = time_limit
+        self._time_limit = chosen.time_limit
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         self._tie_order = rng.permutation(len(fitted.weight)).astype(np.int32)
-        self._session = open_session(solver, solver_params, seed, verbose > 1)
+        self._session = open_session(chosen.name, chosen.params, seed, verbose > 1)
         self._set_constraint(fitted)
 
     def __enter__(self) -> Projection:
@@ -556,7 +519,9 @@ class Projection:
         ndarray of shape (n,) or None
             0 or 1; the original target of rows of zero weight. None where there are none.
         """
-        v = self.fitted_constraint_.span.v(offset)
+        constraint = self.fitted_constraint_
+        bounded = np.concatenate([block.allowed.bounded for block in constraint.span.blocks])
+        v = constraint.span.v(offset)[bounded]
         assert isinstance(self._problem, ClassTargets)  # asked for two classes only
         with self._deadline() as deadline:
             labels = self._problem.relaxed_labels(self.counted(p), v, deadline)
@@ -614,7 +579,7 @@ class Projection:
         if solution.status == "closest":
             warn_caller(ConstraintNotMetWarning.from_closest(violation))
             return True
-        advice = "Raise `time_limit`, or the limits in `solver_params`, for nearer ones."
+        advice = "Raise `time_limit` of the solver, or its own limits in `params`, for nearer ones."
         if solution.status == "work_limit":
             advice = "The search had found nothing nearer for long; a larger `gap` ends it sooner."
         warn_caller(
@@ -661,8 +626,8 @@ class UnseenProjection(Projection):
         Original targets.
     outcomes : Outcomes or None
         The same, as the caller gave them; None where their model has seen the rows after all.
-    takes_residuals : bool
-        Whether residuals can be bounded.
+    bounds : tuple of str
+        What can be bounded, beside predictions.
     names : list of str, default=None
         Names of the columns of the attribute, an array.
     **options
@@ -674,11 +639,12 @@ class UnseenProjection(Projection):
         y: np.ndarray,
         *,
         outcomes: Outcomes | None,
-        takes_residuals: bool,
+        bounds: tuple[str, ...] = (),
         names: list[str] | None = None,
         **options: Any,
     ) -> None:
-        self._outcomes, self._takes_residuals, self._names = outcomes, takes_residuals, names
+        self._outcomes, self._names = outcomes, names
+        self._bounds = (*type(self)._bounds, *bounds)
         super().__init__(y, **options)
 
 

@@ -86,6 +86,8 @@ class SquaredLoss:
         scale = 2 * total * float(self.weight.sum())
         objective = self._loss(z, p, target_weight)
         gap = max(scale * excess, 0.0)
+        if p is None and objective <= _ROUNDING**2 * float(self.weight @ self.y**2):
+            gap = 0.0  # nothing was moved, but for rounding
         return Solution(
             z=z,
             objective=objective,

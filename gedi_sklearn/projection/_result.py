@@ -72,8 +72,9 @@ class ProjectionResult:
 
     Examples
     --------
-    >>> from gedi_sklearn import project_targets
-    >>> result = project_targets([1.0, 2.0, 4.0], sensitive_features=[0, 1, 2], threshold=0.5)
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> y, x, half = [1.0, 2.0, 4.0], [0, 1, 2], CoarseConstraint(0.5)
+    >>> result = project_targets(y, sensitive_features=x, constraint=half)
     >>> result.targets.round(2), result.satisfied
     (array([1.75, 2.  , 3.25]), True)
     """

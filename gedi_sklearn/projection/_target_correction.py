@@ -17,8 +17,8 @@ from .._validation import (
     check_same_length,
     validate_params,
 )
-from ..constraints import CoarseConstraint
-from ..kernels import FittedKernel
+from ..constraints import CoarseConstraint, DependenceConstraint
+from ..kernels import FittedKernel, resolve_kernel
 from ..metrics import RELATIVE, GediAccumulator, check_relative
 
 
@@ -113,7 +113,7 @@ def correct_targets(
 ) -> TargetCorrection:
     r"""Return the projection of accumulated real targets, for chunks of them.
 
-    The same as :func:`project_targets` with ``constraint="coarse"``, where the rows do not fit
+    The same as :func:`project_targets` with ``CoarseConstraint``, where the rows do not fit
     into memory: the nearest allowed targets are t + Q(x)c, and c follows from the sums.
 
     Parameters
@@ -164,13 +164,9 @@ def correct_targets(
             "relative: the indicator of y is 0, so a share of it means nothing. Pass "
             "relative=False and an absolute threshold."
         )
-    bound = CoarseConstraint(
-        kernel=accumulator.kernel,
-        degree=accumulator.degree,
-        norm=norm,
-        threshold=threshold * reference,
-        relative=False,
-    )
+    kind = CoarseConstraint if norm == "l1" else DependenceConstraint
+    kernel = resolve_kernel(accumulator.kernel, accumulator.degree)
+    bound = kind(threshold * reference, kernel=kernel, relative=False)
     design = accumulator.indicator(norm).design
     shares = accumulator.shares()
     has_predictions = len(shares) == 2
