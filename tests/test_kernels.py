@@ -37,7 +37,6 @@ from gedi_sklearn.kernels import (
     kernel_of_degree,
     list_columns,
     resolve_kernel,
-    takes_degree,
     warn_attribute_scale,
 )
 from gedi_sklearn.metrics import gedi, gedi_coefficients, make_gedi_scorer
@@ -453,8 +452,7 @@ def test_named_kernels_are_in_one_table(name):
     degree = 1 if named.degree is None else 3
     kernel = resolve_kernel(name, degree)
     assert type(kernel) is named.type
-    assert takes_degree(name) == (named.degree is not None)
-    if takes_degree(name):
+    if named.degree is not None:
         assert kernel.get_params()[named.degree] == 3
         assert repr(kernel_of_degree(kernel, 2)) == repr(resolve_kernel(name, 2))
         assert describe_kernel(name, 3) == f"{named.word} kernel of {named.degree} 3"
@@ -473,7 +471,6 @@ def test_descriptions_of_kernel_objects():
     assert describe_kernel("polynomial", 5) == "polynomial kernel of degree 5"
     assert describe_kernel(PolynomialKernel(2, standardize=True)).endswith("2, standardised")
     assert describe_kernel(FourierKernel(2, period=7.0)) == "Fourier kernel of order 2, period 7"
-    assert not takes_degree(PolynomialKernel())
     assert kernel_of_degree(np.exp, 3) is np.exp
 
 

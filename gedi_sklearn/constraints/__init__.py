@@ -12,6 +12,7 @@ projection and what a linear model needs of them.
 
 from .._geometry import GroupBall, Product, SoftSupport
 from ._arguments import (
+    bounded_output,
     check_constraint,
     constraint_in_words,
     fit_constraint,
@@ -37,6 +38,7 @@ __all__ = [
     "GroupBall",
     "Product",
     "SoftSupport",
+    "bounded_output",
     "check_constraint",
     "constraint_in_words",
     "fit_constraint",

@@ -29,7 +29,6 @@ _BY_NAME = {
 }
 # Who bounds what others cannot.
 _WHERE = {
-    "predictions": "the constraint has to name what is bounded.",
     "probabilities": "ProjectedClassifier bounds the probability of the second of two classes, and "
     "LagrangianDualClassifier does. Use one of these, or on='predictions'.",
     "residuals": "it is for ProjectedRegressor and ProjectedClassifier, since a learner that is "
@@ -144,10 +143,19 @@ def check_constraint(constraint: Any, owner: str = "") -> Constraint | list[Cons
         return DependenceConstraint()
     if isinstance(constraint, ConstraintList):
         constraint.validate()
-        return [_checked(own, owner) for _, own in constraint.constraints]
+        constraint = [own for _, own in constraint.constraints]
     if isinstance(constraint, (list, tuple)) and constraint:
         return [_checked(own, owner) for own in constraint]
     return _checked(constraint, owner)
+
+
+def bounded_output(constraint: Any) -> str:
+    """Return the `on` of a constraint, which all of a list share; nothing is checked or copied."""
+    if isinstance(constraint, ConstraintList):
+        constraint = [own for _, own in constraint.constraints]
+    if isinstance(constraint, (list, tuple)) and constraint:
+        constraint = constraint[0]
+    return constraint.on if isinstance(constraint, Constraint) else "predictions"
 
 
 def _checked(constraint: Any, owner: str) -> Constraint:

@@ -42,7 +42,6 @@ from ._named import (
     kernel_of_degree,
     kernel_to_dict,
     resolve_kernel,
-    takes_degree,
 )
 from ._transformers import (
     NAMED_KERNELS,
@@ -80,7 +79,6 @@ __all__ = [
     "resolve_kernel",
     "row_blocks",
     "spline_columns",
-    "takes_degree",
     "warn_attribute_scale",
     "warn_many_levels",
 ]

@@ -77,11 +77,6 @@ def is_named_type(kernel: Any) -> bool:
     return any(isinstance(kernel, named.type) for named in NAMED_KERNELS.values())
 
 
-def takes_degree(kernel: Any) -> bool:
-    """Tell whether the parameter `degree` beside a kernel has a meaning."""
-    return isinstance(kernel, str) and NAMED_KERNELS[kernel].degree is not None
-
-
 def kernel_of_degree(kernel: Any, degree: int) -> Any:
     """Return the same kernel at another degree; one without a degree as it is.
 

@@ -259,10 +259,11 @@ class FourierKernel(_AttributeKernel):
 
     def _evaluate(self, X: np.ndarray) -> np.ndarray:
         angle = 2 * np.pi * X[:, :, None] * np.arange(1, self.order + 1) / self.period_[:, None]
-        waves = np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(X.shape[0], -1)
+        waves = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
         # Where a wave is 0 only its rounding is left, which must not pass for a column.
-        waves[np.abs(waves) <= 4 * np.finfo(float).eps * max(1.0, np.abs(angle).max())] = 0.0
-        return waves
+        rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(angle), 1.0)
+        waves[np.abs(waves) <= rounding[..., None]] = 0.0
+        return waves.reshape(X.shape[0], -1)
 
     def _column_names(self, names: list[str]) -> list[str]:
         return [

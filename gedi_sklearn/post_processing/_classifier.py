@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 
 from .._predictions import checked_predict_proba
 from .._validation import Outcomes, check_classes, check_numbers
-from ..constraints import check_constraint
+from ..constraints import bounded_output
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
@@ -99,9 +99,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
 
     @property
     def _bounds_labels(self) -> bool:
-        given = check_constraint(self.constraint)
-        first = given[0] if isinstance(given, list) else given
-        return first.on != "probabilities"
+        return bounded_output(self.constraint) != "probabilities"
 
     @property
     def _loss(self) -> str:
