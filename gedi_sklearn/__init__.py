@@ -12,8 +12,6 @@ from .projection import (
     Projection,
     ProjectionPath,
     ProjectionResult,
-    TargetCorrection,
-    correct_targets,
     project_targets,
     projection_path,
 )
@@ -39,9 +37,7 @@ __all__ = [
     "ProjectionPath",
     "ProjectionResult",
     "SplineKernel",
-    "TargetCorrection",
     "__version__",
-    "correct_targets",
     "datasets",
     "didi",
     "fairness_report",

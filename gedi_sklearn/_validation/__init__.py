@@ -48,7 +48,13 @@ from ._columns import (
     select_columns,
 )
 from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
-from ._parameters import N_JOBS, named_in_errors, remember_signature, validate_params
+from ._parameters import (
+    N_JOBS,
+    check_keywords,
+    named_in_errors,
+    remember_signature,
+    validate_params,
+)
 from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds, target_kind
 
 __all__ = [
@@ -83,6 +89,7 @@ __all__ = [
     "check_classes",
     "check_column",
     "check_group_codes",
+    "check_keywords",
     "check_labels",
     "check_levels",
     "check_notion",

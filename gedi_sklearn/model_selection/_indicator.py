@@ -14,13 +14,13 @@ from ..constraints import DidiConstraint
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import takes_degree
 from ..metrics import (
+    GediInference,
     GroupIndicator,
-    Inference,
     LinearIndicator,
     Sample,
     check_sample,
     didi,
-    fit_inference,
+    fit_gedi,
     gedi,
 )
 from ._constrained_part import ConstrainedPart
@@ -84,17 +84,15 @@ class Measure(ABC):
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
         """Return the indicator on a sample of some rows, and what its values are divided by."""
 
-    def infer(
-        self, rows: np.ndarray, predictions: np.ndarray, confidence_level: float
-    ) -> Inference:
-        """Return mean and quantile under independence, and the confidence interval."""
+    def infer(self, rows: np.ndarray, predictions: np.ndarray, confidence: float) -> GediInference:
+        """Return the inference on the indicator."""
         weight = None if self.weight is None else self.weight[rows]
         given = (self.y[rows], predictions, self.values[rows], weight, self.pos_label)
         sample = check_sample(*given, attribute=self.attribute)
         indicator, unit = self._fit(sample, rows)
-        rng = np.random.RandomState(0)
-        found = indicator.infer(sample.target, confidence_level, _NULL_DRAWS, rng)
-        return Inference(*(value / unit for value in found))
+        return GediInference(
+            indicator, sample.target, unit, confidence=confidence, n_resamples=_NULL_DRAWS
+        )
 
     def _keywords(self, rows: np.ndarray) -> dict[str, Any]:
         return {
@@ -131,8 +129,8 @@ class GediMeasure(Measure):
 
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
         kernel, degree = self.options["kernel"], self.options["degree"]
-        norm = self.options["norm"]
-        return fit_inference(sample, kernel, degree, self.relative, norm, self._given(rows))
+        fitted = fit_gedi(sample, kernel, degree, self.options["norm"], self._given(rows))
+        return fitted.indicator, fitted.unit(self.relative)
 
     def _given(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.covariates is None else self.covariates[rows]
@@ -208,7 +206,7 @@ def make_measure(
         raise ValueError(
             f"constraint={bounded!r} bounds some of the rows, or residuals, and the curve measures "
             "predictions of all rows. Compare thresholds with cross_validate and "
-            "make_gedi_scorer(subset=..., on=...)."
+            "make_disparity_scorer(subset=..., on=...)."
         )
     measured = (y, values, weight, pos_label, relative)
     if kernel is None:

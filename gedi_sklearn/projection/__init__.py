@@ -8,16 +8,13 @@ linear or quadratic models.
 from ._project import ProjectionPath, project_targets, projection_path
 from ._projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._result import ProjectionResult
-from ._target_correction import TargetCorrection, correct_targets
 
 __all__ = [
     "PROJECTION_PARAMETERS",
     "Projection",
     "ProjectionPath",
     "ProjectionResult",
-    "TargetCorrection",
     "UnseenProjection",
-    "correct_targets",
     "project_targets",
     "projection_path",
 ]
