@@ -324,7 +324,7 @@ def _rule(name: str, draw: Draw) -> str:
     X, y = draw.argument(name, "X"), draw.argument("gedi", "y_true") if draw.kind == "real" else "v"
     lines = [
         f"rule = {draw.construct(name)}",
-        "scoring = {'r2': 'r2', 'neg_gedi': make_gedi_scorer(sensitive_columns=0)}",
+        "scoring = {'r2': 'r2', 'neg_gedi': make_disparity_scorer(sensitive_columns=0)}",
         "search = GridSearchCV(Ridge(), {'alpha': [0.1, 9.0]}, scoring=scoring, refit=rule, cv=2)",
         f"result = search.fit({X}, {y}).best_index_",
     ]
@@ -408,7 +408,7 @@ ESTIMATORS = (
 _SCORERS = (
     "make_binned_didi_scorer",
     "make_didi_scorer",
-    "make_gedi_scorer",
+    "make_disparity_scorer",
     "make_gedi_upper_bound_scorer",
     "make_hgr_scorer",
 )

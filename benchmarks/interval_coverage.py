@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 
 from benchmarks._tables import insert_between, markdown
 from benchmarks.upper_limits import CELLS, COEFFICIENTS, PAGE, Cell
-from gedi_sklearn.metrics import gedi_interval
+from gedi_sklearn.metrics import gedi_inference
 
 BEGIN = "<!-- intervals: begin (written by benchmarks.interval_coverage) -->"
 END = "<!-- intervals: end -->"
@@ -57,9 +57,9 @@ def coverage(cell: Cell) -> dict[str, float]:
         noise = rng.normal(size=n) * (0.5 + 0.5 * np.abs(x) if hetero else 1.0)
         y = x[:, None] ** np.arange(1, degree + 1) @ alpha + noise
         for method in methods:
-            low, high = gedi_interval(
+            low, high = gedi_inference(
                 y, sensitive_features=x, degree=degree, method=method, random_state=run
-            )
+            ).interval
             # In floats a sum of coefficients may miss its own bound by rounding.
             hits[method] += low <= truth * (1 + 1e-12) and truth <= high
     return {method: count / SAMPLES for method, count in hits.items()}

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from benchmarks._tables import insert_between, markdown
 from gedi_sklearn import PolynomialKernel, Projection
-from gedi_sklearn.metrics import gedi, gedi_upper_bound
+from gedi_sklearn.metrics import gedi, gedi_inference
 
 PAGE = Path(__file__).parents[1] / "docs" / "inference_coverage.md"
 BEGIN = "<!-- limits: begin (written by benchmarks.upper_limits) -->"
@@ -82,13 +82,13 @@ def _holds(cell: Cell, seed: int) -> list[bool]:
     found = []
     for norm in ("l1", "sd"):
         own = {**options, "norm": norm}
-        found.append(_true_value(alpha, norm) <= gedi_upper_bound(y, **own))
+        found.append(_true_value(alpha, norm) <= gedi_inference(y, **own).upper)
         with Projection(y, **own, relative=degree if norm == "l1" else True) as projection:
             fitted = projection.solve()
         truth = _true_value(alpha + fitted.correction, norm)
-        found.append(truth <= gedi_upper_bound(fitted.targets, **own, fitted=True))
+        found.append(truth <= gedi_inference(fitted.targets, **own, fitted=True).upper)
     new_x, new = _draw(rng, N_NEW, alpha, hetero)
-    limit = gedi_upper_bound(y, **options, n_new=N_NEW)
+    limit = gedi_inference(y, **options, n_new=N_NEW).upper
     return [*found, gedi(new, sensitive_features=new_x, kernel=kernel) <= limit]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.interval_coverage import CELLS, coverage
-from gedi_sklearn.metrics import gedi_interval
+from gedi_sklearn.metrics import gedi_inference
 
 RUNS = 1000
 
@@ -40,7 +40,7 @@ def test_coverage_with_four_categories(n):
                 noise = rng.normal(size=n) * (1 + hetero * code)
                 if len(np.unique(code)) == 4:
                     group = np.array(list("abcd"))[code]
-                    hits += gedi_interval(noise, sensitive_features=group).low == 0
+                    hits += gedi_inference(noise, sensitive_features=group).interval[0] == 0
                     runs += 1
             shares[is_equal, hetero] = hits / RUNS
     print(n, shares)

@@ -40,7 +40,7 @@ from gedi_sklearn.kernels import (
     takes_degree,
     warn_attribute_scale,
 )
-from gedi_sklearn.metrics import gedi, gedi_coefficients, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, gedi_coefficients, make_disparity_scorer
 
 RNG = np.random.default_rng(0)
 BIRTH = np.linspace(1930, 2005, 60)
@@ -598,7 +598,7 @@ U_SHAPE = 0.01 * (X_AGE[:, 0] - 50) ** 2 + X_AGE[:, 1]
             U_SHAPE, sensitive_features=X_AGE[:, 0], constraint=CoarseConstraint(**k)
         ),
         lambda **k: MovingTargetsRegressor(sensitive_columns=0, **k).fit(X_AGE, U_SHAPE),
-        lambda **k: make_gedi_scorer(sensitive_columns=0, **k)(
+        lambda **k: make_disparity_scorer(sensitive_columns=0, **k)(
             LinearRegression().fit(X_AGE, U_SHAPE), X_AGE, U_SHAPE
         ),
     ],

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 
 from gedi_sklearn import ProjectedRegressor
 from gedi_sklearn.datasets import load_communities
-from gedi_sklearn.metrics import make_gedi_scorer
+from gedi_sklearn.metrics import make_disparity_scorer
 from gedi_sklearn.model_selection import best_under_constraint, tradeoff_curve
 from gedi_sklearn.plotting import TradeoffDisplay
 
@@ -48,7 +48,7 @@ plt.show()
 search = GridSearchCV(
     ProjectedRegressor(Ridge(), **bound, cv=3),
     {"threshold": [0.2, 0.3, 0.5], "estimator__alpha": [1.0, 10.0, 100.0, 1000.0]},
-    scoring={"r2": "r2", "neg_gedi": make_gedi_scorer(**bound, relative=True)},
+    scoring={"r2": "r2", "neg_gedi": make_disparity_scorer(**bound, relative=True)},
     refit=best_under_constraint("r2", at_most=0.35),
     cv=3,
 )

@@ -34,9 +34,9 @@ from ._inputs import is_constraint, on_subset, ratio
 from ._reference import check_relative
 
 _COLUMNS = [Integral, str, list, tuple, None]
-# What the scorer gives an indicator itself, and what a single number of inference does not need.
+# What the scorer gives an indicator itself, and what has no say in the upper limit.
 _GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight"}
-_UNUSED = {"method", "n_resamples"}
+_UNUSED = {("gedi_upper", name) for name in ("method", "n_resamples", "random_state")}
 # What `predict` and its like return where a constraint bounds it.
 _RESPONSES = {"predictions": "predict", "probabilities": "predict_proba"}
 
@@ -98,7 +98,8 @@ def make_disparity_scorer(
         `conditional_on` names column(s) of X. `pos_label`, the label that counts as 1, is needed
         where two predicted labels are text; "positive" as `subset` is that label, by default the
         second of two classes. `task="auto"` of DIDI takes the estimator's own task, and the
-        regression form for decision values. Beside a constraint only those that it does not have.
+        regression form for decision values. Beside a constraint only `pos_label` and
+        `conditional_on`.
 
     Returns
     -------
@@ -134,66 +135,75 @@ def make_disparity_scorer(
     >>> cross_val_score(LinearRegression(), X, 2 * X[:, 0], scoring=share, cv=3)
     array([-1., -1., -1.])
     """
-    shown, own = dict(metric_params), {}
+    options = dict(metric_params)
+    shown = {"sensitive_columns": sensitive_columns, "response_method": response_method, **options}
     if is_constraint(metric):
         metric = clone(metric)
-        metric.validate()
-        own = {**metric.get_params(deep=False), "norm": getattr(metric, "norm", "l1")}
-        own["on"] = "residuals" if metric.on == "residuals" else "predictions"
-        response_method = _check_consistency(metric, own, metric_params, response_method)
-    elif not isinstance(metric, str) or metric not in _METRICS:
+        name, own, response_method = _bounded(metric, options, response_method)
+        options |= own
+    elif isinstance(metric, str) and metric in _METRICS:
+        name = metric
+    else:
         raise ValueError(
             f"metric must be one of {', '.join(map(repr, _METRICS))}, or a constraint object such "
             f"as CoarseConstraint(); got {metric!r}. Several constraints need a scorer each."
         )
-    name = metric if isinstance(metric, str) else "didi" if metric.joins_classes else "gedi"
     measure, described = _METRICS[name]
     known = {
         parameter: described._skl_parameter_constraints.get(parameter, "no_validation")
         for parameter in signature(described).parameters
-        if parameter not in _GIVEN | (_UNUSED if name == "gedi_upper" else set())
+        if parameter not in _GIVEN and (name, parameter) not in _UNUSED
     }
-    # Columns are named, and the kernel of a sample's rows is none of a fold's.
+    # Columns are named, and columns of a kernel would be those of one sample's rows.
     fixed = {"conditional_on": _COLUMNS, "kernel": KERNEL_CONSTRAINTS}
     known |= {parameter: kinds for parameter, kinds in fixed.items() if parameter in known}
-    options = {parameter: own[parameter] for parameter in known if parameter in own}
-    options |= metric_params
     check_keywords(known, options, "make_disparity_scorer")
     relative = options.get("relative", False)
     check_relative(relative, options.get("norm", "l1"))
     check_notion(options.get("subset"), options.get("on", "predictions"), relative)
     if name == "didi":
         options.setdefault("task", "auto")
-    conditional_on = options.pop("conditional_on", None)
-    shown = {"sensitive_columns": sensitive_columns, "response_method": response_method, **shown}
+    arguments = [repr(metric), *(f"{name}={value!r}" for name, value in shown.items())]
     return DisparityScorer(
         measure,
         options,
         sensitive_columns,
         response_method or "predict",
-        conditional_on,
-        ", ".join([repr(metric), *(f"{name}={value!r}" for name, value in shown.items())]),
+        options.pop("conditional_on", None),
+        f"make_disparity_scorer({', '.join(arguments)}, greater_is_better=False)",
     )
 
 
-def _check_consistency(
-    constraint: Any, own: dict[str, Any], given: dict[str, Any], response_method: Any
-) -> Any:
-    """Return what is measured under a constraint; refuse what says something else than it."""
-    twice = [name for name in given if name in own]
-    if twice:
+def _bounded(
+    constraint: Any, given: dict[str, Any], response_method: Any
+) -> tuple[str, dict[str, Any], Any]:
+    """Return the metric that a constraint bounds, its options, and the response that it is of.
+
+    Raises
+    ------
+    ValueError
+        If the constraint is invalid, or the caller says something else than it.
+    """
+    constraint.validate()
+    for name in given.keys() - {"pos_label", "conditional_on"}:
         raise ValueError(
-            f"{twice[0]}={given[twice[0]]!r} was given beside {constraint!r}, which has its own. "
-            "Change it there."
+            f"{name}={given[name]!r} was given beside {constraint!r}, which says itself what is "
+            "measured. Change it there; only pos_label and conditional_on go with a constraint."
         )
-    bounded = _RESPONSES.get(constraint.on)
-    if None not in (bounded, response_method) and response_method != bounded:
+    response = _RESPONSES.get(constraint.on)
+    if None not in (response, response_method) and response_method != response:
         raise ValueError(
             f"response_method={response_method!r} was given beside {constraint!r}, which bounds "
-            f"{constraint.on}, the result of {bounded}. Leave response_method at None, or change "
+            f"{constraint.on}, the result of {response}. Leave response_method at None, or change "
             "`on` of the constraint."
         )
-    return response_method or bounded
+    names = ["relative", "subset", "on"]
+    if not constraint.joins_classes:
+        names += ["kernel", "degree", "norm"]
+    own = {name: getattr(constraint, name) for name in names if hasattr(constraint, name)}
+    if response:  # what is measured of it are the responses themselves
+        own["on"] = "predictions"
+    return "didi" if constraint.joins_classes else "gedi", own, response_method or response
 
 
 _NO_ATTRIBUTE = (
@@ -229,7 +239,7 @@ class DisparityScorer(_BaseScorer):
         )
 
     def __repr__(self) -> str:
-        return f"make_disparity_scorer({self._shown}, greater_is_better=False)"
+        return self._shown
 
     def _score(
         self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any
