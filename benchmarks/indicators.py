@@ -75,7 +75,7 @@ def methods() -> Iterator[tuple[str, str, Callable[[np.ndarray, np.ndarray], flo
     yield "GeDI, degree 5", "lstsq", least_squares
     yield (
         "binned DIDI, 10 bins",
-        "binned_didi",
+        "didi(n_bins=10)",
         lambda x, y: didi(y, sensitive_features=x, n_bins=10),
     )
     yield "HGR, density", "hgr kde", lambda x, y: hgr(y, sensitive_features=x)

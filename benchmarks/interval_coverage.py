@@ -31,12 +31,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             str(degree),
             name,
             "hetero" if hetero else "homo",
-            f"{own['ellipsoid']:.3f}",
+            f"{own['asymptotic']:.3f}",
             f"{own['simulation']:.3f}" if "simulation" in own else "",
         ]
         for (n, degree, name, hetero), own in zip(CELLS, shares, strict=True)
     ]
-    table = markdown(["n", "degree", "coefficients", "noise", "ellipsoid", "simulation"], body)
+    table = markdown(["n", "degree", "coefficients", "noise", "asymptotic", "simulation"], body)
     print(table)
     if given.docs:
         page = PAGE.read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def coverage(cell: Cell) -> dict[str, float]:
     """Return the share of samples whose interval holds the true value, of every method."""
     n, degree, name, hetero = cell
-    methods = ["ellipsoid"] + ["simulation"] * (name == "dense")
+    methods = ["asymptotic"] + ["simulation"] * (name == "dense")
     alpha = np.asarray(COEFFICIENTS[name][:degree])
     truth = np.abs(alpha).sum()
     hits = dict.fromkeys(methods, 0)

@@ -1,4 +1,4 @@
-"""The coverage that gedi_interval promises, by simulation.
+"""The coverage that intervals promise, by simulation.
 
 The table of the docs is written by ``python -m benchmarks.interval_coverage``.
 """
@@ -24,7 +24,7 @@ def test_coverage_of_the_interval(cell):
     lowest = 0.93
     if name == "0" and degree == 5:
         lowest = 0.85 if n == 500 else 0.90
-    assert share["ellipsoid"] >= lowest
+    assert share["asymptotic"] >= lowest
     assert 0.92 <= share.get("simulation", 0.95) <= 0.98
 
 
