@@ -223,10 +223,10 @@ def gedi_inference(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on, pos_label, \
-sample_weight, subset, on
-        As in :func:`gedi`; the reference of `relative` is taken as known. `norm` is "l1" or
-        "sd". Each row is one observation, whatever its weight.
+    y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on
+        As in :func:`gedi`; the reference of `relative` is taken as known. `norm` is "l1" or "sd".
+    pos_label, sample_weight, subset, on
+        As in :func:`gedi`. Each row is one observation, whatever its weight.
     method : {"asymptotic", "permutation", "simulation", "bootstrap"}, default="asymptotic"
         - "asymptotic": coefficients are taken as normal. Under independence their covariance is
           known; the interval is the range of the indicator over the confidence ellipsoid of the

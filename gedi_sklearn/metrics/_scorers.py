@@ -157,7 +157,8 @@ def make_disparity_scorer(
     # Columns are named, and columns of a kernel would be those of one sample's rows.
     fixed = {"conditional_on": _COLUMNS, "kernel": KERNEL_CONSTRAINTS}
     known |= {parameter: kinds for parameter, kinds in fixed.items() if parameter in known}
-    check_keywords(known, options, "make_disparity_scorer")
+    own_names = dict.fromkeys(("sensitive_columns", "response_method"), "no_validation")
+    check_keywords(own_names | known, options, "make_disparity_scorer")
     relative = options.get("relative", False)
     check_relative(relative, options.get("norm", "l1"))
     check_notion(options.get("subset"), options.get("on", "predictions"), relative)
