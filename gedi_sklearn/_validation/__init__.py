@@ -51,6 +51,7 @@ from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
 from ._parameters import (
     N_JOBS,
     check_keywords,
+    declared_ranges,
     named_in_errors,
     remember_signature,
     validate_params,
@@ -100,6 +101,7 @@ __all__ = [
     "check_sample_weight",
     "check_sensitive",
     "column_positions",
+    "declared_ranges",
     "drop_columns",
     "holds_other_rows",
     "is_missing",

@@ -75,6 +75,12 @@ def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -
     return decorate
 
 
+def declared_ranges(function: Any) -> dict[str, Any]:
+    """Return the declared ranges of all parameters of a function that checks its own."""
+    ranges = function._skl_parameter_constraints
+    return {name: ranges.get(name, "no_validation") for name in signature(function).parameters}
+
+
 def check_keywords(constraints: dict, given: dict[str, Any], owner: str) -> None:
     """Check keywords that one function takes for another one, by name and by declared range.
 

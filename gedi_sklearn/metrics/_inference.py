@@ -77,7 +77,7 @@ class GediInference:
         self._method, self._confidence = method, confidence
         self._fitted, self._n_new = fitted, n_new
         self._n_resamples = n_resamples
-        # A number, so that no attribute depends on which others were asked for before.
+        # A number, so that no draws depend on which others were asked for before.
         if isinstance(random_state, np.random.RandomState):
             random_state = random_state.randint(2**31)
         self._seed = 0 if random_state is None else random_state
@@ -123,13 +123,13 @@ class GediInference:
     @cached_property
     def null_distribution(self) -> np.ndarray:
         """Draws of it under independence."""
+        indicator, n_resamples = self._indicator, self._n_resamples
         if self._method == "permutation":
-            return _permuted(self._indicator, self._centred, self._n_resamples, self._rng) / (
-                self._unit
-            )
-        covariance = self._indicator.design.null_covariance(self._target)
-        draws = normal_draws(covariance, self._n_resamples, self._rng)
-        return self._indicator.value(draws) / self._unit
+            values = _permuted(indicator, self._centred, n_resamples, self._rng)
+        else:
+            covariance = indicator.design.null_covariance(self._target)
+            values = indicator.value(normal_draws(covariance, n_resamples, self._rng))
+        return values / self._unit
 
     @cached_property
     def _centred(self) -> np.ndarray:

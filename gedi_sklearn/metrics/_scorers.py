@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from inspect import signature
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +20,7 @@ from .._validation import (
     check_keywords,
     check_labels,
     check_notion,
+    declared_ranges,
     select_columns,
     validate_params,
 )
@@ -150,8 +150,8 @@ def make_disparity_scorer(
         )
     measure, described = _METRICS[name]
     known = {
-        parameter: described._skl_parameter_constraints.get(parameter, "no_validation")
-        for parameter in signature(described).parameters
+        parameter: kinds
+        for parameter, kinds in declared_ranges(described).items()
         if parameter not in _GIVEN and (name, parameter) not in _UNUSED
     }
     # Columns are named, and columns of a kernel would be those of one sample's rows.
