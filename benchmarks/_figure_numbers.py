@@ -19,7 +19,7 @@ from benchmarks._units import COLUMNS, constraint_of
 from benchmarks.tasks import TASKS, Task, load_task, split
 from gedi_sklearn import CoarseConstraint, PolynomialKernel, project_targets
 from gedi_sklearn.datasets import make_running_example
-from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_null, hgr
+from gedi_sklearn.metrics import didi, gedi, gedi_inference, hgr
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -58,7 +58,7 @@ def hgr_limits(settings: Settings) -> Tables:
             "HGR, polynomials of degree 5": hgr(y, method="kernel", degree=5, **attribute),
             "HGR, kde": hgr(y, **attribute),
             "GeDI-V1": gedi(y, **attribute),
-            "GeDI-V1 by chance": gedi_null(y, **attribute).mean,
+            "GeDI-V1 by chance": gedi_inference(y, **attribute).null_mean,
         }
         values += [
             named | {"n": len(x), "indicator": indicator, "value": value}
@@ -162,7 +162,7 @@ def _preprocessed(task: Task, constraint: str, order: int, settings: Settings) -
         by_bins = {"groups": didi(data.y, result.targets, **disparity)}
     else:
         by_bins = {
-            str(bins): binned_didi(data.y, result.targets, bins=bins, **disparity) for bins in BINS
+            str(bins): didi(data.y, result.targets, n_bins=bins, **disparity) for bins in BINS
         }
     named = {
         "task": str(task),

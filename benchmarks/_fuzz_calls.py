@@ -17,7 +17,6 @@ from ._fuzz_values import VALUES
 # Exported by `metrics` for the other packages of the library: their arguments have been checked.
 INTERNAL = {
     "GroupIndicator",
-    "Inference",
     "KernelIndicator",
     "LinearIndicator",
     "Sample",
@@ -27,11 +26,9 @@ INTERNAL = {
     "error_quantile",
     "farthest",
     "fit_gedi",
-    "fit_inference",
     "hides_class",
     "is_negligible",
     "lower_limits",
-    "independence_test",
     "reference_disparity",
     "resampled_hgr",
     "spread_rows",
@@ -39,11 +36,9 @@ INTERNAL = {
 }
 # What calls return; users do not build them.
 RESULTS = {
-    "ConfidenceInterval",
     "FairnessReport",
     "Findings",
-    "GediNull",
-    "PermutationTestResult",
+    "GediInference",
     "ProjectionPath",
     "ProjectionResult",
     "TargetCorrection",
@@ -233,20 +228,17 @@ def _accumulator(name: str, draw: Draw) -> str:
         f"accumulator.update({given})",
         f"other = {draw.pick(['accumulator', 'GediAccumulator()'])}",
         f"accumulator.merge(other).update({given})",
-        f"result = accumulator, accumulator.gedi({options}), accumulator.coefficients()",
+        f"found = accumulator.inference({options})",
+        "result = accumulator, accumulator.gedi(), accumulator.coefficients(), found.upper",
     ]
     return "\n".join(lines)
 
 
-def _correction(name: str, draw: Draw) -> str:
-    y, x = (draw.argument("gedi", known) for known in ("y_true", "sensitive_features"))
-    own = "accumulator" if draw.is_sensible else draw.value("accumulator")
-    lines = [
-        f"accumulator = {draw.construct('GediAccumulator')}.update({y}, sensitive_features={x})",
-        f"correct = {name}({draw.arguments(name, accumulator=own)})",
-        f"result = correct({y}, sensitive_features={x})",
-    ]
-    return "\n".join(lines)
+def _inference(name: str, draw: Draw) -> str:
+    found = f"found = {name}({draw.arguments(name)})"
+    names = ("value", "null_mean", "null_q95", "pvalue", "interval", "upper")
+    asked = [own for own in names if draw.chance(0.5)]
+    return "\n".join([found, f"result = {', '.join(f'found.{own}' for own in ['value', *asked])}"])
 
 
 def _scorer(name: str, draw: Draw) -> str:
@@ -255,6 +247,9 @@ def _scorer(name: str, draw: Draw) -> str:
         name, skip=("sensitive_columns",), sensitive_columns=_column(draw, name)
     )
     data = f"{draw.argument(name, 'X')}, {draw.argument(name, 'y')}"
+    metric = options.partition("metric='")[2].partition("'")[0]
+    if metric in _METRICS:
+        options += f", {draw.arguments(_METRICS[metric], skip=_NOT_OF_SCORERS)}".rstrip(", ")
     lines = [
         f"scorer = {name}({options})",
         f"model = {draw.value('real estimator' if draw.kind == 'real' else 'classes estimator')}",
@@ -308,7 +303,7 @@ def _rule(name: str, draw: Draw) -> str:
     X, y = draw.argument(name, "X"), draw.argument("gedi", "y_true") if draw.kind == "real" else "v"
     lines = [
         f"rule = {draw.construct(name)}",
-        "scoring = {'r2': 'r2', 'neg_gedi': make_gedi_scorer(sensitive_columns=0)}",
+        "scoring = {'r2': 'r2', 'neg_gedi': make_disparity_scorer(sensitive_columns=0)}",
         "search = GridSearchCV(Ridge(), {'alpha': [0.1, 9.0]}, scoring=scoring, refit=rule, cv=2)",
         f"result = search.fit({X}, {y}).best_index_",
     ]
@@ -359,15 +354,10 @@ def _tradeoff(name: str, draw: Draw) -> str:
 
 
 _FUNCTIONS = (
-    "binned_didi",
     "didi",
     "fairness_report",
     "gedi",
     "gedi_coefficients",
-    "gedi_interval",
-    "gedi_null",
-    "gedi_permutation_test",
-    "gedi_upper_bound",
     "hgr",
     "load_adult",
     "load_communities",
@@ -387,12 +377,11 @@ ESTIMATORS = (
     "ProjectedClassifier",
     "ProjectedRegressor",
 )
-_SCORERS = (
-    "make_binned_didi_scorer",
-    "make_didi_scorer",
-    "make_gedi_scorer",
-    "make_gedi_upper_bound_scorer",
-    "make_hgr_scorer",
+# The function whose parameters a metric of a scorer has, and what a scorer does not take of them.
+_METRICS = {"gedi": "gedi", "gedi_upper": "gedi_inference", "didi": "didi", "hgr": "hgr"}
+_NOT_OF_SCORERS = (
+    *("y_true", "y_pred", "sensitive_features", "sample_weight", "conditional_on"),
+    *("method", "n_resamples", "random_state"),
 )
 _COLUMNS = {(name, "conditional_on") for name in ESTIMATORS}
 BUILDERS: dict[str, Callable[[Draw], str]] = {
@@ -413,8 +402,8 @@ BUILDERS: dict[str, Callable[[Draw], str]] = {
         (_solver, ("Solver",)),
         (_kernel, ("FourierKernel", "PolynomialKernel", "SplineKernel")),
         (_accumulator, ("GediAccumulator",)),
-        (_correction, ("correct_targets",)),
-        (_scorer, _SCORERS),
+        (_scorer, ("make_disparity_scorer",)),
+        (_inference, ("gedi_inference",)),
         (_estimator, ESTIMATORS),
         (_rule, ("best_under_constraint",)),
         (_curve, ("tradeoff_curve",)),

@@ -222,10 +222,10 @@ VALUES = {
         "'regression'; 'classification'",
         "'rank'; None; 1; ['auto']",
     ),
-    "bins": _of(
-        "2; 3; 5",
+    "n_bins": _of(
+        "None; 2; 3; 5",
         "10; 100; np.int64(4); [-9.0, 0.0, 9.0]; [-np.inf, 0.0, np.inf]",
-        "0; 1; -2; 2.5; '3'; None; [0.0]; [1.0, 0.0]; ['a', 'b']; 10**30; [0.0, np.nan, 1.0]; "
+        "0; 1; -2; 2.5; '3'; [0.0]; [1.0, 0.0]; ['a', 'b']; 10**30; [0.0, np.nan, 1.0]; "
         "[0.0, 1j]; np.zeros((2, 2)); {}; [0.0, 0.0, 0.0]",
     ),
     "fairness_report.bins": _of(
@@ -240,11 +240,16 @@ VALUES = {
         "3; 'a'; [0]; ['2']; [1.5]; None",
     ),
     "hgr.method": _of("'kde'; 'kernel'; 'chi2'", "", "'pearson'; None; 1"),
-    "make_hgr_scorer.method": _of("'kde'; 'kernel'", "'chi2'", "'x'; None; 1"),
-    "gedi_interval.method": _of(
-        "'ellipsoid'; 'bootstrap'; 'simulation'",
+    "gedi_inference.method": _of(
+        "'asymptotic'; 'permutation'; 'bootstrap'; 'simulation'",
         "",
         "'exact'; None; 2",
+    ),
+    "metric": _of(
+        "'gedi'; 'gedi_upper'; 'didi'; 'hgr'",
+        "CoarseConstraint(); CoarseConstraint(kernel='spline', norm='sd'); DidiConstraint(); "
+        "FineConstraint(degree=2)",
+        "'coarse'; None; 0.2; CoarseConstraint; [CoarseConstraint()]",
     ),
     "confidence_level": _of(
         "0.9; 0.95",
@@ -255,18 +260,8 @@ VALUES = {
     "fitted": _FLAG,
     "n_new": _of("None; 1000", "1; 10**12", "0; -1; 2.5; '9'; np.inf"),
     "n_resamples": _of("19; 99", "1; 2; 10", "0; -1; 2.5; '9'; None"),
-    "accumulator": _of(
-        "GediAccumulator().update(v, sensitive_features=v)",
-        "GediAccumulator()",
-        "3; None; 'a'; Ridge()",
-    ),
     "reference": _of(
         "None; np.linspace(-2, 2, 50)", "v; [0.0, 1.0]; np.c_[v, v]", "3; ['a', 1]; [np.nan]"
-    ),
-    "quantiles": _of(
-        "(0.05, 0.5); [0.9]",
-        "[0.0, 1.0]; []",
-        "0.5; [2.0]; ['a']; [np.nan]; None",
     ),
     "return_names": _FLAG,
     "standardize": _FLAG,

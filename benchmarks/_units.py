@@ -29,7 +29,7 @@ from gedi_sklearn import (
     MovingTargetsRegressor,
     Solver,
 )
-from gedi_sklearn.metrics import gedi, gedi_null, hgr
+from gedi_sklearn.metrics import gedi, gedi_inference, hgr
 
 # The row's name in the paper's tables: a learner, then its constraint if it has one.
 _MOVING_TARGETS = {"+MT": "coarse", "+MT-Fine": "fine", "+MT-Coarse": "coarse"}
@@ -251,11 +251,11 @@ def _measure(
         # The grid of ±2.5 deviations misses the rare group of Communities/race.
         warnings.filterwarnings("ignore", ".*of the rows lie outside", UserWarning)
         maximal_correlation = hgr(y, predictions, relative=True, **attribute)
-    by_chance = gedi_null(y, predictions, degree=task.degree, relative=1, **attribute)
+    by_chance = gedi_inference(y, predictions, degree=task.degree, relative=1, **attribute)
     return {
         **score_and_gedi(task, data, rows, predictions, part),
         f"hgr_{part}": maximal_correlation,
-        f"null_{part}": by_chance.mean,
+        f"null_{part}": by_chance.null_mean,
     }
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import scipy
 
-from gedi_sklearn.metrics import binned_didi, gedi, hgr
+from gedi_sklearn.metrics import didi, gedi, hgr
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "indicators.csv"
@@ -75,8 +75,8 @@ def methods() -> Iterator[tuple[str, str, Callable[[np.ndarray, np.ndarray], flo
     yield "GeDI, degree 5", "lstsq", least_squares
     yield (
         "binned DIDI, 10 bins",
-        "binned_didi",
-        lambda x, y: binned_didi(y, sensitive_features=x, bins=10),
+        "didi(n_bins=10)",
+        lambda x, y: didi(y, sensitive_features=x, n_bins=10),
     )
     yield "HGR, density", "hgr kde", lambda x, y: hgr(y, sensitive_features=x)
     yield "HGR, density", "plain KDE", plain_density

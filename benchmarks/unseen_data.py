@@ -24,7 +24,7 @@ from benchmarks._tables import insert_between, markdown
 from benchmarks._units import PACKAGES, versions
 from benchmarks._unseen_rows import Row, paper_rows, rows_of
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
-from gedi_sklearn.metrics import gedi, gedi_null
+from gedi_sklearn.metrics import gedi, gedi_inference
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -197,7 +197,7 @@ def _measure(
         f"gedi_{part}": gedi(y, predictions, **options),
     }
     if part == "val":
-        measured["null_val"] = gedi_null(y, predictions, **options).mean
+        measured["null_val"] = gedi_inference(y, predictions, **options).null_mean
     return measured
 
 

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from benchmarks._constraints import named_constraint
 from benchmarks._tables import insert_between, markdown
 from gedi_sklearn import PolynomialKernel
-from gedi_sklearn.metrics import gedi, gedi_upper_bound
+from gedi_sklearn.metrics import gedi, gedi_inference
 from gedi_sklearn.projection import Projection
 
 PAGE = Path(__file__).parents[1] / "docs" / "inference_coverage.md"
@@ -84,15 +84,15 @@ def _holds(cell: Cell, seed: int) -> list[bool]:
     found = []
     for norm in ("l1", "sd"):
         own = {**options, "norm": norm}
-        found.append(_true_value(alpha, norm) <= gedi_upper_bound(y, **own))
+        found.append(_true_value(alpha, norm) <= gedi_inference(y, **own).upper)
         name, relative = ("coarse", degree) if norm == "l1" else ("sd", True)
         bound = named_constraint(name, kernel=kernel, relative=relative)
         with Projection(y, sensitive_features=x, constraint=bound) as projection:
             fitted = projection.solve()
         truth = _true_value(alpha + fitted.correction, norm)
-        found.append(truth <= gedi_upper_bound(fitted.targets, **own, fitted=True))
+        found.append(truth <= gedi_inference(fitted.targets, **own, fitted=True).upper)
     new_x, new = _draw(rng, N_NEW, alpha, hetero)
-    limit = gedi_upper_bound(y, **options, n_new=N_NEW)
+    limit = gedi_inference(y, **options, n_new=N_NEW).upper
     return [*found, gedi(new, sensitive_features=new_x, kernel=kernel) <= limit]
 
 

@@ -23,8 +23,6 @@ from .projection import (
     ProjectionPath,
     ProjectionResult,
     Solver,
-    TargetCorrection,
-    correct_targets,
     project_targets,
     projection_path,
 )
@@ -54,9 +52,7 @@ __all__ = [
     "ProjectionResult",
     "Solver",
     "SplineKernel",
-    "TargetCorrection",
     "__version__",
-    "correct_targets",
     "datasets",
     "didi",
     "fairness_report",

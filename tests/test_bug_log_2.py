@@ -7,6 +7,7 @@ import datetime
 import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -50,15 +51,12 @@ from gedi_sklearn.exceptions import (
 from gedi_sklearn.kernels import Design, FittedKernel, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
     KernelIndicator,
-    binned_didi,
     didi,
     gedi,
-    gedi_interval,
+    gedi_inference,
     hgr,
     lower_limits,
-    make_binned_didi_scorer,
-    make_gedi_scorer,
-    make_hgr_scorer,
+    make_disparity_scorer,
     quantile_bin_edges,
 )
 from gedi_sklearn.model_selection import best_under_constraint
@@ -97,11 +95,11 @@ DATES = {
 }
 ENTRANCES = {
     "gedi": lambda d: gedi(t, sensitive_features=d),
-    "interval": lambda d: gedi_interval(t, sensitive_features=d),
+    "interval": lambda d: gedi_inference(t, sensitive_features=d).interval,
     "covariate": lambda d: gedi(t, sensitive_features=a, conditional_on=d),
     "report": lambda d: fairness_report(t, sensitive_features=d),
     "hgr": lambda d: hgr(t, sensitive_features=d, method="kernel"),
-    "binned_didi": lambda d: binned_didi(t, sensitive_features=d, task="regression"),
+    "binned_didi": lambda d: didi(t, sensitive_features=d, task="regression", n_bins=3),
     "projection": lambda d: project_targets(t, sensitive_features=d, constraint=CoarseConstraint()),
     "its covariate": lambda d: project_targets(
         t, sensitive_features=a, conditional_on=d, constraint=CoarseConstraint()
@@ -195,18 +193,18 @@ def test_numbers_that_no_float_holds():
 
 def test_c2_04_a_weight_in_quantile_bins_is_a_repeated_row():
     x, v, w = [1, 2, 3, 4, 5.0], [3, 2, 2, 3, 2.0], [3, 3, 1, 1, 1]
-    options = {"bins": 3, "task": "regression"}
-    repeated = binned_didi(np.repeat(v, w), sensitive_features=np.repeat(x, w), **options)
-    assert binned_didi(v, sensitive_features=x, sample_weight=w, **options) == repeated
+    options = {"n_bins": 3, "task": "regression"}
+    repeated = didi(np.repeat(v, w), sensitive_features=np.repeat(x, w), **options)
+    assert didi(v, sensitive_features=x, sample_weight=w, **options) == repeated
     assert repeated == pytest.approx(1.111, abs=1e-3)
 
 
 def test_c2_04_a_weight_of_one_within_rounding_is_one():
     x, v = [7, 0, 2, 1, 4, 6, 5, 3.0], [1, 2, 3, 2, 1, 0, 3, 3.0]
-    options = {"sensitive_features": x, "bins": 2, "task": "regression"}
-    assert binned_didi(v, **options) == 1.25
+    options = {"sensitive_features": x, "n_bins": 2, "task": "regression"}
+    assert didi(v, **options) == 1.25
     for weight in ([1 + 1e-9] + [1] * 7, [1 - 1e-9] + [1] * 7, [1] * 8, np.full(8, 1 / 8)):
-        assert binned_didi(v, **options, sample_weight=weight) == pytest.approx(1.25, rel=1e-6)
+        assert didi(v, **options, sample_weight=weight) == pytest.approx(1.25, rel=1e-6)
 
 
 @given(
@@ -221,19 +219,19 @@ def test_c2_04_integer_weights_are_repeated_rows_for_edges_and_values(x, bins, s
     w, v = random.integers(1, 5, len(x)), random.normal(size=len(x))
     rows = np.repeat(np.arange(len(x)), w)
     x = np.array(x) * 0.7
-    edges = quantile_bin_edges(x, bins=bins, sample_weight=w)
-    np.testing.assert_array_equal(edges, quantile_bin_edges(x[rows], bins=bins))
+    edges = quantile_bin_edges(x, n_bins=bins, sample_weight=w)
+    np.testing.assert_array_equal(edges, quantile_bin_edges(x[rows], n_bins=bins))
     quantiles = np.quantile(x[rows], np.linspace(0, 1, bins + 1))
     reached = edges[np.searchsorted(edges, quantiles - 1e-9)]
     np.testing.assert_allclose(reached, quantiles, atol=1e-12)
-    options = {"bins": bins, "task": "regression"}
+    options = {"n_bins": bins, "task": "regression"}
     try:
-        value = binned_didi(v[rows], sensitive_features=x[rows], **options)
+        value = didi(v[rows], sensitive_features=x[rows], **options)
     except RankDeficientKernelError:
         with pytest.raises(RankDeficientKernelError):
-            binned_didi(v, sensitive_features=x, sample_weight=w, **options)
+            didi(v, sensitive_features=x, sample_weight=w, **options)
         return
-    weighted = binned_didi(v, sensitive_features=x, sample_weight=w, **options)
+    weighted = didi(v, sensitive_features=x, sample_weight=w, **options)
     assert weighted == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
@@ -256,12 +254,12 @@ def test_c2_04_integer_weights_are_repeated_rows_for_edges_and_values(x, bins, s
 )
 def test_edges_that_are_no_increasing_numbers_are_refused(edges):
     with pytest.raises((ValueError, TypeError), match="bins"):
-        binned_didi(t, sensitive_features=a, bins=edges, task="regression")
+        didi(t, sensitive_features=a, n_bins=edges, task="regression")
 
 
 def test_outer_edges_may_be_infinite():
-    value = binned_didi(t, sensitive_features=a, bins=[-np.inf, 40, np.inf], task="regression")
-    assert value == binned_didi(t, sensitive_features=a, bins=[0, 40, 99], task="regression")
+    value = didi(t, sensitive_features=a, n_bins=[-np.inf, 40, np.inf], task="regression")
+    assert value == didi(t, sensitive_features=a, n_bins=[0, 40, 99], task="regression")
 
 
 # --- classes are no numbers: scikit-learn #34263
@@ -273,11 +271,11 @@ def three_classes():
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], ["0", "1", "2"], [5, -3, 40]])
-@pytest.mark.parametrize("factory", [make_gedi_scorer, make_hgr_scorer])
-def test_c2_03_scorers_measure_the_worst_class(labels, factory):
+@pytest.mark.parametrize("indicator", [gedi, hgr])
+def test_c2_03_scorers_measure_the_worst_class(labels, indicator):
     v = np.array(labels)[three_classes()]
     model = RandomForestClassifier(10, random_state=0).fit(X, v)
-    indicator, p = (gedi, hgr)[factory is make_hgr_scorer], model.predict(X)
+    factory, p = partial(make_disparity_scorer, indicator.__name__), model.predict(X)
     value = {c: indicator(p == c, sensitive_features=a) for c in labels}
     assert factory(sensitive_columns=0)(model, X, v) == -max(value.values())
     for c in labels:
@@ -299,20 +297,20 @@ def test_c2_03_didi_of_probabilities_sums_over_the_classes():
     model = LogisticRegression(max_iter=10_000).fit(X, v)
     given = {"sensitive_columns": 0, "response_method": "predict_proba"}
     options = {"sensitive_features": a, "task": "regression"}
-    value = sum(binned_didi(p, **options) for p in model.predict_proba(X).T)
-    reference = sum(binned_didi(v == c, **options) for c in range(3))
-    assert make_binned_didi_scorer(**given)(model, X, v) == pytest.approx(-value)
-    share = make_binned_didi_scorer(**given, relative=True)(model, X, v)
+    value = sum(didi(p, **options, n_bins=3) for p in model.predict_proba(X).T)
+    reference = sum(didi(v == c, **options, n_bins=3) for c in range(3))
+    assert make_disparity_scorer("didi", **given, n_bins=3)(model, X, v) == pytest.approx(-value)
+    share = make_disparity_scorer("didi", **given, relative=True, n_bins=3)(model, X, v)
     assert share == pytest.approx(-value / reference)
-    one = make_binned_didi_scorer(**given, pos_label=1)(model, X, v)
-    assert one == pytest.approx(-2 * binned_didi(model.predict_proba(X)[:, 1], **options))
+    one = make_disparity_scorer("didi", **given, pos_label=1, n_bins=3)(model, X, v)
+    assert one == pytest.approx(-2 * didi(model.predict_proba(X)[:, 1], **options, n_bins=3))
 
 
 def test_c2_03_a_fold_that_lacked_a_class_is_measured_by_classes():
     v = three_classes()
     two = LogisticRegression(max_iter=10_000).fit(X[v != 1], v[v != 1])
     expected = max(gedi(two.predict(X) == c, sensitive_features=a) for c in range(3))
-    assert make_gedi_scorer(sensitive_columns=0)(two, X, v) == -expected
+    assert make_disparity_scorer(sensitive_columns=0)(two, X, v) == -expected
 
 
 def test_c2_03_scores_are_what_is_constrained():
@@ -321,12 +319,12 @@ def test_c2_03_scores_are_what_is_constrained():
     constrained = Projection(
         v, sensitive_features=a, loss="hamming", constraint=CoarseConstraint()
     ).gedi_on(a)
-    score = make_gedi_scorer(sensitive_columns=0)(model, X, v)
+    score = make_disparity_scorer(sensitive_columns=0)(model, X, v)
     assert score == pytest.approx(-constrained(model.predict(X)))
 
 
 def test_c2_03_a_search_selects_a_model_of_three_classes():
-    scoring = {"accuracy": "accuracy", "neg_gedi": make_gedi_scorer(sensitive_columns=0)}
+    scoring = {"accuracy": "accuracy", "neg_gedi": make_disparity_scorer(sensitive_columns=0)}
     search = GridSearchCV(
         RandomForestClassifier(10, random_state=0),
         {"max_depth": [1, 3]},
@@ -429,7 +427,7 @@ def test_values_whose_squares_are_no_floats(enter):
 
 def test_weights_and_targets_whose_squares_are_no_floats():
     huge = np.linspace(0.5, 1, n) * 1e306
-    for measure in (gedi, hgr, gedi_interval, project_targets):
+    for measure in (gedi, hgr, gedi_inference, project_targets):
         with pytest.raises(ValueError, match="sample_weight holds values beyond"):
             measure(t, sensitive_features=a, sample_weight=huge)
         with pytest.raises(ValueError, match=r"y(_true)? holds values beyond"):
@@ -508,7 +506,10 @@ def test_predict_without_rows_is_scikit_learns_error():
             lambda: project_targets(t, sensitive_features=a, constrait=CoarseConstraint()),
             "mean 'constraint'",
         ),
-        (lambda: make_gedi_scorer(colour=1), r"make_gedi_scorer\(\).* there are sensitive_columns"),
+        (
+            lambda: make_disparity_scorer(colour=1),
+            r"make_disparity_scorer\(\).* there are sensitive_columns",
+        ),
         (lambda: best_under_constraint(at_mots=1), "best_under_constraint.*mean 'at_most'"),
     ],
 )
@@ -676,7 +677,7 @@ def test_c2_24_a_correction_that_needs_the_column_says_so():
 
 @pytest.mark.parametrize("rule", [{}, {"score": "mean_test_r2"}, {"disparity": "gedi"}])
 def test_c2_25_names_of_scorers_are_enough(rule):
-    scorers = {"r2": "r2", "gedi": make_gedi_scorer(sensitive_columns=0)}
+    scorers = {"r2": "r2", "gedi": make_disparity_scorer(sensitive_columns=0)}
     search = GridSearchCV(
         Ridge(),
         {"alpha": [1, 1e5]},

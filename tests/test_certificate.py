@@ -19,7 +19,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn._certificate import issue_certificate
 from gedi_sklearn.exceptions import CertificateNotIssuedWarning
-from gedi_sklearn.metrics import gedi, gedi_upper_bound
+from gedi_sklearn.metrics import gedi, gedi_inference
 from gedi_sklearn.model_selection import tradeoff_curve
 from gedi_sklearn.projection import Projection
 
@@ -97,7 +97,7 @@ def test_the_limit_is_that_of_cross_fitted_corrected_predictions():
     model = ProjectedRegressor(
         constraint=CoarseConstraint(0.3), sensitive_columns=0, confidence=0.95
     ).fit(X, y)
-    limit = gedi_upper_bound(model.targets_, sensitive_features=X[:, 0], fitted=True)
+    limit = gedi_inference(model.targets_, sensitive_features=X[:, 0], fitted=True).upper
     assert limit == pytest.approx(model.threshold_, rel=0.02)
 
 
@@ -166,7 +166,7 @@ def test_levels_are_tested_from_the_strictest_up_to_the_first_that_fails():
     certificate, share = issue(lambda share: 2.0 if share == 0.3 else share, is_one_event=False)
     assert (share, certificate.threshold, seen) == (0.2, 0.2, [0.05, 0.1, 0.2, 0.3])
     assert certificate.upper == pytest.approx(
-        gedi_upper_bound(corrected(lambda s: s)(0.2), sensitive_features=X[:, 0], fitted=True)
+        gedi_inference(corrected(lambda s: s)(0.2), sensitive_features=X[:, 0], fitted=True).upper
     )
     exact = issue(lambda share: share, is_one_event=True)
     assert exact.certificate.upper == pytest.approx(1, rel=1e-4)

@@ -12,14 +12,10 @@ from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import (
     GroupIndicator,
     KernelIndicator,
-    check_sample,
+    LinearIndicator,
     didi,
-    fit_gedi,
     gedi,
-    gedi_interval,
-    gedi_null,
-    gedi_permutation_test,
-    independence_test,
+    gedi_inference,
 )
 
 V3 = PolynomialKernel(3, standardize=True)
@@ -39,7 +35,7 @@ def test_null_mean_is_the_closed_form():
     F = np.c_[x, x**2]
     F = F - F.mean(axis=0)
     expected = y.std(ddof=1) * np.sqrt(2 / np.pi) * np.sqrt(np.diag(np.linalg.inv(F.T @ F))).sum()
-    assert gedi_null(y, sensitive_features=x, degree=2).mean == pytest.approx(expected)
+    assert gedi_inference(y, sensitive_features=x, degree=2).null_mean == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
@@ -55,13 +51,14 @@ def test_null_agrees_with_permutations(norm, weighted, conditional):
         "sample_weight": rng.uniform(0.5, 2, x.size) if weighted else None,
         "conditional_on": x + rng.normal(size=x.size) if conditional else None,
     }
-    null = gedi_null(y, **options, quantiles=[0.5, 0.9])
-    drawn = gedi_permutation_test(y, **options, n_resamples=4000, random_state=0)
-    assert drawn.null_distribution.mean() == pytest.approx(null.mean, rel=0.04)
-    np.testing.assert_allclose(
-        np.quantile(drawn.null_distribution, null.levels), null.quantiles, rtol=0.07
-    )
-    assert drawn.statistic == pytest.approx(gedi(y, **options))
+    null = gedi_inference(y, **options, n_resamples=10_000)
+    drawn = gedi_inference(y, **options, n_resamples=4000, random_state=0, method="permutation")
+    assert drawn.null_mean == pytest.approx(null.null_mean, rel=0.04)
+    quantiles, expected = (np.quantile(own.null_distribution, [0.5, 0.9]) for own in (drawn, null))
+    np.testing.assert_allclose(quantiles, expected, rtol=0.07)
+    assert drawn.null_q95 == np.quantile(drawn.null_distribution, 0.95)
+    assert drawn.pvalue == pytest.approx(null.pvalue, abs=0.05)
+    assert drawn.value == pytest.approx(gedi(y, **options), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +75,18 @@ def test_null_of_the_paper_data(name, low, high):
         cv = KFold(5, shuffle=True, random_state=0)
     values = []
     for _, fold in cv.split(x, y):
-        null = gedi_null(y[fold], sensitive_features=x[fold], degree=5, relative=True)
-        values.append(null.mean)
-        permuted = gedi_permutation_test(
-            y[fold], sensitive_features=x[fold], degree=5, n_resamples=2000, random_state=0
+        null = gedi_inference(y[fold], sensitive_features=x[fold], degree=5, relative=True)
+        values.append(null.null_mean)
+        permuted = gedi_inference(
+            y[fold],
+            sensitive_features=x[fold],
+            degree=5,
+            n_resamples=2000,
+            random_state=0,
+            method="permutation",
         ).null_distribution.mean()
         unit = gedi(y[fold], sensitive_features=x[fold])
-        assert permuted / unit == pytest.approx(null.mean, rel=0.03)
+        assert permuted / unit == pytest.approx(null.null_mean, rel=0.03)
     assert low <= min(values)
     assert max(values) <= high
     if name == "communities":
@@ -93,10 +95,14 @@ def test_null_of_the_paper_data(name, low, high):
 
 def test_permutation_test_rejects_what_is_there():
     x, y = sample(3)
-    result = gedi_permutation_test(y + x**2, sensitive_features=x, kernel=V3, random_state=0)
-    assert result.pvalue == pytest.approx(0.001)
-    assert len(result.null_distribution) == 999
-    again = gedi_permutation_test(y + x**2, sensitive_features=x, kernel=V3, random_state=0)
+    result = gedi_inference(
+        y + x**2, sensitive_features=x, kernel=V3, random_state=0, method="permutation"
+    )
+    assert result.pvalue == 1 / 1001
+    assert len(result.null_distribution) == 1000
+    again = gedi_inference(
+        y + x**2, sensitive_features=x, kernel=V3, random_state=0, method="permutation"
+    )
     np.testing.assert_array_equal(again.null_distribution, result.null_distribution)
 
 
@@ -106,8 +112,13 @@ def test_permutation_test_keeps_its_level():
     for seed in range(1000):
         x, y = sample(seed, n=60)
         rejected += (
-            gedi_permutation_test(
-                y, sensitive_features=x, kernel=V3, n_resamples=199, random_state=seed
+            gedi_inference(
+                y,
+                sensitive_features=x,
+                kernel=V3,
+                n_resamples=199,
+                random_state=seed,
+                method="permutation",
             ).pvalue
             <= 0.05
         )
@@ -115,25 +126,27 @@ def test_permutation_test_keeps_its_level():
     assert 30 <= rejected <= 70
 
 
-@pytest.mark.parametrize("method", ["ellipsoid", "simulation", "bootstrap"])
+@pytest.mark.parametrize("method", ["asymptotic", "simulation", "bootstrap"])
 def test_interval_holds_a_clear_value(method):
     x, y = sample(14, n=500)
     y = y + 3 * x - 2 * x**2
-    low, high = gedi_interval(y, sensitive_features=x, degree=2, method=method)
+    low, high = gedi_inference(y, sensitive_features=x, degree=2, method=method).interval
     value = gedi(y, sensitive_features=x, degree=2)
     assert low < value < high
     assert low < 5 < high
     assert high - low < 1
-    wider = gedi_interval(y, sensitive_features=x, degree=2, method=method, confidence_level=0.999)
-    assert wider.low < low < high < wider.high
+    wider = gedi_inference(
+        y, sensitive_features=x, degree=2, method=method, confidence=0.999
+    ).interval
+    assert wider[0] < low < high < wider[1]
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
 def test_interval_reaches_zero_where_nothing_is_there(norm):
     x, y = sample(5, n=300)
-    interval = gedi_interval(y, sensitive_features=x, kernel=V3, norm=norm)
-    assert interval.low == 0
-    assert interval.high > gedi(y, sensitive_features=x, kernel=V3, norm=norm)
+    interval = gedi_inference(y, sensitive_features=x, kernel=V3, norm=norm).interval
+    assert interval[0] == 0
+    assert interval[1] > gedi(y, sensitive_features=x, kernel=V3, norm=norm)
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
@@ -158,7 +171,7 @@ def test_interval_is_the_range_over_the_ellipsoid(norm, slope):
         "l1": np.abs(points).sum(axis=1),
         "sd": np.sqrt(np.einsum("ij,jk,ik->i", points, centred.T @ centred / 150, points)),
     }[norm]
-    low, high = gedi_interval(y, sensitive_features=x, degree=2, norm=norm)
+    low, high = gedi_inference(y, sensitive_features=x, degree=2, norm=norm).interval
     assert low == pytest.approx(values.min(), rel=1e-4)
     assert high == pytest.approx(values.max(), rel=1e-4)
 
@@ -166,12 +179,14 @@ def test_interval_is_the_range_over_the_ellipsoid(norm, slope):
 def test_interval_scales_with_the_targets_and_the_reference():
     x, y = sample(7)
     y = y + x
-    low, high = gedi_interval(y, sensitive_features=x, kernel=V3)
+    low, high = gedi_inference(y, sensitive_features=x, kernel=V3).interval
     np.testing.assert_allclose(
-        gedi_interval(10 * y - 3, sensitive_features=x, kernel=V3), [10 * low, 10 * high], rtol=1e-6
+        gedi_inference(10 * y - 3, sensitive_features=x, kernel=V3).interval,
+        [10 * low, 10 * high],
+        rtol=1e-6,
     )
     unit = gedi(y, sensitive_features=x, kernel=PolynomialKernel(1, standardize=True))
-    relative = gedi_interval(y, sensitive_features=x, kernel=V3, relative=True)
+    relative = gedi_inference(y, sensitive_features=x, kernel=V3, relative=True).interval
     np.testing.assert_allclose(relative, [low / unit, high / unit], rtol=1e-9)
 
 
@@ -190,11 +205,14 @@ def test_other_kernels_and_weights(kernel):
     }
     value = gedi(y, **options)
     for extra in ({}, {"conditional_on": np.sin(3 * x)}):
-        low, high = gedi_interval(y, **options, **extra)
+        low, high = gedi_inference(y, **options, **extra).interval
         assert low < gedi(y, **options, **extra) < high
-        test = gedi_permutation_test(y, **options, **extra, random_state=0, n_resamples=99)
-        assert test.statistic == pytest.approx(gedi(y, **options, **extra))
-    assert gedi_null(y, **options).mean < value
+        test = gedi_inference(
+            y, **options, **extra, random_state=0, n_resamples=99, method="permutation"
+        )
+        assert test.value == pytest.approx(gedi(y, **options, **extra))
+        assert 0.01 <= test.pvalue < 0.2
+    assert gedi_inference(y, **options).null_mean < value
     assert gedi(y, 0.5 * y, **options, relative=True) > 0
 
 
@@ -203,20 +221,20 @@ def test_categories_and_covariates_have_intervals():
     group = rng.choice(["a", "b", "c"], size=300)
     c = rng.normal(size=300)
     y = (group == "b") * 2.0 + c + 0.5 * rng.normal(size=300)
-    wide = gedi_interval(y, sensitive_features=group)
-    narrow = gedi_interval(y, sensitive_features=group, conditional_on=c)
-    assert narrow.low < 2 < narrow.high
-    assert narrow.high - narrow.low < wide.high - wide.low
+    wide = gedi_inference(y, sensitive_features=group).interval
+    narrow = gedi_inference(y, sensitive_features=group, conditional_on=c).interval
+    assert narrow[0] < 2 < narrow[1]
+    assert np.diff(narrow) < np.diff(wide)
 
 
 def test_undefined_cases_raise():
     y = [0.5, 1.0, 2.0, 1.0]
     with pytest.raises(ValueError, match="linearly independent"):
-        gedi_null(y, sensitive_features=[1, 1, 1, 1])
+        gedi_inference(y, sensitive_features=[1, 1, 1, 1])
     with pytest.raises(ValueError, match="relative"):
-        gedi_null([1, 1, 1, 1], y, sensitive_features=[1, 2, 3, 4], relative=True)
+        gedi_inference([1, 1, 1, 1], y, sensitive_features=[1, 2, 3, 4], relative=True)
     with pytest.raises(ValueError, match="method"):
-        gedi_interval(y, sensitive_features=[1, 2, 3, 4], method="normal")
+        gedi_inference(y, sensitive_features=[1, 2, 3, 4], method="normal")
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
@@ -225,19 +243,19 @@ def test_interval_on_few_rows_scales_with_the_targets(norm, degree):
     for seed in range(10):
         x, y = sample(seed, n=degree + 3)
         options = {"sensitive_features": x, "kernel": PolynomialKernel(degree), "norm": norm}
-        expected = gedi_interval(x + y, **options)
+        expected = gedi_inference(x + y, **options).interval
         for unit in (1e-12, 1e12):
-            scaled = gedi_interval(unit * (x + y), **options)
+            scaled = gedi_inference(unit * (x + y), **options).interval
             np.testing.assert_allclose(np.divide(scaled, unit), expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
-@pytest.mark.parametrize("method", ["ellipsoid", "simulation"])
+@pytest.mark.parametrize("method", ["asymptotic", "simulation"])
 def test_without_degrees_of_freedom_the_interval_is_undefined(norm, method):
     with pytest.warns(UndefinedMetricWarning, match="3 rows leave no degree of freedom"):
-        interval = gedi_interval(
+        interval = gedi_inference(
             [1.0, 2.0, 0.5], sensitive_features=[0, 1, 3], degree=2, norm=norm, method=method
-        )
+        ).interval
     assert np.isnan(interval).all()
 
 
@@ -245,23 +263,21 @@ def test_without_degrees_of_freedom_the_interval_is_undefined(norm, method):
 def test_targets_in_the_span_have_an_interval_of_width_0(norm):
     x = np.linspace(-1, 1, 30)
     options = {"sensitive_features": x, "norm": norm}
-    np.testing.assert_allclose(gedi_interval(2 * x, **options), gedi(2 * x, **options), rtol=1e-9)
+    np.testing.assert_allclose(
+        gedi_inference(2 * x, **options).interval, gedi(2 * x, **options), rtol=1e-9
+    )
 
 
 def test_resamples_without_a_rare_group_are_counted_out():
     x, y = np.zeros((2, 60))
     x[:2], y[:3] = 1.0, 1.0
-    with pytest.warns(UserWarning, match=r"method='bootstrap': \d+ of 999 resamples"):
-        low, high = gedi_interval(y, sensitive_features=x, method="bootstrap")
+    with pytest.warns(UserWarning, match=r"method='bootstrap': \d+ of 1000 resamples"):
+        low, high = gedi_inference(y, sensitive_features=x, method="bootstrap").interval
     assert 0.9 < low < high <= 1.0 + 1e-9
+    options = {"method": "bootstrap", "n_resamples": 1, "random_state": 9}
+    found = gedi_inference(y[:4], sensitive_features=[0, 0, 0, 1], **options)
     with pytest.raises(ValueError, match="1 of 1 resamples do not determine"):
-        gedi_interval(
-            y[:4],
-            sensitive_features=[0, 0, 0, 1],
-            method="bootstrap",
-            n_resamples=1,
-            random_state=9,
-        )
+        assert found.interval
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -283,29 +299,24 @@ def test_the_value_of_a_target_is_that_of_its_coordinates(name, weighted):
     assert indicator.reference(np.full(150, 0.1)) == 0.0
 
 
-@pytest.mark.parametrize("quantiles", [[2.0], [-0.1], [np.nan], ["a"], 0.5, None])
-def test_levels_that_are_none_are_refused(quantiles):
-    x, y = sample(0)
-    with pytest.raises((ValueError, TypeError), match="quantiles"):
-        gedi_null(y, sensitive_features=x, quantiles=quantiles)
-
-
 @pytest.mark.parametrize("norm", ["l1", "sd"])
 def test_targets_of_two_values_and_an_attribute_of_three_have_an_interval(norm):
     # The targets vary in the middle group only, so the ellipsoid is flat in one direction.
     x = np.repeat([0, 1, 2], 20)
     y = np.r_[np.full(20, 0.7), np.tile([0.3, 0.7], 10), np.full(20, 0.3)]
-    interval = gedi_interval(y, sensitive_features=x, degree=2, norm=norm)
+    interval = gedi_inference(y, sensitive_features=x, degree=2, norm=norm).interval
     value = gedi(y, sensitive_features=x, degree=2, norm=norm)
-    assert 0 <= interval.low <= value * (1 + 1e-12)  # equal, but for rounding, for "sd"
-    assert np.isfinite(interval.high)
+    assert 0 <= interval[0] <= value * (1 + 1e-12)  # equal, but for rounding, for "sd"
+    assert np.isfinite(interval[1])
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
 @pytest.mark.parametrize("unit", [1e-100, 1e100])
 def test_the_null_scales_with_the_targets(unit, norm):
     x, y = sample(0)
-    one, other = (gedi_null(u * y, sensitive_features=x, norm=norm).mean for u in (1.0, unit))
+    one, other = (
+        gedi_inference(u * y, sensitive_features=x, norm=norm).null_mean for u in (1.0, unit)
+    )
     assert other == pytest.approx(unit * one, rel=1e-9)
 
 
@@ -313,11 +324,54 @@ def test_with_many_rows_the_test_is_the_limit_of_permutations():
     """Both have the same null distribution, but for the draws."""
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(2, 12_000))
-    indicator = fit_gedi(check_sample(y, None, x, None, None), "polynomial", 3).indicator
-    limit = independence_test(indicator, y, 2000, 0)
-    exact = gedi_permutation_test(
-        y, sensitive_features=x, degree=3, n_resamples=300, random_state=0
-    )
-    assert limit.statistic == pytest.approx(exact.statistic)
-    assert limit.null_distribution.mean() == pytest.approx(exact.null_distribution.mean(), rel=0.1)
+    given = {"sensitive_features": x, "degree": 3}
+    limit = gedi_inference(y, **given, n_resamples=2000)
+    exact = gedi_inference(y, **given, method="permutation", n_resamples=300)
+    assert limit.null_distribution.mean() == pytest.approx(exact.null_mean, rel=0.1)
+    assert limit.null_mean == pytest.approx(exact.null_mean, rel=0.1)
     assert limit.pvalue == pytest.approx(exact.pvalue, abs=0.12)
+
+
+def test_nothing_is_computed_before_it_is_asked_for(monkeypatch):
+    x, y = sample(0)
+    calls = []
+    for name in ("measure", "null_mean", "value", "range_over_ellipsoid", "upper_limit"):
+        plain = getattr(LinearIndicator, name)
+
+        def counted(self, *args, plain=plain, name=name, **options):
+            calls.append(name)
+            return plain(self, *args, **options)
+
+        monkeypatch.setattr(LinearIndicator, name, counted)
+    found = gedi_inference(y, sensitive_features=x, method="permutation")
+    assert calls == []
+    interval = found.interval
+    once = list(calls)
+    assert "range_over_ellipsoid" in once
+    assert "upper_limit" not in once
+    assert found.interval is interval
+    assert calls == once
+
+
+@pytest.mark.parametrize("method", ["asymptotic", "permutation", "simulation", "bootstrap"])
+def test_the_order_in_which_it_is_asked_for_says_nothing(method):
+    x, y = sample(2)
+    names = ["value", "null_mean", "null_q95", "pvalue", "interval", "upper"]
+    given = {"sensitive_features": x, "kernel": V3, "method": method, "n_resamples": 50}
+    forth, back = (
+        gedi_inference(y, **given, random_state=np.random.RandomState(5)) for _ in range(2)
+    )
+    first = {name: getattr(forth, name) for name in names}
+    for name in reversed(names):
+        np.testing.assert_allclose(getattr(back, name), first[name], rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["asymptotic", "permutation"])
+def test_the_pvalue_does_not_depend_on_the_unit(method):
+    x, y = sample(3)
+    given = {"sensitive_features": x, "kernel": V3, "method": method}
+    expected = gedi_inference(y + 0.3 * x, **given).pvalue
+    assert 1 / 1001 < expected < 0.1
+    scaled = gedi_inference(1e9 * (y + 0.3 * x) - 3, **given)
+    assert scaled.pvalue == pytest.approx(expected, abs=0.02)  # normal draws may be turned
+    assert gedi_inference(y + 0.3 * x, **given, relative=True).pvalue == expected

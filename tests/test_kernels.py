@@ -39,7 +39,7 @@ from gedi_sklearn.kernels import (
     resolve_kernel,
     warn_attribute_scale,
 )
-from gedi_sklearn.metrics import gedi, gedi_coefficients, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, gedi_coefficients, make_disparity_scorer
 
 RNG = np.random.default_rng(0)
 BIRTH = np.linspace(1930, 2005, 60)
@@ -596,7 +596,7 @@ U_SHAPE = 0.01 * (X_AGE[:, 0] - 50) ** 2 + X_AGE[:, 1]
         lambda **k: MovingTargetsRegressor(None, CoarseConstraint(**k), sensitive_columns=0).fit(
             X_AGE, U_SHAPE
         ),
-        lambda **k: make_gedi_scorer(sensitive_columns=0, **k)(
+        lambda **k: make_disparity_scorer(sensitive_columns=0, **k)(
             LinearRegression().fit(X_AGE, U_SHAPE), X_AGE, U_SHAPE
         ),
     ],

@@ -22,7 +22,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.exceptions import ConstraintNotMetWarning
-from gedi_sklearn.metrics import gedi, hgr, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, hgr, make_disparity_scorer
 from tests.estimator_checks import instance, make_data, public_estimators
 from tests.test_imports import WITHOUT_OPTIONAL, run_python
 
@@ -275,7 +275,7 @@ def test_searches_and_scorers():
     search = GridSearchCV(
         small(LagrangianDualRegressor, max_epochs=300, multiplier_learning_rate=0.05),
         {"constraint__threshold": [0.05, np.inf]},
-        scoring=make_gedi_scorer(sensitive_columns=0),
+        scoring=make_disparity_scorer(sensitive_columns=0),
         cv=2,
     )
     assert search.fit(X, y).best_params_["constraint__threshold"] == 0.05

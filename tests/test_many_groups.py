@@ -22,13 +22,12 @@ from gedi_sklearn._geometry._span import Span
 from gedi_sklearn.exceptions import TooManyGroupsError
 from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
-    binned_didi,
     didi,
     gedi,
     gedi_coefficients,
-    gedi_null,
+    gedi_inference,
     lower_limits,
-    make_didi_scorer,
+    make_disparity_scorer,
 )
 from gedi_sklearn.report import fairness_report
 
@@ -54,7 +53,7 @@ MORE = np.array([f"level {i}" for i in np.arange(N) % (N // 2 + 1)])
         lambda groups: gedi(Y, sensitive_features=groups),
         lambda groups: gedi(Y, Y**2, sensitive_features=pd.Series(groups), relative=True),
         lambda groups: gedi_coefficients(Y, sensitive_features=groups),
-        lambda groups: gedi_null(Y, sensitive_features=groups),
+        lambda groups: gedi_inference(Y, sensitive_features=groups),
         lambda groups: didi(Y, sensitive_features=groups),
         lambda groups: didi(Y > 0, sensitive_features=groups, relative=True),
         lambda groups: fairness_report(Y, sensitive_features=groups),
@@ -78,16 +77,16 @@ def test_levels_that_are_single_rows_are_said_once(call):
         texts = [str(warning.message) for warning in caught]
         (text,) = (text for text in texts if not text.startswith("40 rows leave no degree"))
         assert text.startswith(message)
-        assert "binned_didi" in text
+        assert "n_bins" in text
     call(HALF)
 
 
 def test_didi_of_a_continuous_attribute_points_at_the_bins():
-    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
+    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`didi\(n_bins=...\)`"):
         didi(Y, sensitive_features=AGE)
-    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
-        make_didi_scorer(sensitive_columns=0)(LinearRegression().fit(X, Y), X, Y)
-    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`binned_didi`"):
+    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`didi\(n_bins=...\)`"):
+        make_disparity_scorer("didi", sensitive_columns=0)(LinearRegression().fit(X, Y), X, Y)
+    with pytest.warns(UserWarning, match=r"40 different values for 40 rows.*`didi\(n_bins=...\)`"):
         project_targets(Y, sensitive_features=AGE, constraint=DidiConstraint())
 
 
@@ -97,7 +96,7 @@ def test_where_it_would_be_noise_nothing_is_said():
     gedi(Y[:20], sensitive_features=NAMES[:20])
     # Numbers are no groups of GeDI, of bins, nor of the report.
     gedi(Y, sensitive_features=AGE)
-    binned_didi(Y, sensitive_features=AGE)
+    didi(Y, sensitive_features=AGE, n_bins=3)
     fairness_report(Y, sensitive_features=AGE / 2)
     # Rows that do not count are no rows.
     weight = (np.arange(N) < 20) * 1.0

@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 
 from gedi_sklearn import FourierKernel, PolynomialKernel, project_targets
-from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_coefficients
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients
 
 AGE = [20, 31, 45, 52, 60, 38]
+didi_of_bins = partial(didi, n_bins=3)
 TARGET = [0, 1, 1, 0, 1, 1]
-INDICATORS = [gedi, gedi_coefficients, didi, binned_didi]
+INDICATORS = [gedi, gedi_coefficients, didi, didi_of_bins]
 CONTAINERS = {
     "list": list,
     "tuple": tuple,
@@ -75,7 +76,7 @@ def test_rows_are_matched_by_position_not_by_index():
         name: pd.Series(values, index=order)
         for name, values, order in [("a", a, index), ("y", y, index[::-1]), ("p", p, [7] * 40)]
     }
-    for indicator in (gedi, binned_didi):
+    for indicator in (gedi, didi_of_bins):
         assert indicator(frame["y"], frame["p"], sensitive_features=frame["a"]) == indicator(
             y, p, sensitive_features=a
         )
@@ -127,7 +128,7 @@ def test_what_has_no_order_of_rows_is_refused(values):
         didi(values, sensitive_features=[1, 2, 1, 2])
 
 
-@pytest.mark.parametrize("indicator", [gedi, didi, binned_didi])
+@pytest.mark.parametrize("indicator", [gedi, didi, didi_of_bins])
 @pytest.mark.parametrize("bad", [np.nan, None])
 def test_missing_targets_are_refused(indicator, bad):
     with pytest.raises(ValueError, match="y_true contains NaN"):
@@ -150,7 +151,7 @@ def test_missing_targets_are_refused(indicator, bad):
         ({"pos_label": "z", "y_true": ["a", "b", "a"]}, "pos_label"),
     ],
 )
-@pytest.mark.parametrize("indicator", [gedi, didi, binned_didi])
+@pytest.mark.parametrize("indicator", [gedi, didi, didi_of_bins])
 def test_errors_name_the_argument(indicator, arguments, name):
     valid = {"y_true": [0.5, 1.5, 2.0], "sensitive_features": [1, 2, 3]}
     with pytest.raises(ValueError, match=name):
@@ -171,7 +172,7 @@ def test_degree_beside_a_kernel_object_is_refused():
         gedi([0.5, 1.5, 2], sensitive_features=[1, 2, 3], kernel=PolynomialKernel(1), degree=2)
 
 
-@pytest.mark.parametrize("indicator", [gedi, binned_didi])
+@pytest.mark.parametrize("indicator", [gedi, didi_of_bins])
 def test_infinity_is_refused(indicator):
     with pytest.raises(ValueError, match="sensitive_features contains infinity"):
         indicator([0.5, 1.5, 2.0], sensitive_features=[1, 2, np.inf])
@@ -179,7 +180,7 @@ def test_infinity_is_refused(indicator):
 
 def test_text_attribute_names_the_argument():
     with pytest.raises(ValueError, match="sensitive_features must hold numbers"):
-        binned_didi([0.5, 1.5], sensitive_features=["1", "2"])
+        didi([0.5, 1.5], sensitive_features=["1", "2"], n_bins=3)
 
 
 def test_precomputed_kernel_follows_the_rows():
@@ -240,7 +241,7 @@ def test_task_follows_the_type_of_target_not_the_dtype():
 @pytest.mark.parametrize(
     ("y", "p"), [([1, 2, 3, 4, 5, 6], None), (TARGET, [0.1, 0.7, 0.5, 0.2, 0.6, 0.1])]
 )
-@pytest.mark.parametrize("indicator", [didi, binned_didi])
+@pytest.mark.parametrize("indicator", [didi, didi_of_bins])
 def test_an_ambiguous_task_is_asked_for(indicator, y, p):
     with pytest.raises(ValueError, match="Pass task="):
         indicator(y, p, sensitive_features=AGE)
@@ -272,12 +273,12 @@ def test_inputs_are_read_only_and_unchanged():
     options = {"sensitive_features": arrays[2], "sample_weight": arrays[3]}
     for kernel in (PolynomialKernel(2), FourierKernel(1), np.exp, arrays[2][:, None]):
         assert gedi(*arrays[:2], **options, kernel=kernel, relative=True) > 0
-    assert binned_didi(*arrays[:2], **options, relative=True) > 0
+    assert didi(*arrays[:2], **options, relative=True, n_bins=3) > 0
     assert didi(*arrays[:2], **options) > 0
     frame = pd.DataFrame({"y": y, "p": p, "a": a, "w": w})
     before = frame.copy(deep=True)
     gedi(frame["y"], frame["p"], sensitive_features=frame["a"], sample_weight=frame["w"])
-    binned_didi(frame["y"], frame["p"], sensitive_features=frame["a"], sample_weight=frame["w"])
+    didi(frame["y"], frame["p"], sensitive_features=frame["a"], sample_weight=frame["w"], n_bins=3)
     pd.testing.assert_frame_equal(frame, before)
 
 

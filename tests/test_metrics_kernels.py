@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from gedi_sklearn import CoarseConstraint, FourierKernel, PolynomialKernel, project_targets
 from gedi_sklearn.exceptions import RankDeficientKernelError
-from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, gedi_interval
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, gedi_inference
 
 RNG = np.random.default_rng(0)
 
@@ -209,7 +209,7 @@ def test_levels_measured_by_groups_are_indicator_columns(weighted, data):
             relative = degree if norm == "l1" else True
             yield gedi(y, y**2, norm=norm, relative=relative, **options)
         yield gedi(y, conditional_on=np.arange(n) % 7, **options)
-        yield tuple(gedi_interval(y, **options))
+        yield tuple(gedi_inference(y, **options).interval)
 
     by_group = values(pd.DataFrame(attribute), degree=degree)
     dense = values(np.arange(n), kernel=columns)

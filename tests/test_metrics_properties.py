@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gedi_sklearn import FourierKernel, PolynomialKernel
-from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_coefficients
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients
 
 SETTINGS = settings(max_examples=12, deadline=None, derandomize=True)
 EDGES = [-np.inf, -0.4, 0.5, np.inf]
@@ -18,7 +18,7 @@ INDICATORS = {
     "didi": lambda y, p=None, *, sensitive_features, **k: didi(
         y, p, sensitive_features=np.sign(sensitive_features), task="regression", **k
     ),
-    "binned_didi": lambda *a, **k: binned_didi(*a, **k, bins=EDGES, task="regression"),
+    "binned_didi": lambda *a, **k: didi(*a, **k, n_bins=EDGES, task="regression"),
 }
 every_indicator = pytest.mark.parametrize("indicator", INDICATORS.values(), ids=INDICATORS.keys())
 seeds = st.integers(0, 10**6)
@@ -136,4 +136,4 @@ def test_bins_of_two_values_are_groups(seed):
     y, _, x, weight = sample(seed)
     two = np.where(x > 0, 1.0, 0.0)
     options = {"sensitive_features": two, "sample_weight": weight, "task": "regression"}
-    assert binned_didi(y, bins=[0, 0.5, 1], **options) == pytest.approx(didi(y, **options))
+    assert didi(y, n_bins=[0, 0.5, 1], **options) == pytest.approx(didi(y, **options))

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ from gedi_sklearn.exceptions import (
     IllConditionedKernelWarning,
     RankDeficientKernelError,
 )
-from gedi_sklearn.metrics import binned_didi, didi, gedi, gedi_coefficients, quantile_bin_edges
+from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, quantile_bin_edges
 
+didi_of_bins = partial(didi, n_bins=3)
 REFERENCE = json.loads(
     (Path(__file__).parent / "data" / "indicator_values.json").read_text(encoding="utf-8")
 )
@@ -49,7 +51,7 @@ def measure(name, y, x):
     if kind == "alpha":
         return gedi_coefficients(y, sensitive_features=x, degree=int(number[1:]))
     if number:
-        return binned_didi(y, sensitive_features=x, bins=int(number))
+        return didi(y, sensitive_features=x, n_bins=int(number))
     return didi(y, sensitive_features=x)
 
 
@@ -134,7 +136,7 @@ def test_zero_reference_is_undefined_not_fair():
     assert gedi(y, p, sensitive_features=x) == pytest.approx(0.5)
     with pytest.warns(UndefinedMetricWarning, match="relative"):
         assert np.isnan(gedi(y, p, sensitive_features=x, relative=True))
-    for measure_ in (didi, binned_didi):
+    for measure_ in (didi, didi_of_bins):
         with pytest.warns(UndefinedMetricWarning, match="relative"):
             value = measure_([1.5] * 6, p, sensitive_features=x, relative=True, task="regression")
         assert np.isnan(value)
@@ -153,7 +155,7 @@ def test_reference_of_independent_targets_counts_as_zero(shift):
 
 def test_constant_attribute_is_undefined():
     y, x = [0.1, 0.2, 0.7], [0.1, 0.1, 0.1]
-    for measure_ in (gedi, didi, binned_didi):
+    for measure_ in (gedi, didi, didi_of_bins):
         with pytest.warns(UndefinedMetricWarning, match="sensitive_features is constant"):
             assert np.isnan(measure_(y, sensitive_features=x))
     with pytest.warns(UndefinedMetricWarning, match="constant"):
@@ -196,7 +198,7 @@ def test_groups_of_several_columns_are_their_combinations():
 def test_merged_bins_are_reported():
     gain, y = [0] * 6 + [1, 2, 3, 4], [0, 1, 0, 1, 0, 1, 1, 1, 1, 1.0]
     with pytest.warns(UserWarning, match=r"5 bins were asked for, 3 are used"):
-        value = binned_didi(y, sensitive_features=gain, bins=5, task="regression")
+        value = didi(y, sensitive_features=gain, n_bins=5, task="regression")
     assert value == pytest.approx(0.8)
 
 
@@ -204,44 +206,44 @@ def test_merged_bins_are_reported():
 def test_one_bin_is_an_error_not_fairness(bins):
     y = [0, 1, 0, 1, 0, 1, 1, 1, 1, 1.0]
     with pytest.raises(ValueError, match="cannot be cut into 2 bins"):
-        binned_didi(y, sensitive_features=[0] * 9 + [7], bins=bins, task="regression")
+        didi(y, sensitive_features=[0] * 9 + [7], n_bins=bins, task="regression")
 
 
 def test_edges_learnt_on_one_sample_serve_another():
-    edges = quantile_bin_edges([1, 2, 3, 4, 5, 6, 7], bins=3)
+    edges = quantile_bin_edges([1, 2, 3, 4, 5, 6, 7], n_bins=3)
     np.testing.assert_allclose(edges, [1, 3, 5, 7])
     # Closed on the right, the outer bins are open-ended.
     y = [0.5, 0, 1, 0, 2, 0]
-    value = binned_didi(y, sensitive_features=[-9, 3, 3.1, 5, 5.1, 99], bins=edges)
+    value = didi(y, sensitive_features=[-9, 3, 3.1, 5, 5.1, 99], n_bins=edges)
     mean = 3.5 / 6
     assert value == pytest.approx(abs(0.25 - mean) + abs(0.5 - mean) + abs(1 - mean))
 
 
 def test_weighted_edges_are_those_of_repeated_rows():
     np.testing.assert_allclose(
-        quantile_bin_edges([4, 1, 2, 3], bins=2, sample_weight=[1, 5, 1, 1]), [1, 4]
+        quantile_bin_edges([4, 1, 2, 3], n_bins=2, sample_weight=[1, 5, 1, 1]), [1, 4]
     )
     np.testing.assert_allclose(
-        quantile_bin_edges([4, 1, 2, 3], bins=2, sample_weight=[3, 1, 1, 1]), [1, 3.5, 4]
+        quantile_bin_edges([4, 1, 2, 3], n_bins=2, sample_weight=[3, 1, 1, 1]), [1, 3.5, 4]
     )
     np.testing.assert_allclose(
-        quantile_bin_edges([4, 1, 2, 3], bins=2, sample_weight=[2, 2, 2, 2]), [1, 2.5, 4]
+        quantile_bin_edges([4, 1, 2, 3], n_bins=2, sample_weight=[2, 2, 2, 2]), [1, 2.5, 4]
     )
     # Weights below 1 are scaled to sum to n; ranks are reached exactly, whatever the rounding.
     np.testing.assert_allclose(
-        quantile_bin_edges([1, 2, 3, 4], bins=3, sample_weight=[0.1, 0.1, 0.05, 0.05]), [1, 2, 4]
+        quantile_bin_edges([1, 2, 3, 4], n_bins=3, sample_weight=[0.1, 0.1, 0.05, 0.05]), [1, 2, 4]
     )
 
 
 @pytest.mark.parametrize("edges", [[1, 2], [1, 1, 2], [3, 2, 1], [[1, 2, 3]], [1, np.nan, 3]])
 def test_wrong_edges_are_refused(edges):
     with pytest.raises(ValueError, match=r"bins (must be|contains NaN)"):
-        binned_didi([1.5, 2.5, 3.5], sensitive_features=[1, 2, 3], bins=edges)
+        didi([1.5, 2.5, 3.5], sensitive_features=[1, 2, 3], n_bins=edges)
 
 
 def test_several_attributes_cannot_be_binned():
     with pytest.raises(ValueError, match="one attribute"):
-        binned_didi([1.5, 2.5], sensitive_features=[[1, 2], [3, 4]])
+        didi([1.5, 2.5], sensitive_features=[[1, 2], [3, 4]], n_bins=3)
 
 
 def test_many_rows_need_no_copies():

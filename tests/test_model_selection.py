@@ -15,7 +15,7 @@ from gedi_sklearn import (
     ProjectedClassifier,
     ProjectedRegressor,
 )
-from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, make_disparity_scorer
 from gedi_sklearn.model_selection import best_under_constraint, tradeoff_curve
 
 RESULTS = {
@@ -73,7 +73,7 @@ def test_in_a_search_that_is_cloned_pickled_and_parallel():
     search = GridSearchCV(
         Ridge(),
         {"alpha": [1e-3, 10.0, 50.0, 1e3]},
-        scoring={"r2": "r2", "neg_gedi": make_gedi_scorer(sensitive_columns=0)},
+        scoring={"r2": "r2", "neg_gedi": make_disparity_scorer(sensitive_columns=0)},
         refit=best_under_constraint(at_most=0.7),
         cv=3,
         n_jobs=2,

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from gedi_sklearn import CoarseConstraint, MovingTargetsClassifier, MovingTargetsRegressor
 from gedi_sklearn.datasets import load_adult
-from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, make_disparity_scorer
 from gedi_sklearn.model_selection import best_under_constraint
 
 pd = pytest.importorskip("pandas")
@@ -133,11 +133,11 @@ def test_search_over_a_pipeline_on_adult(routing):
     }
     with config_context(enable_metadata_routing=routing):
         if routing:
-            scorer = make_gedi_scorer(relative=True)
+            scorer = make_disparity_scorer(relative=True)
             scorer = scorer.set_score_request(sensitive_features=True)
             params = {"sensitive_features": X["age"]}
         else:
-            scorer = make_gedi_scorer(sensitive_columns="age", relative=True)
+            scorer = make_disparity_scorer(sensitive_columns="age", relative=True)
             model.set_params(sensitive_columns="age")
             params = {}
         search = GridSearchCV(

@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 from sklearn.utils import get_tags
 
 from gedi_sklearn import CoarseConstraint, MovingTargetsClassifier, MovingTargetsRegressor
-from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, make_disparity_scorer
 
 pd = pytest.importorskip("pandas")
 
@@ -205,7 +205,7 @@ def test_cross_validate_slices_the_attribute(data, routed):
     )
     for model in by_value["estimator"]:
         assert len(model.targets_) < len(t)
-    scorer = make_gedi_scorer().set_score_request(sensitive_features=True)
+    scorer = make_disparity_scorer().set_score_request(sensitive_features=True)
     scores = cross_validate(
         MovingTargetsRegressor(None, CoarseConstraint()),
         X,
@@ -218,7 +218,7 @@ def test_cross_validate_slices_the_attribute(data, routed):
         MovingTargetsRegressor(constraint=CoarseConstraint(), sensitive_columns=0),
         X,
         t,
-        scoring={"gedi": make_gedi_scorer(sensitive_columns=0)},
+        scoring={"gedi": make_disparity_scorer(sensitive_columns=0)},
         cv=3,
     )["test_gedi"]
     assert_allclose(scores, by_column)
@@ -238,7 +238,7 @@ def test_grid_search_over_ours_and_inner_parameters(data, routing):
         MovingTargetsRegressor(Ridge(), CoarseConstraint(), max_iter=2, sensitive_columns=0),
         grid,
         cv=2,
-        scoring=make_gedi_scorer(sensitive_columns=0),
+        scoring=make_disparity_scorer(sensitive_columns=0),
     ).fit(X, t)
     assert fair.best_params_["constraint__threshold"] == 0.1
 

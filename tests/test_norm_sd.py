@@ -29,7 +29,7 @@ from gedi_sklearn import (
     project_targets,
 )
 from gedi_sklearn.exceptions import InfeasibleProjectionError, SolverError
-from gedi_sklearn.metrics import gedi, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
 from gedi_sklearn.projection import Projection
 
@@ -82,14 +82,14 @@ def test_a_degree_as_reference_is_refused(norm):
     with pytest.raises(ValueError, match=r"relative=1 .*norm='\w+'.*True or False"):
         gedi(pay, sensitive_features=age, norm=norm, relative=1)
     with pytest.raises(ValueError, match="relative=2"):
-        make_gedi_scorer(sensitive_columns=0, norm=norm, relative=2)
+        make_disparity_scorer(sensitive_columns=0, norm=norm, relative=2)
 
 
 def test_scorers_measure_it_beside_covariates():
     age, pay = u_shape(200)
     X = np.c_[age, pay + np.arange(200), np.arange(200) % 7]
     model = LinearRegression().fit(X, pay)
-    scorer = make_gedi_scorer(sensitive_columns=0, degree=2, conditional_on=[2], **SD)
+    scorer = make_disparity_scorer(sensitive_columns=0, degree=2, conditional_on=[2], **SD)
     expected = gedi(
         pay,
         model.predict(X),

@@ -1,5 +1,7 @@
 """Constraints on some of the rows, and on residuals: what they bound, where they are refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -23,40 +25,30 @@ from gedi_sklearn import (
     project_targets,
 )
 from gedi_sklearn.metrics import (
-    binned_didi,
     didi,
     gedi,
     gedi_coefficients,
-    gedi_interval,
-    gedi_null,
-    gedi_permutation_test,
-    gedi_upper_bound,
+    gedi_inference,
     hgr,
-    make_binned_didi_scorer,
-    make_didi_scorer,
-    make_gedi_scorer,
-    make_gedi_upper_bound_scorer,
-    make_hgr_scorer,
+    make_disparity_scorer,
 )
 from gedi_sklearn.model_selection import tradeoff_curve
 
 CUBIC = PolynomialKernel(3, standardize=True)
-INDICATORS = {"gedi": gedi, "didi": didi, "binned_didi": binned_didi, "hgr": hgr}
+INDICATORS = {"gedi": gedi, "didi": didi, "didi_of_bins": partial(didi, n_bins=3), "hgr": hgr}
 
 
-def p_value(*args, **options):
-    return gedi_permutation_test(*args, **options, n_resamples=99, random_state=0).pvalue
+def inferred(*args, names=("interval", "null_q95", "pvalue", "upper"), **options):
+    """Return numbers of an inference, in a row."""
+    found = gedi_inference(*args, **options, n_resamples=99)
+    return np.hstack([getattr(found, name) for name in names])
 
 
 # Each as a function that returns numbers.
 INFERENCE = {
-    "gedi_interval": gedi_interval,
-    "gedi_null": lambda *args, **options: gedi_null(*args, **options).quantiles,
-    "gedi_permutation_test": p_value,
-    "gedi_upper_bound": gedi_upper_bound,
-    "gedi_upper_bound, batch": lambda *args, **options: gedi_upper_bound(
-        *args, **options, norm="sd", fitted=True, n_new=100
-    ),
+    "asymptotic": inferred,
+    "permutation": partial(inferred, names=("null_mean", "pvalue"), method="permutation"),
+    "batch": partial(inferred, names=("upper",), norm="sd", fitted=True, n_new=100),
 }
 
 
@@ -127,9 +119,8 @@ def test_inference_on_a_subset_is_that_of_its_rows(data, name, covariate):
     )
     with pytest.raises(ValueError, match="y_pred is None"):
         infer(t, on="residuals", **given)
-    if name != "gedi_permutation_test":
-        with pytest.raises(ValueError, match=r"relative=True beside .* Pass relative=False"):
-            infer(t, X[:, 1], on="residuals", relative=True, **given)
+    with pytest.raises(ValueError, match=r"relative=True beside .* Pass relative=False"):
+        infer(t, X[:, 1], on="residuals", relative=True, **given)
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
@@ -147,7 +138,7 @@ def test_weights_outside_of_a_subset_have_no_say(data, norm):
     assert measure(gedi, counts, *given) == pytest.approx(measure(gedi, None, *repeated))
     # Each row of the subset is one observation, whatever the weights of the others.
     other = np.where(y == "yes", 2, counts)
-    for indicator in (gedi_interval, gedi_upper_bound):
+    for indicator in (partial(inferred, names=(own,)) for own in ("interval", "upper")):
         assert_allclose(measure(indicator, other, *given), measure(indicator, None, *given))
 
 
@@ -161,25 +152,18 @@ def test_residuals_of_classes_are_those_of_their_columns():
     )
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        make_gedi_scorer,
-        make_gedi_upper_bound_scorer,
-        make_didi_scorer,
-        make_binned_didi_scorer,
-        make_hgr_scorer,
-    ],
-)
+@pytest.mark.parametrize("metric", ["gedi", "gedi_upper", "didi", "didi_of_bins", "hgr"])
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])
-def test_a_scorer_measures_the_rows_of_its_subset(data, make, method):
+def test_a_scorer_measures_the_rows_of_its_subset(data, metric, method):
     X, _, y, _ = data
-    X = np.c_[np.digitize(X[:, 0], [-0.5, 0.5]), X[:, 1:]] if make is make_didi_scorer else X
+    X = np.c_[np.digitize(X[:, 0], [-0.5, 0.5]), X[:, 1:]] if metric == "didi" else X
     model = LogisticRegression().fit(X, y)
     rows = y == "yes"
     options = {"sensitive_columns": 0, "response_method": method}
     options |= {"pos_label": "yes"} if method == "predict" else {}
-    options |= {"method": "kernel"} if make is make_hgr_scorer else {}
+    options |= {"method": "kernel"} if metric == "hgr" else {}
+    options |= {"n_bins": 3} if metric == "didi_of_bins" else {}
+    make = partial(make_disparity_scorer, metric.removesuffix("_of_bins"))
     plain, special = make(**options), make(**options, subset="positive")
     assert special(model, X, y) == pytest.approx(plain(model, X[rows], y[rows]))
     assert clone(special, safe=False)._kwargs["subset"] == "positive"
@@ -187,7 +171,9 @@ def test_a_scorer_measures_the_rows_of_its_subset(data, make, method):
         make(relative=True, subset="positive")
     with pytest.warns(UndefinedMetricWarning, match="holds no row"):
         assert np.isnan(make(**options, subset="none")(model, X, y))
-    scorer = make_gedi_scorer(sensitive_columns=0, pos_label="yes", subset="yes", on="residuals")
+    scorer = make_disparity_scorer(
+        sensitive_columns=0, pos_label="yes", subset="yes", on="residuals"
+    )
     assert (cross_val_score(LogisticRegression(), X, y, scoring=scorer, cv=3) < 0).all()
 
 

@@ -145,7 +145,7 @@ def test_curve_of_raw_birth_years_keeps_its_digits():
 def test_means_are_those_of_the_quantile_bins(data):
     X, y = data
     display = DependenceDisplay.from_predictions(y, sensitive_features=X["age"], bins=4)
-    edges = quantile_bin_edges(X["age"], bins=4)
+    edges = quantile_bin_edges(X["age"], n_bins=4)
     groups = pd.cut(X["age"], edges, include_lowest=True)
     assert_allclose(display.bin_target, y.groupby(groups, observed=True).mean())
     assert_allclose(display.bin_attribute, X["age"].groupby(groups, observed=True).mean())

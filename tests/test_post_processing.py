@@ -32,7 +32,7 @@ from gedi_sklearn import (
     project_targets,
 )
 from gedi_sklearn.exceptions import InfeasibleProjectionError
-from gedi_sklearn.metrics import gedi, gedi_coefficients, make_gedi_scorer
+from gedi_sklearn.metrics import gedi, gedi_coefficients, make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
 
 pd = pytest.importorskip("pandas")
@@ -310,7 +310,7 @@ def test_both_doors_give_the_same(data):
 
 def test_in_a_search_and_with_routing(data):
     X, t, _, _ = data
-    scoring = make_gedi_scorer(sensitive_columns=0, relative=True)
+    scoring = make_disparity_scorer(sensitive_columns=0, relative=True)
     search = GridSearchCV(
         ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0),
         {"constraint__threshold": [0.1, 0.8]},

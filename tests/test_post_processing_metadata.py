@@ -19,7 +19,7 @@ from gedi_sklearn import (
     ProjectedClassifier,
     ProjectedRegressor,
 )
-from gedi_sklearn.metrics import gedi, make_didi_scorer, make_gedi_scorer, make_hgr_scorer
+from gedi_sklearn.metrics import gedi, make_disparity_scorer
 
 KINDS = [ProjectedRegressor, ProjectedClassifier]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -49,10 +49,10 @@ def targets_of(kind, data):
     return data[1] if kind is ProjectedRegressor else data[2]
 
 
-def routed_scorer(kind, factory=make_gedi_scorer, **options):
+def routed_scorer(kind, metric="gedi", **options):
     if kind is ProjectedClassifier:
         options["pos_label"] = "yes"
-    return factory(**options).set_score_request(sensitive_features=True)
+    return make_disparity_scorer(metric, **options).set_score_request(sensitive_features=True)
 
 
 def folds_by_hand(model, X, targets, x, measure, cv):
@@ -100,8 +100,8 @@ def test_scorers_hand_the_attribute_to_predictions(data, routed, kind, in_pipeli
         model = make_pipeline(StandardScaler(), model)
     scoring = {
         "gedi": routed_scorer(kind),
-        "didi": routed_scorer(kind, make_didi_scorer, task="regression"),
-        "hgr": routed_scorer(kind, make_hgr_scorer, method="kernel", degree=1),
+        "didi": routed_scorer(kind, "didi", task="regression"),
+        "hgr": routed_scorer(kind, "hgr", method="kernel", degree=1),
     }
     cv = KFold(3, shuffle=True, random_state=0)
     params = {"sensitive_features": x}
@@ -194,13 +194,13 @@ def test_an_attribute_of_another_name_is_not_handed_on(data, routed):
     )
     other = X[:, 1]
     for scorer in (
-        make_gedi_scorer().set_score_request(sensitive_features=True),
-        make_gedi_scorer().set_score_request(sensitive_features="other"),
+        make_disparity_scorer().set_score_request(sensitive_features=True),
+        make_disparity_scorer().set_score_request(sensitive_features="other"),
     ):
         with pytest.raises(ValueError, match=NEEDS_ATTRIBUTE):
             scorer(pipe, X, t, sensitive_features=other)
     with pytest.raises(ValueError, match=NEEDS_ATTRIBUTE):
-        make_gedi_scorer(sensitive_columns=1)(pipe, X, t)
+        make_disparity_scorer(sensitive_columns=1)(pipe, X, t)
 
 
 @pytest.mark.parametrize("routing", [False, True])
@@ -227,7 +227,7 @@ def test_who_does_not_hand_it_on_is_told_what_to_do(data, routing):
 
 def test_estimators_that_need_no_attribute_are_scored_as_before(data, routed):
     X, t, _, x = data
-    scorer = make_gedi_scorer().set_score_request(sensitive_features=True)
+    scorer = make_disparity_scorer().set_score_request(sensitive_features=True)
     model = MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=2).fit(
         X, t, sensitive_features=x
     )

@@ -15,16 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from gedi_sklearn import PolynomialKernel, fairness_report
 from gedi_sklearn.exceptions import RankDeficientKernelError
-from gedi_sklearn.metrics import (
-    binned_didi,
-    didi,
-    gedi,
-    gedi_interval,
-    gedi_null,
-    gedi_permutation_test,
-    gedi_upper_bound,
-    hgr,
-)
+from gedi_sklearn.metrics import didi, gedi, gedi_inference, hgr
 
 COLUMNS = [
     "attribute",
@@ -67,14 +58,14 @@ def test_values_are_those_of_the_indicators(data):
             options["kernel"] = PolynomialKernel(row.parameter, standardize=True)
             options["norm"] = "sd" if row.indicator == "gedi_sd" else "l1"
             expected, reference = gedi(p, **options), gedi(y, **options)
-            null = gedi_null(p, **options)
-            assert row.null_mean == pytest.approx(null.mean)
-            assert row.null_q95 == pytest.approx(null.quantiles[-1], rel=0.1)
-            np.testing.assert_allclose([row.low, row.high], gedi_interval(p, **options))
-            assert row.upper == pytest.approx(gedi_upper_bound(p, **options))
+            null = gedi_inference(p, **options)
+            assert row.null_mean == pytest.approx(null.null_mean)
+            assert row.null_q95 == pytest.approx(null.null_q95, rel=0.1)
+            np.testing.assert_allclose([row.low, row.high], gedi_inference(p, **options).interval)
+            assert row.upper == pytest.approx(gedi_inference(p, **options).upper)
         elif row.indicator == "binned_didi":
-            expected = binned_didi(p, bins=row.parameter, **options)
-            reference = binned_didi(y, bins=row.parameter, **options)
+            expected = didi(p, n_bins=row.parameter, **options)
+            reference = didi(y, n_bins=row.parameter, **options)
         else:
             expected, reference = hgr(p, **options), hgr(y, **options)
         assert row.value == pytest.approx(expected)
@@ -94,8 +85,7 @@ def test_null_of_didi_agrees_with_permutations(data):
     ).to_frame()
     for row in table[table["indicator"] == "binned_didi"].itertuples():
         permuted = [
-            binned_didi(rng.permutation(p), sensitive_features=x, bins=row.parameter)
-            for _ in range(200)
+            didi(rng.permutation(p), sensitive_features=x, n_bins=row.parameter) for _ in range(200)
         ]
         assert row.null_mean == pytest.approx(np.mean(permuted), rel=0.15)
 
@@ -231,11 +221,11 @@ def test_findings_are_those_of_the_indicators(people, norm):
     (found,) = fairness_report(y, p, **measured, n_resamples=5).findings
     assert found.value == pytest.approx(gedi(p, **measured))
     assert found.left == pytest.approx(gedi(y, p, **measured, relative=True))
-    interval = gedi_interval(y, p, **measured, relative=True)
+    interval = gedi_inference(y, p, **measured, relative=True).interval
     np.testing.assert_allclose([found.low, found.high], interval)
-    assert found.upper == pytest.approx(gedi_upper_bound(y, p, **measured, relative=True))
+    assert found.upper == pytest.approx(gedi_inference(y, p, **measured, relative=True).upper)
     assert found.slope == pytest.approx(np.cov(x, p)[0, 1] / np.var(x, ddof=1))
-    test = gedi_permutation_test(p, **measured, random_state=0)
+    test = gedi_inference(p, **measured, n_resamples=999, method="permutation")
     assert found.p_value == pytest.approx(test.pvalue, abs=0.02)
     if norm == "sd":
         assert found.share == pytest.approx(found.value / np.std(p))

@@ -44,14 +44,7 @@ from gedi_sklearn import (
     ProjectedRegressor,
 )
 from gedi_sklearn.exceptions import RankDeficientKernelError
-from gedi_sklearn.metrics import (
-    didi,
-    gedi,
-    gedi_interval,
-    gedi_null,
-    gedi_upper_bound,
-    make_gedi_scorer,
-)
+from gedi_sklearn.metrics import didi, gedi, gedi_inference, make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
 from gedi_sklearn.projection import Projection
 from gedi_sklearn.report import fairness_report
@@ -110,15 +103,13 @@ def by_hand(estimator, X, y, thresholds, folds, weight=None, **options):
         # A copy, as the rows of a fold are: sums over a column of X may be taken in another order.
         x = X[:, 0].copy()
         how = {"sensitive_features": x, "sample_weight": weight, **options, **labels}
-        null = gedi_null(y, predictions, quantiles=[0.95], **how)
+        inference = gedi_inference(y, predictions, n_resamples=10_000, **how)
         pooled["score"].append(score(y, predictions, sample_weight=weight))
         pooled["gedi"].append(gedi(y, predictions, **how))
-        pooled["null_mean"].append(null.mean)
-        pooled["null_q95"].append(null.quantiles[0])
-        interval = gedi_interval(y, predictions, **how)
-        pooled["low"].append(interval.low)
-        pooled["high"].append(interval.high)
-        pooled["upper"].append(gedi_upper_bound(y, predictions, **how))
+        for name in ("null_mean", "null_q95", "upper"):
+            pooled[name].append(getattr(inference, name))
+        for name, end in zip(("low", "high"), inference.interval, strict=True):
+            pooled[name].append(end)
     return {name: np.array(value) for name, value in {**found, **pooled}.items()}
 
 
@@ -173,7 +164,10 @@ def test_moving_targets_are_those_of_scikit_learn_s_own_functions(data):
     )
     curve = tradeoff_curve(estimator, X, t, thresholds=PATH, cv=4)
     assert (curve.n_fits, curve.param_name) == (12, "constraint__threshold")
-    scoring = {"r2": "r2", "gedi": make_gedi_scorer(sensitive_columns=0, degree=2, relative=True)}
+    scoring = {
+        "r2": "r2",
+        "gedi": make_disparity_scorer(sensitive_columns=0, degree=2, relative=True),
+    }
     how = {"sensitive_features": X[:, 0], "degree": 2, "relative": True}
     for position, threshold in enumerate(PATH):
         model = clone(estimator).set_params(constraint__threshold=threshold)
@@ -185,9 +179,10 @@ def test_moving_targets_are_those_of_scikit_learn_s_own_functions(data):
         p = cross_val_predict(model, X, t, cv=4)
         assert curve.score[position] == r2_score(t, p)
         assert curve.gedi[position] == gedi(t, p, **how)
-        assert curve.null_mean[position] == gedi_null(t, p, **how).mean
-        low, high = gedi_interval(t, p, **how)
-        assert (curve.low[position], curve.high[position]) == (low, high)
+        assert curve.null_mean[position] == gedi_inference(t, p, **how).null_mean
+        low, high = gedi_inference(t, p, **how).interval
+        ends = curve.low[position], curve.high[position]
+        assert ends == pytest.approx((low, high), rel=1e-12)
 
 
 def test_labels_are_scored_by_what_the_scorer_asks_for(data):
@@ -634,7 +629,7 @@ def test_scoring_without_weights_is_refused_before_any_fit(data, scoring, shown,
         make_scorer(lambda y_true, y_pred, **keywords: len(keywords["sample_weight"])),
         lambda estimator, X, y, **keywords: len(keywords["sample_weight"]),
         lambda estimator, X, y, sample_weight=None: len(sample_weight),
-        make_gedi_scorer(sensitive_columns=0),
+        make_disparity_scorer(sensitive_columns=0),
     ],
 )
 def test_scoring_with_weights_is_given_them(data, scoring):

@@ -14,8 +14,8 @@ from gedi_sklearn.metrics import (
     error_quantile,
     farthest,
     gedi,
-    gedi_upper_bound,
-    make_gedi_upper_bound_scorer,
+    gedi_inference,
+    make_disparity_scorer,
 )
 
 V3 = PolynomialKernel(3, standardize=True)
@@ -44,13 +44,13 @@ def test_it_is_the_largest_limit_over_the_signs(degree):
     errors = np.sqrt(np.einsum("ij,jk,ik->i", S, covariance, S))
     expected = (S @ alpha + t.ppf(0.9, len(x) - degree - 1) * errors).max()
     options = {"sensitive_features": x, "degree": degree, "confidence": 0.9}
-    assert gedi_upper_bound(y, **options) == pytest.approx(expected, rel=1e-6)
+    assert gedi_inference(y, **options).upper == pytest.approx(expected, rel=1e-6)
     # The true signs of a fit, or of a batch, are not fixed: simulated.
     draws = np.random.default_rng(1).multivariate_normal(np.zeros(degree), covariance, 40_000)
     z = np.quantile((draws @ S.T / errors).max(axis=1), 0.9)
     wider = (S @ alpha + z * errors).max()
-    assert gedi_upper_bound(y, **options, fitted=True) == pytest.approx(wider, rel=0.02)
-    batch = gedi_upper_bound(y, **options, n_new=len(x))
+    assert gedi_inference(y, **options, fitted=True).upper == pytest.approx(wider, rel=0.02)
+    batch = gedi_inference(y, **options, n_new=len(x)).upper
     assert batch == pytest.approx((S @ alpha + z * np.sqrt(2) * errors).max(), rel=0.02)
 
 
@@ -60,14 +60,14 @@ def test_limits_widen_with_what_is_asked():
     for norm in ("l1", "sd"):
         limits = [
             gedi(y, **options, norm=norm),
-            gedi_upper_bound(y, **options, norm=norm, confidence=0.8),
-            gedi_upper_bound(y, **options, norm=norm),
-            gedi_upper_bound(y, **options, norm=norm, fitted=True),
-            gedi_upper_bound(y, **options, norm=norm, n_new=1000),
-            gedi_upper_bound(y, **options, norm=norm, n_new=100),
+            gedi_inference(y, **options, norm=norm, confidence=0.8).upper,
+            gedi_inference(y, **options, norm=norm).upper,
+            gedi_inference(y, **options, norm=norm, fitted=True).upper,
+            gedi_inference(y, **options, norm=norm, n_new=1000).upper,
+            gedi_inference(y, **options, norm=norm, n_new=100).upper,
         ]
         assert (np.diff(limits) > 0).all()
-        many = gedi_upper_bound(y, **options, norm=norm, n_new=10**12)
+        many = gedi_inference(y, **options, norm=norm, n_new=10**12).upper
         assert many == pytest.approx(limits[3])
 
 
@@ -76,7 +76,7 @@ def test_a_limit_that_need_not_hold_is_a_number():
     x = rng.normal(size=100)
     y = x + x**2 + rng.normal(size=100)
     options = {"sensitive_features": x, "degree": 2, "norm": "sd"}
-    limits = [gedi_upper_bound(y, confidence=c, **options) for c in (1e-9, 0.3, 0.5, 0.9)]
+    limits = [gedi_inference(y, confidence=c, **options).upper for c in (1e-9, 0.3, 0.5, 0.9)]
     assert gedi(y, **options) <= limits[0]
     assert (np.diff(limits) >= 0).all()
 
@@ -89,8 +89,10 @@ def test_limits_have_the_unit_of_the_targets(norm, unit):
     y = x + x**2 + rng.normal(size=100)
     options = {"sensitive_features": x, "degree": 2, "norm": norm}
     for fitted in (False, True):
-        limit = gedi_upper_bound(y, fitted=fitted, **options)
-        assert gedi_upper_bound(unit * y, fitted=fitted, **options) / unit == pytest.approx(limit)
+        limit = gedi_inference(y, fitted=fitted, **options).upper
+        assert gedi_inference(unit * y, fitted=fitted, **options).upper / unit == pytest.approx(
+            limit
+        )
 
 
 def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
@@ -111,7 +113,7 @@ def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
     influence = errors @ c / np.linalg.norm(c)
     influence -= influence.mean()
     expected += (influence**3).sum() / (influence**2).sum() * (1 + 2 * z**2) / 6 / len(x)
-    found = gedi_upper_bound(y, sensitive_features=x, degree=2, norm="sd")
+    found = gedi_inference(y, sensitive_features=x, degree=2, norm="sd").upper
     assert found == pytest.approx(expected, rel=1e-3)
 
 
@@ -131,27 +133,27 @@ def test_an_sd_limit_allows_for_rows_that_a_sample_lacks(weighted):
     reach = np.abs(Q) @ np.abs(c) / (1 - np.minimum(leverage, 0.8))
     for confidence, rows in ((0.95, 3.0), (0.99, 4.6)):
         expected = np.sqrt(c @ c + rows * (share * reach**2).max())
-        found = gedi_upper_bound(
+        found = gedi_inference(
             y,
             sensitive_features=x,
             kernel=np.column_stack([x**4, x**5]),
             norm="sd",
             sample_weight=weight,
             confidence=confidence,
-        )
+        ).upper
         assert found == pytest.approx(expected, rel=2e-3)
     # A row alone in its level has leverage 1, and no error of its own.
     level = np.repeat(["a", "b", "c"], [60, 60, 1])
     z = np.random.default_rng(0).normal(size=121)
     own = {"sensitive_features": level, "norm": "sd"}
-    assert gedi_upper_bound(z, **own) < 10 * gedi(z, **own)
+    assert gedi_inference(z, **own).upper < 10 * gedi(z, **own)
 
 
 def test_an_sd_limit_without_far_rows_is_that_of_its_errors():
     x, y = np.random.default_rng(0).uniform(-1, 1, (2, 500))
     for slope in (0.0, 1.0, 10.0):
         z = slope * x + y
-        own = gedi_upper_bound(z, sensitive_features=x, norm="sd")
+        own = gedi_inference(z, sensitive_features=x, norm="sd").upper
         assert own < gedi(z, sensitive_features=x, norm="sd") * 1.1 + 0.08
 
 
@@ -196,16 +198,16 @@ def test_each_coordinate_has_a_limit_and_all_hold_together():
 def test_limits_scale_with_the_targets_and_the_reference(norm):
     x, y = sample(3)
     options = {"sensitive_features": x, "kernel": V3, "norm": norm}
-    limit = gedi_upper_bound(y, **options)
-    assert gedi_upper_bound(1e9 * y - 3, **options) == pytest.approx(1e9 * limit)
-    relative = gedi_upper_bound(y, **options, relative=True)
+    limit = gedi_inference(y, **options).upper
+    assert gedi_inference(1e9 * y - 3, **options).upper == pytest.approx(1e9 * limit)
+    relative = gedi_inference(y, **options, relative=True).upper
     share = gedi(y, **options) / gedi(y, **options, relative=True)
     assert relative == pytest.approx(limit / share)
-    exact, value = gedi_upper_bound(x + x**2, **options, fitted=True), gedi(x + x**2, **options)
+    exact, value = gedi_inference(x + x**2, **options, fitted=True).upper, gedi(x + x**2, **options)
     # How much x itself varies is drawn with the rows, too.
     assert exact == pytest.approx(value) if norm == "l1" else exact > 1.01 * value
     with pytest.warns(UndefinedMetricWarning, match="no degree of freedom"):
-        assert np.isnan(gedi_upper_bound(y[:4], sensitive_features=x[:4], kernel=V3, norm=norm))
+        assert np.isnan(gedi_inference(y[:4], sensitive_features=x[:4], kernel=V3, norm=norm).upper)
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
@@ -225,7 +227,7 @@ def test_limits_hold(norm, fitted):
             y, coefficients = projected.targets, coefficients + projected.correction
         root = np.sqrt([4 / 3, 16 / 5 - 16 / 9])  # deviations of x and x², which are uncorrelated
         truth = np.abs(coefficients).sum() if norm == "l1" else np.linalg.norm(root * coefficients)
-        held += truth <= gedi_upper_bound(y, **options, fitted=fitted)
+        held += truth <= gedi_inference(y, **options, fitted=fitted).upper
     assert held >= 0.88 * n_runs  # a share below has a probability of .001
     if not fitted:
         assert held <= 0.99 * n_runs
@@ -236,17 +238,19 @@ def test_scorer():
     X = rng.normal(size=(200, 2))
     y = X[:, 0] + X[:, 1] + rng.normal(size=200)
     model, options = LinearRegression().fit(X, y), {"degree": 2, "norm": "sd", "fitted": True}
-    scorer = make_gedi_upper_bound_scorer(sensitive_columns=0, n_new=50, **options)
-    limit = gedi_upper_bound(y, model.predict(X), sensitive_features=X[:, 0], n_new=50, **options)
+    scorer = make_disparity_scorer("gedi_upper", sensitive_columns=0, n_new=50, **options)
+    limit = gedi_inference(
+        y, model.predict(X), sensitive_features=X[:, 0], n_new=50, **options
+    ).upper
     assert scorer(model, X, y) == -limit
-    assert "make_gedi_upper_bound_scorer(sensitive_columns=0" in repr(scorer)
+    assert "make_disparity_scorer('gedi_upper', sensitive_columns=0" in repr(scorer)
     labels = np.digitize(y, [-1, 1])
     classifier = LogisticRegression().fit(X, labels)
     worst = max(
-        gedi_upper_bound(labels == c, classifier.predict(X) == c, sensitive_features=X[:, 0])
+        gedi_inference(labels == c, classifier.predict(X) == c, sensitive_features=X[:, 0]).upper
         for c in range(3)
     )
-    assert make_gedi_upper_bound_scorer(sensitive_columns=0)(classifier, X, labels) == -worst
+    assert make_disparity_scorer("gedi_upper", sensitive_columns=0)(classifier, X, labels) == -worst
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from gedi_sklearn import (
     ProjectedRegressor,
     project_targets,
 )
-from gedi_sklearn.metrics import binned_didi, didi, gedi, hgr, make_gedi_scorer
+from gedi_sklearn.metrics import didi, gedi, hgr, make_disparity_scorer
 
 CONSTANT = np.ones(12)
 SKEWED = np.r_[np.zeros(8), 1, 2, 3, 4]
@@ -29,7 +29,7 @@ X = np.c_[CONSTANT, Y]
         lambda: gedi(CONSTANT, Y, sensitive_features=Y, relative=True),
         lambda: didi(Y, sensitive_features=CONSTANT),
         lambda: didi(CONSTANT, Y, sensitive_features=Y > 0.5, relative=True, task="regression"),
-        lambda: binned_didi(Y, sensitive_features=SKEWED, bins=5),
+        lambda: didi(Y, sensitive_features=SKEWED, n_bins=5),
         lambda: hgr(Y, sensitive_features=CONSTANT),
         lambda: hgr(np.eye(40)[0], sensitive_features=np.arange(40)),
         lambda: gedi(Y, sensitive_features=Y + 1e3, degree=2),
@@ -48,7 +48,7 @@ X = np.c_[CONSTANT, Y]
         lambda: cross_validate(
             MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1, sensitive_columns=0),
             *(X, Y),
-            scoring=make_gedi_scorer(sensitive_columns=0, degree=2),
+            scoring=make_disparity_scorer(sensitive_columns=0, degree=2),
             cv=2,
         ),
     ],

@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_predict
 
 from gedi_sklearn import fairness_report, gedi
 from gedi_sklearn.datasets import load_adult
-from gedi_sklearn.metrics import gedi_permutation_test
+from gedi_sklearn.metrics import gedi_inference
 from gedi_sklearn.plotting import DependenceDisplay
 
 X, y = load_adult(return_X_y=True, as_frame=True)
@@ -38,8 +38,8 @@ for kernel in ("polynomial", "spline"):
 
 # %%
 # Could it be chance? A permutation test is exact, whatever the distribution.
-test = gedi_permutation_test(
-    scores, sensitive_features=age, norm="sd", kernel="spline", random_state=0
+test = gedi_inference(
+    scores, sensitive_features=age, norm="sd", kernel="spline", method="permutation"
 )
 print(f"p = {test.pvalue}")
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 
 from gedi_sklearn import DependenceConstraint, ProjectedRegressor
 from gedi_sklearn.datasets import load_communities
-from gedi_sklearn.metrics import make_gedi_scorer
+from gedi_sklearn.metrics import make_disparity_scorer
 from gedi_sklearn.model_selection import best_under_constraint, tradeoff_curve
 from gedi_sklearn.plotting import TradeoffDisplay
 
@@ -45,7 +45,7 @@ plt.show()
 # ---------------------------------
 # ``best_under_constraint`` is a rule for ``refit``: the best score among the candidates whose
 # indicator, on the held-out rows, is within the bound.
-disparity = make_gedi_scorer(
+disparity = make_disparity_scorer(
     sensitive_columns="pctBlack", norm="sd", kernel="spline", relative=True
 )
 search = GridSearchCV(

@@ -51,7 +51,9 @@ from ._columns import (
 from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
 from ._parameters import (
     N_JOBS,
+    check_keywords,
     check_nested,
+    declared_ranges,
     named_in_errors,
     refuse_misplaced,
     remember_signature,
@@ -92,6 +94,7 @@ __all__ = [
     "check_classes",
     "check_column",
     "check_group_codes",
+    "check_keywords",
     "check_labels",
     "check_levels",
     "check_nested",
@@ -103,6 +106,7 @@ __all__ = [
     "check_sample_weight",
     "check_sensitive",
     "column_positions",
+    "declared_ranges",
     "drop_columns",
     "holds_other_rows",
     "is_missing",

@@ -257,8 +257,8 @@ def warn_many_groups(n_groups: int, n_rows: int) -> None:
         warn_caller(
             f"sensitive_features has {n_groups} different values for {n_rows} rows, more than "
             "half as many, and each is a group of its own: the value says little. Pass a "
-            "continuous attribute as numbers to `gedi`, or in bins (`binned_didi`); merge rare "
-            "categories."
+            "continuous attribute as numbers to `gedi`, or in bins (`didi(n_bins=...)`); merge "
+            "rare categories."
         )
 
 

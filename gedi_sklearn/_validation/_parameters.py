@@ -9,7 +9,7 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils._param_validation import validate_params as _validate_params
 
 # As joblib understands it; 0, which has no meaning, is refused before any fit.
@@ -132,6 +132,30 @@ def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -
     return decorate
 
 
+def declared_ranges(function: Any) -> dict[str, Any]:
+    """Return the declared ranges of all parameters of a function that checks its own."""
+    ranges = function._skl_parameter_constraints
+    return {name: ranges.get(name, "no_validation") for name in signature(function).parameters}
+
+
+def check_keywords(constraints: dict, given: dict[str, Any], owner: str) -> None:
+    """Check keywords that one function takes for another one, by name and by declared range.
+
+    Parameters
+    ----------
+    constraints : dict
+        Declared ranges of all that there are.
+    given : dict
+        The caller's.
+    owner : str
+        Name of the function that takes them, for errors.
+    """
+    reason = _unknown(list(constraints), given)
+    if reason:
+        raise TypeError(f"{owner}(): {reason}.")
+    validate_parameter_constraints(constraints, given, caller_name=owner)
+
+
 def _refuse_unbound(function: Callable, declared: Signature, args: tuple, kwargs: dict) -> None:
     """Raise if arguments do not fit the signature, with words that help."""
     try:
@@ -145,13 +169,20 @@ def _refuse_unbound(function: Callable, declared: Signature, args: tuple, kwargs
 
 def _explain(parameters: Any, given: dict[str, Any]) -> str:
     """Return what is wrong with the names of arguments: one is unknown, or one is missing."""
-    known = [own.name for own in parameters]
+    unknown = _unknown([own.name for own in parameters], given)
+    if unknown:
+        return unknown
+    by_name = [own.name for own in parameters if own.kind is Parameter.KEYWORD_ONLY]
+    needed = [own.name for own in parameters if own.default is Parameter.empty]
+    missing = [name for name in by_name if name in needed and name not in given]
+    return f"pass {missing[0]} by name, {missing[0]}=values" if missing else ""
+
+
+def _unknown(known: list[str], given: dict[str, Any]) -> str:
+    """Return what is wrong with the first name that is not known."""
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             return f"unexpected keyword argument {name!r}; {hint}"
-    by_name = [own.name for own in parameters if own.kind is Parameter.KEYWORD_ONLY]
-    needed = [own.name for own in parameters if own.default is Parameter.empty]
-    missing = [name for name in by_name if name in needed and name not in given]
-    return f"pass {missing[0]} by name, {missing[0]}=values" if missing else ""
+    return ""

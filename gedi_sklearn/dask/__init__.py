@@ -10,14 +10,14 @@ of each group for DIDI. What is computed runs on the client that is active, if t
 """
 
 from ._collections import row_blocks_of
-from ._indicators import accumulate, didi, gedi, gedi_null
+from ._indicators import accumulate, didi, gedi, gedi_inference
 from ._predictions import predict, predict_proba, project_targets
 
 __all__ = [
     "accumulate",
     "didi",
     "gedi",
-    "gedi_null",
+    "gedi_inference",
     "predict",
     "predict_proba",
     "project_targets",

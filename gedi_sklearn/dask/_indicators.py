@@ -16,7 +16,7 @@ from .._validation import (
     check_same_length,
     check_sample_weight,
 )
-from ..metrics import GediAccumulator, GediNull, spread_rows
+from ..metrics import GediAccumulator, GediInference, spread_rows
 from ..metrics import didi as didi_of_rows
 from ._collections import row_blocks_of, tree
 
@@ -117,35 +117,38 @@ def gedi(
     return sums.gedi(norm=norm, relative=relative)
 
 
-def gedi_null(
+def gedi_inference(
     y_true: Any,
     y_pred: Any = None,
     *,
     sensitive_features: Any,
     kernel: Any = "polynomial",
     degree: int = 1,
+    relative: bool | int = False,
     norm: str = "l1",
-    quantiles: Any = (0.05, 0.5, 0.95),
-    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    fitted: bool = False,
+    n_resamples: int = 1000,
     reference: Any = None,
     pos_label: Any = None,
     sample_weight: Any = None,
-    random_state: Any = 0,
-) -> GediNull:
-    """Value that GeDI takes by chance on Dask collections.
+    random_state: Any = None,
+) -> GediInference:
+    """Tell what GeDI of Dask collections is by chance, and its upper limit.
 
     Parameters
     ----------
     y_true, y_pred, sensitive_features, sample_weight : Dask array, series or frame
-        As in :func:`gedi_sklearn.metrics.gedi_null`.
-    kernel, degree, norm, quantiles, n_resamples, pos_label, random_state
-        As in :func:`gedi_sklearn.metrics.gedi_null`.
+        As in :func:`gedi_sklearn.metrics.gedi_inference`.
+    kernel, degree, relative, norm, confidence, fitted, n_resamples, pos_label, random_state
+        As in :func:`gedi_sklearn.metrics.gedi_inference`.
     reference : array-like of shape (r,) or (r, m), default=None
         Values that fix the scale of the kernel; see :func:`accumulate`.
 
     Returns
     -------
-    GediNull
+    GediInference
+        That of :meth:`gedi_sklearn.metrics.GediAccumulator.inference`.
     """
     sums = accumulate(
         y_true,
@@ -157,8 +160,13 @@ def gedi_null(
         pos_label=pos_label,
         sample_weight=sample_weight,
     )
-    return sums.null(
-        norm=norm, quantiles=quantiles, n_resamples=n_resamples, random_state=random_state
+    return sums.inference(
+        norm=norm,
+        relative=relative,
+        confidence=confidence,
+        fitted=fitted,
+        n_resamples=n_resamples,
+        random_state=random_state,
     )
 
 

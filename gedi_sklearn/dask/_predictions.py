@@ -9,7 +9,8 @@ import numpy as np
 from dask import delayed
 from sklearn.base import is_classifier
 
-from ..projection import TargetCorrection, correct_targets
+from ..constraints import DependenceConstraint
+from ..metrics import TargetCorrection
 from ._collections import row_blocks_of
 from ._indicators import accumulate
 
@@ -58,11 +59,7 @@ def project_targets(
     y_pred: Any = None,
     *,
     sensitive_features: Any,
-    kernel: Any = "polynomial",
-    degree: int = 1,
-    norm: str = "l1",
-    threshold: float = 0.2,
-    relative: bool | int = True,
+    constraint: Any = None,
     target_weight: float = 1.0,
     reference: Any = None,
     sample_weight: Any = None,
@@ -73,10 +70,11 @@ def project_targets(
     ----------
     y, y_pred, sensitive_features, sample_weight : Dask array, series or frame
         As in :func:`gedi_sklearn.project_targets`; the targets are real numbers.
-    kernel, degree, norm, threshold, relative, target_weight
-        As in :class:`gedi_sklearn.CoarseConstraint`, with ``norm="sd"`` as in
-        :class:`gedi_sklearn.DependenceConstraint`; `target_weight` as in
-        :func:`gedi_sklearn.project_targets`.
+    constraint : DependenceConstraint, CoarseConstraint or FineConstraint, default=None
+        What is bounded; None is ``DependenceConstraint()``. See
+        :meth:`gedi_sklearn.metrics.GediAccumulator.correct_targets`.
+    target_weight : float, default=1.0
+        Weight of the original targets beside the predictions.
     reference : array-like of shape (r,) or (r, m), default=None
         Values that fix the scale of the kernel; see :func:`accumulate`.
 
@@ -87,18 +85,16 @@ def project_targets(
     correction : TargetCorrection
         What was added, for other rows.
     """
+    constraint = DependenceConstraint() if constraint is None else constraint
     sums = accumulate(
         y,
         y_pred,
         sensitive_features=sensitive_features,
-        kernel=kernel,
-        degree=degree,
+        kernel=constraint.kernel,
         reference=reference,
         sample_weight=sample_weight,
     )
-    correct = correct_targets(
-        sums, threshold=threshold, norm=norm, relative=relative, target_weight=target_weight
-    )
+    correct = sums.correct_targets(constraint, target_weight=target_weight)
     blocks = row_blocks_of(y=y, y_pred=y_pred, sensitive_features=sensitive_features)
     parts = [delayed(_corrected)(correct, block) for block in blocks]
     return _concatenated(parts, y, np.empty(0)), correct

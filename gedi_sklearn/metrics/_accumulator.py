@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from .._validation import (
@@ -18,13 +19,15 @@ from .._validation import (
     attribute_columns,
     check_attribute,
     check_attribute_columns,
-    check_random_state,
+    check_numbers,
+    check_same_length,
     is_text,
     validate_params,
 )
 from ..exceptions import IllConditionedKernelWarning, RankDeficientKernelError, warn_caller
 from ..kernels import (
     KERNEL_CONSTRAINTS,
+    FittedKernel,
     KernelSums,
     fit_kernel,
     kernel_from_dict,
@@ -34,15 +37,94 @@ from ..kernels import (
     resolve_kernel,
 )
 from ._gedi import NORMS, RELATIVE
-from ._inputs import Sample, attribute_names, check_sample, ratio, undefined, undefined_if_constant
-from ._jackknife import jackknife_limit
-from ._linear import KernelIndicator
-from ._null import GediNull, check_levels
-from ._reference import check_relative
+from ._inference import INFERENCE_CONSTRAINTS, GediInference
+from ._inputs import (
+    Sample,
+    attribute_names,
+    check_sample,
+    is_constraint,
+    ratio,
+    undefined,
+    undefined_if_constant,
+)
+from ._jackknife import SummedIndicator
+from ._reference import check_relative, positive_unit
 
 # Rows of the first chunk that fix the scale of the kernel.
 _N_REFERENCE = 1000
 _N_PARTS = 32
+
+
+@dataclass(frozen=True)
+class TargetCorrection:
+    """What leads from targets and predictions to the nearest targets within a bound.
+
+    Attributes
+    ----------
+    kernel : FittedKernel
+        The kernel, orthonormal on all rows that were accumulated.
+    correction : ndarray of shape (k,)
+        Coordinates c of the function of the attribute that is added.
+    target_weight : float or None
+        Weight w of the original targets beside the predictions; None where there were none.
+    threshold : float or ndarray of shape (k,)
+        The absolute bound, or that of each coefficient.
+
+    See Also
+    --------
+    GediAccumulator.correct_targets : Makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint
+    >>> from gedi_sklearn.metrics import GediAccumulator
+    >>> y, x = np.array([1.0, 2.0, 3.0, 6.0]), np.array([0.0, 1.0, 2.0, 3.0])
+    >>> accumulator = GediAccumulator().update(y, sensitive_features=x)
+    >>> correct = accumulator.correct_targets(CoarseConstraint(threshold=0))
+    >>> correct(y, sensitive_features=x).round(6)
+    array([3.4, 2.8, 2.2, 3.6])
+    """
+
+    kernel: FittedKernel
+    correction: np.ndarray
+    target_weight: float | None
+    threshold: Any
+
+    def __call__(self, y: Any, y_pred: Any = None, *, sensitive_features: Any) -> np.ndarray:
+        """Return the nearest targets of a chunk, t + Q(x)c.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Original targets of the chunk.
+        y_pred : array-like of shape (n,), default=None
+            Its predictions, where the accumulator had them, and only there.
+        sensitive_features : array-like of shape (n,) or (n, m)
+            Its attribute.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If predictions or columns are not those that were accumulated.
+        """
+        t = check_numbers(y, "y", n_columns=1)
+        if (y_pred is None) != (self.target_weight is None):
+            had = "had none" if self.target_weight is None else "had some"
+            raise ValueError(
+                f"y_pred is given where the accumulator had predictions, and only there: it {had}."
+            )
+        if self.target_weight is not None:
+            p = check_numbers(y_pred, "y_pred", n_columns=1)
+            check_same_length(len(t), y_pred=p)
+            t = (p + self.target_weight * t) / (1 + self.target_weight)
+        check_attribute_columns(self.kernel.attribute_columns, sensitive_features)
+        values = check_attribute(sensitive_features, len(t), kind="mixed")
+        return t + self.kernel.orthonormal(values) @ self.correction
 
 
 class GediAccumulator(BaseEstimator):
@@ -291,72 +373,25 @@ class GediAccumulator(BaseEstimator):
         return ratio(value, self.reference_value(norm, relative)) if relative else value
 
     @validate_params(
-        {
-            "norm": [StrOptions({"l1", "sd"})],
-            "quantiles": ["array-like"],
-            "n_resamples": [Interval(Integral, 1, None, closed="left")],
-            "random_state": ["random_state"],
-        },
-        prefer_skip_nested_validation=True,
+        {**INFERENCE_CONSTRAINTS, "relative": RELATIVE}, prefer_skip_nested_validation=True
     )
-    def null(
-        self,
-        *,
-        norm: str = "l1",
-        quantiles: Any = (0.05, 0.5, 0.95),
-        n_resamples: int = 10_000,
-        random_state: Any = 0,
-    ) -> GediNull:
-        """Return the value that the indicator takes by chance; see :func:`gedi_null`.
-
-        Parameters
-        ----------
-        norm : {"l1", "sd"}, default="l1"
-            The norm.
-        quantiles : array-like of shape (q,), default=(0.05, 0.5, 0.95)
-            Levels of the quantiles.
-        n_resamples : int, default=10_000
-            Number of simulated coefficient vectors.
-        random_state : int, RandomState instance or None, default=0
-            Seed of the simulation.
-
-        Returns
-        -------
-        GediNull
-        """
-        levels = check_levels(quantiles)
-        indicator, target = self.indicator(norm), self.shares()
-        rng = check_random_state(random_state)
-        return GediNull(
-            mean=indicator.null_mean(target),
-            quantiles=indicator.null_quantiles(target, levels, n_resamples, rng),
-            levels=levels,
-        )
-
-    @validate_params(
-        {
-            "norm": [StrOptions({"l1", "sd"})],
-            "relative": RELATIVE,
-            "confidence": [Interval(Real, 0, 1, closed="neither")],
-            "fitted": ["boolean"],
-        },
-        prefer_skip_nested_validation=True,
-    )
-    def upper_bound(
+    def inference(
         self,
         *,
         norm: str = "l1",
         relative: bool | int = False,
         confidence: float = 0.95,
         fitted: bool = False,
-    ) -> float:
-        """Return a one-sided upper confidence limit; see :func:`gedi_upper_bound`.
+        n_resamples: int = 1000,
+        random_state: Any = None,
+    ) -> GediInference:
+        """Return what chance gives, the p-value and the upper limit; see :func:`gedi_inference`.
 
-        Rows are dealt to 32 parts as they come, and the standard errors are those of the jackknife
-        that leaves one of them out: robust ones would need a second pass. Rows that depend on
-        each other should lie next to each other. The farthest rows, which the deviation explained
-        (`norm="sd"`) is allowed to lack more of, are taken from those with the extremes of each
-        attribute; its skewness is not corrected for.
+        Rows are dealt to 32 parts as they come, and the standard errors of ``upper`` are those of
+        the jackknife that leaves one of them out: robust ones, which ``interval`` needs, would take
+        a second pass, so it is NaN. Rows that depend on each other should lie next to each other.
+        The farthest rows, which the deviation explained (`norm="sd"`) is allowed to lack more of,
+        are taken from those with the extremes of each attribute; its skewness is not corrected for.
 
         Parameters
         ----------
@@ -365,22 +400,126 @@ class GediAccumulator(BaseEstimator):
         relative : bool or int, default=False
             Divide by the indicator of `y_true`, which is taken as known.
         confidence : float, default=0.95
-            Confidence level, between 0 and 1.
+            Confidence of ``upper``.
         fitted : bool, default=False
             Whether the predictions were fitted, or corrected, on these rows.
+        n_resamples : int, default=1000
+            Number of simulated coefficient vectors.
+        random_state : int, RandomState instance or None, default=None
+            Their seed; None takes a fixed one.
 
         Returns
         -------
-        float
-            NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, where there are no more
-            parts with rows than kernel columns.
+        GediInference
+            Its ``upper`` is NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, where
+            there are no more parts with rows than kernel columns.
+
+        Raises
+        ------
+        RankDeficientKernelError
+            If the kernel's columns are linearly dependent.
+        ValueError
+            If the reference of `relative` is 0.
         """
         check_relative(relative, norm)
-        sums, shares = self._sums(), self.shares()
-        limit = jackknife_limit(sums, shares, norm, confidence, simultaneous=fitted)
-        if limit is None:
-            return undefined("the rows are too few for the standard errors of the coefficients.")
-        return ratio(limit, self.reference_value(norm, relative)) if relative else limit
+        return GediInference(
+            self.indicator(norm),
+            self.shares(),
+            positive_unit(self.reference_value(norm, relative)) if relative else 1.0,
+            confidence=confidence,
+            fitted=fitted,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
+
+    @validate_params(
+        {
+            "constraint": "no_validation",
+            "target_weight": [Interval(Real, 0, None, closed="left")],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def correct_targets(self, constraint: Any, *, target_weight: float = 1.0) -> TargetCorrection:
+        r"""Return the projection of the accumulated real targets, for chunks of them.
+
+        The same as :func:`gedi_sklearn.project_targets`, where the rows do not fit into memory: the
+        nearest allowed targets are t + Q(x)c, and c follows from the sums.
+
+        Parameters
+        ----------
+        constraint : DependenceConstraint, CoarseConstraint or FineConstraint
+            What is bounded of the targets (of their predictions, if there are any), with the
+            kernel of the accumulator. It bounds all rows, by numbers that their sums tell: without
+            `subset`, and predictions.
+        target_weight : float, default=1.0
+            Weight w of the original targets beside the predictions.
+
+        Returns
+        -------
+        TargetCorrection
+            Call it with the rows of a chunk.
+
+        Raises
+        ------
+        TypeError
+            If `constraint` is no constraint object.
+        ValueError
+            If the constraint has another kernel, a `subset`, or bounds residuals; if a relative
+            bound meets a reference of 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gedi_sklearn import CoarseConstraint
+        >>> from gedi_sklearn.metrics import GediAccumulator, gedi
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> y = x + rng.normal(size=1000)
+        >>> chunks = np.split(np.arange(1000), 4)
+        >>> accumulator = GediAccumulator()
+        >>> for rows in chunks:
+        ...     _ = accumulator.update(y[rows], sensitive_features=x[rows])
+        >>> correct = accumulator.correct_targets(CoarseConstraint(threshold=0.2))
+        >>> z = np.concatenate([correct(y[rows], sensitive_features=x[rows]) for rows in chunks])
+        >>> round(gedi(y, z, sensitive_features=x, relative=True), 9)
+        0.2
+        """
+        self._check_bounds(constraint)
+        norm, relative = constraint.norm, constraint.relative
+        unit = positive_unit(self.reference_value(norm, relative)) if relative else 1.0
+        threshold = constraint.absolute_threshold(unit)
+        bound = clone(constraint).set_params(threshold=threshold, relative=False)
+        design, shares, own_weight = self.indicator(norm).design, self.shares(), None
+        if len(shares) == 2:
+            own_weight = target_weight
+            shares = np.array([target_weight, 1.0]) / (1 + target_weight)
+        coordinates = design.coordinates(shares)
+        nearest, _ = bound.block(design, unit=1.0, is_class=False).nearest(coordinates)
+        return TargetCorrection(design.fitted, nearest - coordinates, own_weight, threshold)
+
+    def _check_bounds(self, constraint: Any) -> None:
+        """Refuse what does not bound sums of this kernel."""
+        if not is_constraint(constraint):
+            raise TypeError(
+                f"constraint must be a constraint object such as CoarseConstraint(), got "
+                f"{constraint!r}."
+            )
+        constraint.validate()
+        if constraint.subset is not None or constraint.on != "predictions":
+            raise ValueError(
+                f"constraint bounds more than the predictions of all rows have sums of: "
+                f"{constraint!r}. Leave subset and on at their defaults."
+            )
+        own = resolve_kernel(self.kernel, self.degree)
+        kernel = constraint.kernel
+        if kernel is not None:
+            kernel = resolve_kernel(kernel)
+        # Kernels are equal where they are written alike; a callable is equal to itself.
+        if kernel is not own and repr(kernel) != repr(own):
+            raise ValueError(
+                f"constraint bounds the influence of {kernel or 'groups'!r}, and the sums are "
+                f"those of {own!r}. Give both the same kernel."
+            )
 
     def to_dict(self) -> dict:
         """Return parameters and state as numbers, text and lists, for JSON.
@@ -483,7 +622,7 @@ class GediAccumulator(BaseEstimator):
         shares[0 if original else -1] = 1.0
         return shares
 
-    def indicator(self, norm: str, columns: np.ndarray | None = None) -> KernelIndicator:
+    def indicator(self, norm: str, columns: np.ndarray | None = None) -> SummedIndicator:
         """Return the indicator on the rows so far; a target is given by :meth:`shares`.
 
         Parameters
@@ -493,10 +632,10 @@ class GediAccumulator(BaseEstimator):
         columns : ndarray of int, default=None
             The columns of the kernel that count; None for all.
         """
-        design = self._sums().design(columns=columns)
-        if design.is_ill_conditioned:
-            warn_caller(IllConditionedKernelWarning.from_reference(design.condition))
-        return KernelIndicator(design, norm, design.total)
+        indicator = SummedIndicator(self._sums(), norm, columns)
+        if indicator.design.is_ill_conditioned:
+            warn_caller(IllConditionedKernelWarning.from_reference(indicator.design.condition))
+        return indicator
 
     def reference_value(self, norm: str, relative: bool | int) -> float:
         """Return the indicator of `y_true` that a relative value is a share of; 0 within rounding.

@@ -11,7 +11,6 @@ from .._validation import (
     NOTION_PARAMETERS,
     Interval,
     StrOptions,
-    _num_samples,
     check_group_codes,
     check_notion,
     check_numbers,
@@ -33,30 +32,28 @@ from ._inputs import (
     ratio,
     residuals,
     undefined,
-    undefined_if_empty,
 )
 from ._linear import GroupIndicator
-from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
 
 _N_BINS: list = [Interval(Integral, 2, 1_000_000, closed="both")]
 
-_FORM_CONSTRAINTS: dict = {
-    "relative": ["boolean"],
-    **NOTION_PARAMETERS,
-    "task": [StrOptions({"auto", "classification", "regression"})],
-}
-_BIN_CONSTRAINTS: dict = {
-    **_FORM_CONSTRAINTS,
-    "bins": [*_N_BINS, "array-like"],
-}
 
-
-@validate_params({**TARGET_CONSTRAINTS, **_FORM_CONSTRAINTS}, prefer_skip_nested_validation=True)
+@validate_params(
+    {
+        **TARGET_CONSTRAINTS,
+        "n_bins": [*_N_BINS, "array-like", None],
+        "relative": ["boolean"],
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        **NOTION_PARAMETERS,
+    },
+    prefer_skip_nested_validation=True,
+)
 def didi(
     y_true: Any,
     y_pred: Any = None,
     *,
     sensitive_features: Any,
+    n_bins: Any = None,
     relative: bool = False,
     task: str = "auto",
     pos_label: Any = None,
@@ -80,6 +77,11 @@ def didi(
         scores in [0, 1].
     sensitive_features : array-like of shape (n,) or (n, m)
         The group of each row: values of any type. Rows that agree in all columns form a group.
+        With `n_bins` one numeric attribute.
+    n_bins : int or array-like of shape (n_bins + 1,), default=None
+        Number of quantile bins that form the groups of a continuous attribute, or their edges,
+        increasing; see :func:`quantile_bin_edges`. Bins are closed on the right. With given edges
+        the first and the last bin are open-ended: values beyond the outer edges belong to them.
     relative : bool, default=False
         Divide by the value of `y_true`.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -89,7 +91,8 @@ def didi(
     pos_label : object, default=None
         The label that counts as 1 (all others as 0).
     sample_weight : array-like of shape (n,), default=None
-        Weights; rows of weight 0 are left out.
+        Weights; rows of weight 0 are left out. An integer is that many rows, for the quantiles of
+        `n_bins` too: another scale of all weights changes nothing with given edges only.
     subset, on
         As in :func:`gedi`.
 
@@ -100,16 +103,21 @@ def didi(
         :class:`sklearn.exceptions.UndefinedMetricWarning`, where the attribute is constant or
         the reference of `relative` is 0.
 
+    Raises
+    ------
+    ValueError
+        If only one bin is left, since most rows share one value.
+
     Warns
     -----
     UserWarning
-        If there are more than half as many groups as rows, as with a continuous attribute: see
-        :func:`binned_didi`.
+        If there are more than half as many groups as rows, as with a continuous attribute without
+        `n_bins`; if edges coincide or a bin is empty, with the numbers of bins asked for and used.
 
     See Also
     --------
-    binned_didi : For continuous attributes.
-    gedi : For continuous attributes, without bins.
+    quantile_bin_edges : The same bins for several samples.
+    gedi : For continuous attributes, without bins, on which the value depends.
 
     Notes
     -----
@@ -125,125 +133,52 @@ def didi(
     2.0
     >>> didi([0, 0, 0, 1], sensitive_features=group)
     1.0
-    """
-    check_notion(subset, on, relative)
-    y_true, y_pred, sensitive_features, sample_weight = on_subset(
-        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight
-    )
-    if not _num_samples(y_true):
-        return undefined_if_empty(subset)
-    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    sample, columns, reference = _target_columns(*given, task=task, attribute="groups", on=on)
-    codes, groups = check_group_codes(sample.values)
-    if len(groups) == 1:
-        return undefined("sensitive_features is constant on the rows of positive weight.")
-    n_rows = len(codes) if sample.counts is None else int(sample.counts.sum())
-    warn_many_groups(len(groups), n_rows)
-    return _disparity(codes, columns, reference, sample.weight, relative)
-
-
-@validate_params({**TARGET_CONSTRAINTS, **_BIN_CONSTRAINTS}, prefer_skip_nested_validation=True)
-def binned_didi(
-    y_true: Any,
-    y_pred: Any = None,
-    *,
-    sensitive_features: Any,
-    bins: Any = 3,
-    relative: bool = False,
-    task: str = "auto",
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    subset: Any = None,
-    on: str = "predictions",
-) -> float:
-    r"""DIDI of a continuous attribute that is cut into bins; 0 is best.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Original targets: numbers or labels of any type.
-    y_pred : array-like of shape (n,), default=None
-        Predictions. None measures `y_true` itself.
-    sensitive_features : array-like of shape (n,)
-        The protected attribute.
-    bins : int or array-like of shape (n_bins + 1,), default=3
-        Number of quantile bins, or their edges, increasing; see :func:`quantile_bin_edges`. Bins
-        are closed on the right. With given edges, the first and the last bin are open-ended:
-        values beyond the outer edges belong to them.
-    relative : bool, default=False
-        Divide by the value of `y_true`.
-    task : {"auto", "classification", "regression"}, default="auto"
-        The form of the indicator; see :func:`didi`.
-    pos_label : object, default=None
-        The label that counts as 1 (all others as 0).
-    sample_weight : array-like of shape (n,), default=None
-        Weights; rows of weight 0 are left out. An integer is that many rows, for the quantiles
-        too: another scale of all weights changes nothing with given edges only.
-    subset, on
-        As in :func:`gedi`.
-
-    Returns
-    -------
-    float
-        At least 0. NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, where the
-        attribute is constant or the reference of `relative` is 0.
-
-    Raises
-    ------
-    ValueError
-        If only one bin is left, since most rows share one value.
-
-    Warns
-    -----
-    UserWarning
-        If edges coincide or a bin is empty, with the numbers of bins requested and used.
-
-    See Also
-    --------
-    didi : For groups.
-    gedi : Without bins, on which the value depends.
-
-    Examples
-    --------
-    >>> from gedi_sklearn.metrics import binned_didi
     >>> age = [20, 30, 40, 50]
-    >>> binned_didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, bins=2)
+    >>> didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, n_bins=2)
     1.5
-    >>> binned_didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, bins=[0, 25, 100])
+    >>> didi([1.0, 1.5, 2.0, 3.5], sensitive_features=age, n_bins=[0, 25, 100])
     1.333333
     """
     check_notion(subset, on, relative)
-    y_true, y_pred, sensitive_features, sample_weight = on_subset(
-        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight
-    )
-    if not _num_samples(y_true):
-        return undefined_if_empty(subset)
+    rows = on_subset(subset, y_true, pos_label, y_pred, sensitive_features, sample_weight)
+    if rows is None:
+        return float("nan")
+    y_true, y_pred, sensitive_features, sample_weight = rows
     given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    sample, columns, reference = _target_columns(*given, task=task, attribute="numbers", on=on)
-    if sample.values.shape[1] != 1:
+    attribute = "groups" if n_bins is None else "numbers"
+    sample, columns, reference = _target_columns(*given, task=task, attribute=attribute, on=on)
+    if n_bins is None:
+        codes, groups = check_group_codes(sample.values)
+        is_constant = len(groups) == 1
+    elif sample.values.shape[1] != 1:
         raise ValueError(
             f"sensitive_features must be one attribute to be cut into bins, got "
             f"{sample.values.shape[1]} columns."
         )
-    values = sample.values[:, 0]
-    if (values == values[0]).all():
+    else:
+        is_constant = bool((sample.values == sample.values[0]).all())
+    if is_constant:
         return undefined("sensitive_features is constant on the rows of positive weight.")
-    codes = bin_codes(values, bins, sample.counts)
+    if n_bins is None:
+        n_rows = len(codes) if sample.counts is None else int(sample.counts.sum())
+        warn_many_groups(len(groups), n_rows)
+    else:
+        codes = bin_codes(sample.values[:, 0], n_bins, sample.counts)
     return _disparity(codes, columns, reference, sample.weight, relative)
 
 
 @validate_params(
     {
         "sensitive_features": ["array-like"],
-        "bins": _N_BINS,
+        "n_bins": _N_BINS,
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
     },
     prefer_skip_nested_validation=True,
 )
 def quantile_bin_edges(
-    sensitive_features: Any, *, bins: int = 3, sample_weight: Any = None
+    sensitive_features: Any, *, n_bins: int = 3, sample_weight: Any = None
 ) -> np.ndarray:
-    """Edges that cut an attribute into bins of about equal weight, for :func:`binned_didi`.
+    """Edges that cut an attribute into bins of about equal weight, for :func:`didi`.
 
     Compute them on one sample to measure another one with the same bins.
 
@@ -251,7 +186,7 @@ def quantile_bin_edges(
     ----------
     sensitive_features : array-like of shape (n,)
         The attribute.
-    bins : int, default=3
+    n_bins : int, default=3
         Number of bins.
     sample_weight : array-like of shape (n,), default=None
         Weights; rows of weight 0 are left out.
@@ -267,17 +202,17 @@ def quantile_bin_edges(
     Examples
     --------
     >>> from gedi_sklearn.metrics import quantile_bin_edges
-    >>> quantile_bin_edges([20, 30, 40, 50], bins=2)
+    >>> quantile_bin_edges([20, 30, 40, 50], n_bins=2)
     array([20., 35., 50.])
     """
     values = check_numbers(sensitive_features, "sensitive_features", n_columns=1, sets_scale=True)
     weight = check_sample_weight(sample_weight, len(values))
     if weight is not None:
         values, weight = values[weight > 0], as_counts(weight[weight > 0])
-    return _quantile_edges(values, bins, weight)
+    return _quantile_edges(values, n_bins, weight)
 
 
-def _quantile_edges(values: np.ndarray, bins: int, counts: np.ndarray | None) -> np.ndarray:
+def _quantile_edges(values: np.ndarray, n_bins: int, counts: np.ndarray | None) -> np.ndarray:
     """Return the quantiles of rows that stand for `counts` equal ones, in general not integers."""
     order, n = np.argsort(values), len(values)
     ranked, ends = values[order], np.arange(1.0, n + 1)
@@ -285,7 +220,7 @@ def _quantile_edges(values: np.ndarray, bins: int, counts: np.ndarray | None) ->
         ends = np.cumsum(counts[order])
     # The tolerance makes 1 + 1e-9 one row; with a million of rows it must not reach the next one.
     tolerance = min(RANK_TOLERANCE * ends[-1], 1e-3)
-    rank = np.linspace(0, ends[-1] - 1, bins + 1)
+    rank = np.linspace(0, ends[-1] - 1, n_bins + 1)
     rank = np.where(np.abs(rank - np.rint(rank)) <= tolerance, np.rint(rank), rank)
     below = np.floor(rank)
     positions = np.searchsorted(ends, np.stack([below, below + 1]) + tolerance, side="right")
@@ -295,12 +230,12 @@ def _quantile_edges(values: np.ndarray, bins: int, counts: np.ndarray | None) ->
     return np.unique(edges)
 
 
-def bin_codes(values: np.ndarray, bins: Any, counts: np.ndarray | None) -> np.ndarray:
+def bin_codes(values: np.ndarray, n_bins: Any, counts: np.ndarray | None) -> np.ndarray:
     """Return the bin of each value, numbered without gaps, with a warning if bins are lost."""
-    if isinstance(bins, Integral):
-        edges, asked = _quantile_edges(values, int(bins), counts), int(bins)
+    if isinstance(n_bins, Integral):
+        edges, asked = _quantile_edges(values, int(n_bins), counts), int(n_bins)
     else:
-        edges = _given_edges(bins)
+        edges = _given_edges(n_bins)
         asked = len(edges) - 1
     codes = np.searchsorted(edges[1:-1], values, side="left")
     is_used = np.bincount(codes) > 0
@@ -319,13 +254,13 @@ def bin_codes(values: np.ndarray, bins: Any, counts: np.ndarray | None) -> np.nd
     return (np.cumsum(is_used) - 1)[codes]
 
 
-def _given_edges(bins: Any) -> np.ndarray:
-    edges = check_numbers_or_inf(bins, "bins")
+def _given_edges(n_bins: Any) -> np.ndarray:
+    edges = check_numbers_or_inf(n_bins, "n_bins")
     # Infinite outer edges are allowed.
     if len(edges) < 3 or not (np.diff(edges) > 0).all():
         raise ValueError(
-            "bins must be an integer of at least 2, or an increasing list of at least 3 edges; "
-            f"got {bins!r}."
+            "n_bins must be an integer of at least 2, or an increasing list of at least 3 edges; "
+            f"got {n_bins!r}."
         )
     return edges
 
@@ -416,108 +351,3 @@ def _disparity(
     if not relative:
         return value
     return ratio(value, sum(indicator.reference(column) for column in reference.T))
-
-
-@validate_params({**SCORER_CONSTRAINTS, **_FORM_CONSTRAINTS}, prefer_skip_nested_validation=True)
-def make_didi_scorer(
-    *,
-    sensitive_columns: Any = None,
-    response_method: Any = "predict",
-    relative: bool = False,
-    task: str = "auto",
-    pos_label: Any = None,
-    subset: Any = None,
-    on: str = "predictions",
-) -> DisparityScorer:
-    """Scorer of :func:`didi`, negated: the largest score is the fairest.
-
-    Parameters
-    ----------
-    sensitive_columns : int, str or list of these, default=None
-        Column(s) of X that hold the protected attribute; see :func:`make_gedi_scorer`.
-    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
-            default="predict"
-        What is measured; see :func:`make_gedi_scorer`.
-    relative : bool, default=False
-        Divide by the value of the original targets.
-    task : {"auto", "classification", "regression"}, default="auto"
-        The form of the indicator. "auto" takes the estimator's own task, and the regression form
-        for decision values.
-    pos_label : object, default=None
-        The label that counts as 1.
-    subset, on
-        As in :func:`make_gedi_scorer`.
-
-    Returns
-    -------
-    scorer : callable
-        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
-
-    See Also
-    --------
-    didi : The indicator.
-
-    Examples
-    --------
-    >>> from gedi_sklearn.metrics import make_didi_scorer
-    >>> make_didi_scorer(sensitive_columns="sex")
-    make_didi_scorer(sensitive_columns='sex', ..., greater_is_better=False)
-    """
-    check_notion(subset, on, relative)
-    options = {"relative": relative, "task": task, "pos_label": pos_label}
-    options |= {"subset": subset, "on": on}
-    return DisparityScorer(didi, options, sensitive_columns, response_method)
-
-
-@validate_params({**SCORER_CONSTRAINTS, **_BIN_CONSTRAINTS}, prefer_skip_nested_validation=True)
-def make_binned_didi_scorer(
-    *,
-    sensitive_columns: Any = None,
-    response_method: Any = "predict",
-    bins: Any = 3,
-    relative: bool = False,
-    task: str = "auto",
-    pos_label: Any = None,
-    subset: Any = None,
-    on: str = "predictions",
-) -> DisparityScorer:
-    """Scorer of :func:`binned_didi`, negated: the largest score is the fairest.
-
-    Parameters
-    ----------
-    sensitive_columns : int, str or list of these, default=None
-        Column of X that holds the protected attribute; see :func:`make_gedi_scorer`.
-    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
-            default="predict"
-        What is measured; see :func:`make_gedi_scorer`.
-    bins : int or array-like of shape (n_bins + 1,), default=3
-        Number of quantile bins of each scored sample, or edges that all samples share; see
-        :func:`quantile_bin_edges`.
-    relative : bool, default=False
-        Divide by the value of the original targets.
-    task : {"auto", "classification", "regression"}, default="auto"
-        The form of the indicator; see :func:`make_didi_scorer`.
-    pos_label : object, default=None
-        The label that counts as 1.
-    subset, on
-        As in :func:`make_gedi_scorer`.
-
-    Returns
-    -------
-    scorer : callable
-        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
-
-    See Also
-    --------
-    binned_didi : The indicator.
-
-    Examples
-    --------
-    >>> from gedi_sklearn.metrics import make_binned_didi_scorer
-    >>> make_binned_didi_scorer(sensitive_columns="age", bins=5)
-    make_binned_didi_scorer(sensitive_columns='age', ..., greater_is_better=False)
-    """
-    check_notion(subset, on, relative)
-    options = {"bins": bins, "relative": relative, "task": task, "pos_label": pos_label}
-    options |= {"subset": subset, "on": on}
-    return DisparityScorer(binned_didi, options, sensitive_columns, response_method)

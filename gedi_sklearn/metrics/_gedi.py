@@ -11,7 +11,6 @@ from .._validation import (
     NOTION_PARAMETERS,
     Interval,
     StrOptions,
-    _num_samples,
     check_attribute,
     check_notion,
     validate_params,
@@ -34,11 +33,9 @@ from ._inputs import (
     ratio,
     undefined,
     undefined_if_constant,
-    undefined_if_empty,
 )
 from ._linear import KernelIndicator
-from ._reference import check_relative, reference_disparity
-from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
+from ._reference import check_relative, positive_unit, reference_disparity
 
 INDICATOR_CONSTRAINTS: dict = {
     "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
@@ -49,17 +46,17 @@ NORMS = ("l1", "sd", "adjusted_sd")
 RELATIVE = ["boolean", Interval(Integral, 0, None, closed="left")]
 
 
-@validate_params(
-    {
-        **TARGET_CONSTRAINTS,
-        **INDICATOR_CONSTRAINTS,
-        "relative": RELATIVE,
-        "norm": [StrOptions(set(NORMS))],
-        "conditional_on": ["array-like", None],
-        **NOTION_PARAMETERS,
-    },
-    prefer_skip_nested_validation=True,
-)
+GEDI_CONSTRAINTS: dict = {
+    **TARGET_CONSTRAINTS,
+    **INDICATOR_CONSTRAINTS,
+    "relative": RELATIVE,
+    "norm": [StrOptions(set(NORMS))],
+    "conditional_on": ["array-like", None],
+    **NOTION_PARAMETERS,
+}
+
+
+@validate_params(GEDI_CONSTRAINTS, prefer_skip_nested_validation=True)
 def gedi(
     y_true: Any,
     y_pred: Any = None,
@@ -153,6 +150,7 @@ def gedi(
     See Also
     --------
     gedi_coefficients : The coefficients themselves.
+    gedi_inference : Whether it is chance, and between which limits it is.
     didi : For categorical attributes.
 
     References
@@ -169,18 +167,26 @@ def gedi(
     >>> gedi([1.0, 2.0, 3.0, 4.0], [1.0, 1.5, 2.0, 2.5], sensitive_features=age, relative=True)
     0.5
     """
-    check_relative(relative, norm)
-    check_notion(subset, on, relative)
-    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel = on_subset(
-        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight, conditional_on, kernel
-    )
-    if not _num_samples(y_true):
-        return undefined_if_empty(subset)
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
     try:
-        fitted = fit_gedi(sample, kernel, degree, norm, conditional_on)
+        fitted = fit_arguments(
+            y_true,
+            y_pred,
+            sensitive_features,
+            kernel,
+            degree,
+            relative,
+            norm,
+            conditional_on,
+            pos_label,
+            sample_weight,
+            subset,
+            on,
+        )
     except RankDeficientKernelError as error:
         return undefined_if_constant(error, conditional=conditional_on is not None)
+    if fitted is None:
+        return float("nan")
+    sample = fitted.sample
     value = fitted.indicator.measure(sample.target)
     if np.isnan(value):
         total = f"{sample.size:.4g}" + (
@@ -305,6 +311,48 @@ class FittedGedi(NamedTuple):
             size=self.sample.size,
         )
 
+    def unit(self, relative: bool | int) -> float:
+        """Return what values are divided by: the reference, or 1.
+
+        Raises
+        ------
+        ValueError
+            If the reference is 0.
+        """
+        return positive_unit(self.reference(relative)) if relative else 1.0
+
+
+def fit_arguments(
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    kernel: Any,
+    degree: int,
+    relative: bool | int,
+    norm: str,
+    conditional_on: Any,
+    pos_label: Any,
+    sample_weight: Any,
+    subset: Any,
+    on: str,
+) -> FittedGedi | None:
+    """Check the arguments of :func:`gedi`, and fit its kernel; see :func:`fit_gedi`.
+
+    Returns
+    -------
+    FittedGedi or None
+        None, with a warning, where a subset holds no row.
+    """
+    check_relative(relative, norm)
+    check_notion(subset, on, relative)
+    arrays = (y_pred, sensitive_features, sample_weight, conditional_on, kernel)
+    given = on_subset(subset, y_true, pos_label, *arrays)
+    if given is None:
+        return None
+    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel = given
+    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
+    return fit_gedi(sample, kernel, degree, norm, conditional_on)
+
 
 def fit_gedi(
     sample: Sample, kernel: Any, degree: int, norm: str = "l1", conditional_on: Any = None
@@ -347,92 +395,3 @@ def _checked_covariates(conditional_on: Any, sample: Sample) -> np.ndarray | Non
     array = check_attribute(conditional_on, n_samples, kind="mixed", name="conditional_on")
     array = sample.select(array, "conditional_on")
     return array if array.dtype.kind == "f" else AttributeEncoder(array).transform(array)
-
-
-@validate_params(
-    {
-        **SCORER_CONSTRAINTS,
-        "kernel": KERNEL_CONSTRAINTS,
-        "degree": INDICATOR_CONSTRAINTS["degree"],
-        "relative": RELATIVE,
-        "norm": [StrOptions(set(NORMS))],
-        "conditional_on": SCORER_CONSTRAINTS["sensitive_columns"],
-        **NOTION_PARAMETERS,
-    },
-    prefer_skip_nested_validation=True,
-)
-def make_gedi_scorer(
-    *,
-    sensitive_columns: Any = None,
-    response_method: Any = "predict",
-    kernel: Any = "polynomial",
-    degree: int = 1,
-    relative: bool | int = False,
-    norm: str = "l1",
-    conditional_on: Any = None,
-    pos_label: Any = None,
-    subset: Any = None,
-    on: str = "predictions",
-) -> DisparityScorer:
-    """Scorer of :func:`gedi`, negated: the largest score is the fairest.
-
-    Parameters
-    ----------
-    sensitive_columns : int, str or list of these, default=None
-        Column(s) of X that hold the protected attribute, as X reaches the scorer. None: the
-        values are routed, ``scorer.set_score_request(sensitive_features=True)``.
-    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
-            default="predict"
-        What is measured. Probabilities and decision values are those of `pos_label`, by default
-        of ``classes_[1]``; the original targets then count as 1 in that class. Of more than two
-        classes each is measured against the rest, and the worst one counts (of DIDI the sum).
-    kernel : str, transformer or callable, default="polynomial"
-        See :func:`gedi`; ``PolynomialKernel(degree, standardize=True)`` is recommended.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
-    relative : bool or int, default=False
-        Divide by the indicator of the original targets; see :func:`gedi`.
-    norm : {"l1", "sd", "adjusted_sd"}, default="l1"
-        What is measured of the coefficients; see :func:`gedi`.
-    conditional_on : int, str or list of these, default=None
-        Column(s) of X that may explain the targets legitimately; see :func:`gedi`.
-    pos_label : object, default=None
-        The label that counts as 1; needed where two predicted labels are text.
-    subset, on
-        Which rows, and what of them, is measured; see :func:`gedi`. "positive" is `pos_label`, by
-        default the second of two classes.
-
-    Returns
-    -------
-    scorer : callable
-        ``scorer(estimator, X, y)`` is at most 0; NaN, with
-        :class:`sklearn.exceptions.UndefinedMetricWarning`, where the indicator is undefined, e.g.
-        where the attribute has too few distinct values in a fold.
-
-    See Also
-    --------
-    gedi : The indicator.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from gedi_sklearn.metrics import make_gedi_scorer
-    >>> X = np.arange(12.0).reshape(-1, 1)
-    >>> scorer = make_gedi_scorer(sensitive_columns=0)
-    >>> cross_val_score(LinearRegression(), X, 2 * X[:, 0], scoring=scorer, cv=3)
-    array([-2., -2., -2.])
-    """
-    check_relative(relative, norm)
-    check_notion(subset, on, relative)
-    options = {
-        "kernel": kernel,
-        "degree": degree,
-        "relative": relative,
-        "norm": norm,
-        "pos_label": pos_label,
-        "subset": subset,
-        "on": on,
-    }
-    return DisparityScorer(gedi, options, sensitive_columns, response_method, conditional_on)

@@ -12,23 +12,13 @@ from .._validation import (
     NOTION_PARAMETERS,
     Interval,
     StrOptions,
-    _num_samples,
     check_notion,
     check_random_state,
     validate_params,
 )
 from ..exceptions import warn_caller
 from ..kernels import Design, PolynomialKernel, fit_kernel, row_blocks
-from ._inputs import (
-    TARGET_CONSTRAINTS,
-    Sample,
-    check_sample,
-    on_subset,
-    ratio,
-    undefined,
-    undefined_if_empty,
-)
-from ._scorers import SCORER_CONSTRAINTS, DisparityScorer
+from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, on_subset, ratio, undefined
 
 # The grid of the density, in standard deviations, and its finest resolution.
 _HALF_WIDTH = 2.5
@@ -47,17 +37,12 @@ _DEPENDENT = 1e-9
 _MAX_CLASSES = 10
 
 
-_OWN_CONSTRAINTS: dict = {
-    "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "relative": ["boolean"],
-}
-
-
 @validate_params(
     {
         **TARGET_CONSTRAINTS,
-        **_OWN_CONSTRAINTS,
+        "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "relative": ["boolean"],
         "random_state": ["random_state"],
         **NOTION_PARAMETERS,
     },
@@ -160,13 +145,12 @@ def hgr(
     True
     """
     check_notion(subset, on, relative)
-    y_true, y_pred, sensitive_features, sample_weight = on_subset(
-        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight
-    )
-    if not _num_samples(y_true):
-        return undefined_if_empty(subset)
-    given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    sample = check_sample(*given, attribute="numbers", on=on)
+    given = on_subset(subset, y_true, pos_label, y_pred, sensitive_features, sample_weight)
+    if given is None:
+        return float("nan")
+    y_true, y_pred, sensitive_features, sample_weight = given
+    checked = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    sample = check_sample(*checked, attribute="numbers", on=on)
     values, counts = sample.values, sample.counts
     if (values == values[0]).all():
         return undefined("sensitive_features is constant on the rows of positive weight.")
@@ -376,59 +360,3 @@ def _polynomials(values: np.ndarray, degree: int, weight: np.ndarray | None) -> 
     if values.shape[1] == 1:
         degree = min(degree, len(np.unique(values)) - 1)
     return fit_kernel(PolynomialKernel(degree, standardize=True), values, weight=weight)
-
-
-@validate_params(
-    {**SCORER_CONSTRAINTS, **_OWN_CONSTRAINTS, **NOTION_PARAMETERS},
-    prefer_skip_nested_validation=True,
-)
-def make_hgr_scorer(
-    *,
-    sensitive_columns: Any = None,
-    response_method: Any = "predict",
-    method: str = "kde",
-    degree: int = 3,
-    relative: bool = False,
-    pos_label: Any = None,
-    subset: Any = None,
-    on: str = "predictions",
-) -> DisparityScorer:
-    """Scorer of :func:`hgr`, negated: the largest score is the fairest.
-
-    Parameters
-    ----------
-    sensitive_columns : int, str or list of these, default=None
-        Column(s) of X that hold the protected attribute; see :func:`make_gedi_scorer`.
-    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
-            default="predict"
-        What is measured; see :func:`make_gedi_scorer`.
-    method : {"kde", "chi2", "kernel", "nn"}, default="kde"
-        How the dependence is estimated; see :func:`hgr`.
-    degree : int, default=3
-        Degree of the polynomials of ``method="kernel"``.
-    relative : bool, default=False
-        Divide by the value of the original targets.
-    pos_label : object, default=None
-        The label that counts as 1.
-    subset, on
-        As in :func:`make_gedi_scorer`.
-
-    Returns
-    -------
-    scorer : callable
-        ``scorer(estimator, X, y)`` is at most 0, or NaN where the indicator is undefined.
-
-    See Also
-    --------
-    hgr : The indicator.
-
-    Examples
-    --------
-    >>> from gedi_sklearn.metrics import make_hgr_scorer
-    >>> make_hgr_scorer(sensitive_columns="age", method="chi2")
-    make_hgr_scorer(sensitive_columns='age', ..., greater_is_better=False)
-    """
-    check_notion(subset, on, relative)
-    options = {"method": method, "degree": degree, "relative": relative, "pos_label": pos_label}
-    options |= {"subset": subset, "on": on}
-    return DisparityScorer(hgr, options, sensitive_columns, response_method)

@@ -1,95 +1,409 @@
-"""What the null distribution, the test and the intervals share: parameters and reference."""
+r"""Inference on GeDI: what chance gives, a test of independence, an interval, an upper limit."""
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
-from .._validation import NOTION_PARAMETERS, Interval, StrOptions, _num_samples, check_notion
-from ._gedi import INDICATOR_CONSTRAINTS, RELATIVE, fit_gedi
-from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, on_subset, undefined_if_empty
+from .._validation import Interval, StrOptions, check_random_state, validate_params
+from ..exceptions import warn_caller
+from ._gedi import GEDI_CONSTRAINTS, fit_arguments
 from ._linear import LinearIndicator
-from ._reference import check_relative
+from ._sampling import normal_draws, robust_covariance
 
 # Numbers that a batch of permuted or resampled targets may hold.
-BATCH = 4_000_000
-
+_BATCH = 4_000_000
+# Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
+_SINGULAR = 1e-9
+# What every form of inference takes beside the arguments of the indicator.
 INFERENCE_CONSTRAINTS: dict = {
-    **TARGET_CONSTRAINTS,
-    **INDICATOR_CONSTRAINTS,
-    "relative": RELATIVE,
     "norm": [StrOptions({"l1", "sd"})],
-    "conditional_on": ["array-like", None],
+    "confidence": [Interval(Real, 0, 1, closed="neither")],
+    "fitted": ["boolean"],
+    "n_resamples": [Interval(Integral, 1, None, closed="left")],
     "random_state": ["random_state"],
-    **NOTION_PARAMETERS,
 }
-RESAMPLES = [Interval(Integral, 1, None, closed="left")]
 
 
-class Measured(NamedTuple):
-    """What inference is about.
+class GediInference:
+    """What is known of an indicator beyond its value; see :func:`gedi_inference`, which makes one.
+
+    Each attribute is computed when it is first asked for, and kept.
 
     Attributes
     ----------
-    target : ndarray of shape (n,)
-        What is measured.
-    indicator : LinearIndicator
-        The indicator on the rows.
-    unit : float
-        The reference that its values are divided by.
+    value : float
+        The indicator.
+    null_mean : float
+        Its expected value where the targets do not depend on the attribute.
+    null_q95 : float
+        Its 95 % quantile there: what chance alone stays below, 95 times of 100.
+    null_distribution : ndarray of shape (n_resamples,)
+        The draws behind that quantile.
+    pvalue : float
+        (1 + number of draws that reach the value) / (1 + number of draws).
+    interval : tuple of float
+        Both ends of the confidence interval.
+    upper : float
+        The one-sided upper confidence limit.
+
+    Examples
+    --------
+    >>> from gedi_sklearn.metrics import gedi_inference
+    >>> found = gedi_inference([1.0, 2.0, 2.0, 4.0, 5.0], sensitive_features=[1, 2, 3, 4, 5])
+    >>> low, high = found.interval
+    >>> low < 1.0 < high
+    True
     """
 
-    target: np.ndarray
-    indicator: LinearIndicator
-    unit: float
+    def __init__(
+        self,
+        indicator: LinearIndicator,
+        target: np.ndarray,
+        unit: float = 1.0,
+        *,
+        method: str = "asymptotic",
+        confidence: float = 0.95,
+        fitted: bool = False,
+        n_new: int | None = None,
+        n_resamples: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self._indicator, self._target, self._unit = indicator, target, unit
+        self._method, self._confidence = method, confidence
+        self._fitted, self._n_new = fitted, n_new
+        self._n_resamples = n_resamples
+        # A number, so that no draws depend on which others were asked for before.
+        if isinstance(random_state, np.random.RandomState):
+            random_state = random_state.randint(2**31)
+        self._seed = 0 if random_state is None else random_state
+
+    @classmethod
+    def undefined(cls, n_resamples: int) -> GediInference:
+        """Return that of no rows, which is NaN."""
+        nothing = cls.__new__(cls)
+        names = ("value", "null_mean", "null_q95", "pvalue", "upper")
+        nothing.__dict__.update(dict.fromkeys(names, float("nan")))
+        nothing.__dict__["interval"] = float("nan"), float("nan")
+        nothing.__dict__["null_distribution"] = np.full(n_resamples, np.nan)
+        return nothing
+
+    def __repr__(self) -> str:
+        return f"GediInference(value={self.value:.4g})"
+
+    @property
+    def _rng(self) -> np.random.RandomState:
+        return check_random_state(self._seed)
+
+    @cached_property
+    def _has_errors(self) -> bool:
+        return self._indicator.has_errors()
+
+    @cached_property
+    def value(self) -> float:
+        """The indicator."""
+        return self._indicator.measure(self._target) / self._unit
+
+    @cached_property
+    def null_mean(self) -> float:
+        """Its expected value under independence."""
+        if self._method == "permutation":
+            return float(self.null_distribution.mean())
+        return self._indicator.null_mean(self._target) / self._unit
+
+    @cached_property
+    def null_q95(self) -> float:
+        """Its 95 % quantile under independence."""
+        return float(np.quantile(self.null_distribution, 0.95))
+
+    @cached_property
+    def null_distribution(self) -> np.ndarray:
+        """Draws of it under independence."""
+        indicator, n_resamples = self._indicator, self._n_resamples
+        if self._method == "permutation":
+            values = _permuted(indicator, self._centred, n_resamples, self._rng)
+        else:
+            covariance = indicator.design.null_covariance(self._target)
+            values = indicator.value(normal_draws(covariance, n_resamples, self._rng))
+        return values / self._unit
+
+    @cached_property
+    def _centred(self) -> np.ndarray:
+        """What is permuted."""
+        rest = self._indicator.design.residual(self._target)
+        return rest - rest.mean()
+
+    @cached_property
+    def pvalue(self) -> float:
+        """How often chance reaches the value."""
+        # Of the coordinates as the draws have them, so that equal values are equal but for the
+        # last digits: discrete targets have many.
+        if self._method == "permutation":
+            coordinates = self._indicator.coordinates(self._centred)
+        else:
+            coordinates = self._indicator.design.coordinates(self._target)
+        value = float(self._indicator.value(coordinates)) / self._unit
+        reached = int((self.null_distribution >= value * (1 - 1e-12)).sum())
+        return (1 + reached) / (1 + self._n_resamples)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the confidence interval."""
+        indicator, z = self._indicator, self._target
+        if not self._has_errors:
+            return float("nan"), float("nan")
+        if self._method == "simulation":
+            covariance = robust_covariance(indicator.design, z[:, None])
+            noise = normal_draws(covariance, self._n_resamples, self._rng)
+            drawn = indicator.value(indicator.design.coordinates(z) + noise)
+        elif self._method == "bootstrap":
+            parts = _bootstrap(indicator, z, self._n_resamples, self._rng)
+            drawn = _defined(np.concatenate(list(parts)))
+        else:
+            low, high = indicator.range_over_ellipsoid(z, self._confidence)
+            return low / self._unit, high / self._unit
+        tail = (1 - self._confidence) / 2
+        low, high = np.quantile(drawn, [tail, 1 - tail]) / self._unit
+        return float(low), float(high)
+
+    @cached_property
+    def upper(self) -> float:
+        """The upper confidence limit."""
+        if not self._has_errors:
+            return float("nan")
+        limit = self._indicator.upper_limit(
+            self._target, self._confidence, is_fitted=self._fitted, n_new=self._n_new
+        )
+        return limit / self._unit
 
 
-def check_measured(
+@validate_params(
+    {
+        **GEDI_CONSTRAINTS,
+        **INFERENCE_CONSTRAINTS,
+        "method": [StrOptions({"asymptotic", "permutation", "simulation", "bootstrap"})],
+        "n_new": [Interval(Integral, 1, None, closed="left"), None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def gedi_inference(
     y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    pos_label: Any,
+    y_pred: Any = None,
     *,
-    kernel: Any,
-    degree: int,
-    norm: str,
-    conditional_on: Any,
-    subset: Any,
-    on: str,
+    sensitive_features: Any,
+    kernel: Any = "polynomial",
+    degree: int = 1,
     relative: bool | int = False,
-) -> Measured | None:
-    """Check the arguments of a function of inference, which are as in :func:`gedi`.
+    norm: str = "l1",
+    conditional_on: Any = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    subset: Any = None,
+    on: str = "predictions",
+    method: str = "asymptotic",
+    confidence: float = 0.95,
+    fitted: bool = False,
+    n_new: int | None = None,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> GediInference:
+    r"""Whether GeDI is chance, and between which limits its true value is.
+
+    With G = F̃ᵀF̃ and sd the deviation of the targets (with divisor n − 1), targets that do not
+    depend on the attribute have
+
+    .. math:: E\,\|\tilde\alpha\|_1 = \mathrm{sd} \sqrt{2/\pi} \sum_j \sqrt{(G^{-1})_{jj}} .
+
+    A value near this is no evidence of anything: the p-value tells. The true value is that of all
+    rows of the kind that these are drawn from.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on
+        As in :func:`gedi`; the reference of `relative` is taken as known. `norm` is "l1" or "sd".
+    pos_label, sample_weight, subset, on
+        As in :func:`gedi`. Each row is one observation, whatever its weight.
+    method : {"asymptotic", "permutation", "simulation", "bootstrap"}, default="asymptotic"
+        - "asymptotic": coefficients are taken as normal. Under independence their covariance is
+          known; the interval is the range of the indicator over the confidence ellipsoid of the
+          coefficients, with the covariance HC3 (unequal variances are allowed). Its lower end is
+          0 where the ellipsoid meets 0. It holds for many rows: from about ten in every level of a
+          category (with four, of 12 rows in all, it covers .37 to .92 of the time instead of .95).
+        - "permutation": the same interval; independence is tested by permuting the targets. The
+          test is exact: it rejects at level a with probability at most a. With `conditional_on`,
+          what the covariates leave of the targets is permuted (Freedman and Lane), which is
+          approximate.
+        - "simulation": the interval consists of quantiles of the indicator of normal coefficients
+          around the estimated ones.
+        - "bootstrap": it consists of those of the indicator of resampled rows.
+
+        The last two are valid only where every coefficient is several standard errors from 0: an
+        L1 norm of noisy coefficients is biased upwards, and 0 is a boundary.
+    confidence : float, default=0.95
+        Confidence of `interval` and `upper`.
+    fitted : bool, default=False
+        Whether the predictions were fitted or corrected on these rows to be small in GeDI, even if
+        by cross-fitting. `upper` is then wider.
+    n_new : int, default=None
+        Number of rows (of the subset) of a finite batch whose own GeDI is to be below `upper`; it
+        varies, too. None for the true value.
+    n_resamples : int, default=1000
+        Number of permutations, simulations or resamples.
+    random_state : int, RandomState instance or None, default=None
+        Their seed; None takes a fixed one.
 
     Returns
     -------
-    Measured or None
-        None, with a warning, where a subset holds no row.
+    GediInference
+        With ``value``, ``null_mean``, ``null_q95``, ``null_distribution``, ``pvalue``,
+        ``interval`` and ``upper``, each computed when it is asked for: only "permutation" and
+        "bootstrap" take long. NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, are the
+        limits where the rows are no more than the coefficients and the constant, and all of it of
+        a subset without rows.
+
+    Raises
+    ------
+    RankDeficientKernelError
+        If the kernel's columns are linearly dependent, or the attribute is constant.
+    ValueError
+        If the reference of `relative` is 0; if values are missing or infinite, or lengths differ.
+
+    See Also
+    --------
+    gedi : The value alone.
+    make_disparity_scorer : With the metric "gedi_upper", `upper` as a scorer.
+
+    Notes
+    -----
+    The coefficients of permuted targets have mean 0 and exactly the covariance that is used; that
+    they are normal is an approximation, good from a few hundred rows. (scipy's own permutation test
+    is not used: it computes n! first, which takes minutes at n = 10⁷.)
+
+    The upper limit: the true ‖α̃‖₁ is s·α̃ for one pattern of signs s. For that one,
+    s·α̃ + t·se(s·α̃) is a limit, so the largest of all patterns is (up to 12 coefficients; beyond,
+    Σ|α̃_j| + t·se(α̃_j)). The covariance is HC3. ‖F̃α̃‖/√n is u·c for one unit vector u of
+    orthonormal coordinates in the same way; its standard error is the deviation of
+    (Qu)(y − ȳ − ½Qc) over √n, as the basis is that of the rows, and its skewness is corrected for:
+    its square is a mean of squares. The largest value over all u is found by a secular equation.
+    Squares of high powers of a raw attribute rest on few rows, and a sample may lack those that
+    matter most: S is to be below the limit even if rows as far as the farthest ones, and beyond by
+    their leverage, are among new rows as often as a sample that has none allows.
+
+    Where the predictions were fitted to the rows, or a batch of new rows has its own signs, s
+    depends on chance. Then t is the quantile, simulated, of the largest error over all s in
+    standard errors (that of an F distribution for "sd", and beyond 12 coefficients). A batch of
+    `n_new` rows adds its own errors: standard errors are multiplied by √(1 + n/n_new).
+
+    References
+    ----------
+    J. G. MacKinnon, H. White (1985): Some heteroskedasticity-consistent covariance matrix
+    estimators with improved finite sample properties. Journal of Econometrics 29.
+
+    P. Hall (1992): The Bootstrap and Edgeworth Expansion. Springer, section 2.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn.metrics import gedi_inference
+    >>> rng = np.random.default_rng(0)
+    >>> x, noise = rng.normal(size=(2, 400))
+    >>> found = gedi_inference(0.5 * x + noise, sensitive_features=x)
+    >>> low, high = found.interval
+    >>> low < 0.5 < high and found.value < found.upper < 0.7
+    True
+    >>> found.pvalue < 0.01
+    True
+    >>> by_chance = gedi_inference(noise, sensitive_features=x)
+    >>> by_chance.value < by_chance.null_q95, by_chance.interval[0]
+    (True, 0.0)
     """
-    check_notion(subset, on, relative)
-    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel = on_subset(
-        subset, y_true, pos_label, y_pred, sensitive_features, sample_weight, conditional_on, kernel
+    measured = fit_arguments(
+        y_true,
+        y_pred,
+        sensitive_features,
+        kernel,
+        degree,
+        relative,
+        norm,
+        conditional_on,
+        pos_label,
+        sample_weight,
+        subset,
+        on,
     )
-    if not _num_samples(y_true):
-        undefined_if_empty(subset)
-        return None
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
-    return Measured(
-        sample.target, *fit_inference(sample, kernel, degree, relative, norm, conditional_on)
+    if measured is None:
+        return GediInference.undefined(n_resamples)
+    return GediInference(
+        measured.indicator,
+        measured.sample.target,
+        measured.unit(relative),
+        method=method,
+        confidence=confidence,
+        fitted=fitted,
+        n_new=n_new,
+        n_resamples=n_resamples,
+        random_state=random_state,
     )
 
 
-def fit_inference(
-    sample: Sample, kernel: Any, degree: int, relative: bool | int, norm: str, conditional_on: Any
-) -> tuple[LinearIndicator, float]:
-    """Return the indicator on a sample, and the reference that its values are divided by."""
-    check_relative(relative, norm)
-    fitted = fit_gedi(sample, kernel, degree, norm, conditional_on)
-    unit = fitted.reference(relative) if relative else 1.0
-    if unit == 0.0:
-        raise ValueError(
-            "relative: the indicator of y_true is 0, so the ratio is undefined; use relative=False."
-        )
-    return fitted.indicator, unit
+def _permuted(
+    indicator: LinearIndicator, target: np.ndarray, n_resamples: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Return the indicator of permutations of a target."""
+    # A Generator permutes twice as fast as the RandomState that it is seeded by.
+    generator = np.random.default_rng(rng.randint(2**31))
+    values = np.empty(n_resamples)
+    batch = max(1, _BATCH // len(target))
+    for start in range(0, n_resamples, batch):
+        size = min(batch, n_resamples - start)
+        permuted = np.stack([generator.permutation(target) for _ in range(size)])
+        values[start : start + batch] = indicator.value(indicator.coordinates(permuted))
+    return values
+
+
+def _bootstrap(
+    indicator: LinearIndicator, z: np.ndarray, n_resamples: int, rng: np.random.RandomState
+) -> Iterator[np.ndarray]:
+    """Yield the indicator of rows drawn with replacement, batch by batch.
+
+    A resample is a vector of counts; its coordinates solve the counted normal equations of the
+    orthonormal columns, which are well conditioned unless the resample lacks what tells the
+    columns apart, e.g. a level: then it is NaN.
+    """
+    design = indicator.design
+    Q, z = design.orthonormal, design.residual(z)
+    n, k = Q.shape
+    relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
+    system = np.column_stack([np.ones(n), Q])
+    products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
+    products = products.reshape(n, -1) * relative_weight[:, None]
+    batch = max(1, _BATCH // n)
+    for start in range(0, n_resamples, batch):
+        size = min(batch, n_resamples - start)
+        rows = rng.randint(n, size=(size, n)) + n * np.arange(size)[:, None]
+        counts = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
+        moments = (counts @ products / n).reshape(size, k + 1, k + 2)
+        solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
+        solution = np.full((size, k), np.nan)
+        known = moments[solved]
+        solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
+        yield indicator.value(solution)
+
+
+def _defined(resampled: np.ndarray) -> np.ndarray:
+    """Return the values of the resamples that have one, with a warning where some have none."""
+    defined = resampled[~np.isnan(resampled)]
+    lost = len(resampled) - len(defined)
+    reason = (
+        f"method='bootstrap': {lost} of {len(resampled)} resamples do not determine the "
+        "coefficients, e.g. since a rare value of sensitive_features is not among their rows"
+    )
+    if not len(defined):
+        raise ValueError(f"{reason}. Use method='asymptotic', a lower degree, or more rows.")
+    if lost:
+        warn_caller(f"{reason}; the interval is that of the others. method='asymptotic' has none.")
+    return defined

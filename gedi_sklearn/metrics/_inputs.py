@@ -36,11 +36,16 @@ TARGET_CONSTRAINTS: dict = {
 }
 
 
-def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[Any]:
+def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[Any] | None:
     """Return `y_true` and other arrays of the caller on the rows of a subset.
 
     None, single numbers and kernels that are no arrays stay as they are. Without `pos_label`
     "positive" is 1; of text it is an error.
+
+    Returns
+    -------
+    list or None
+        None, with a warning that the indicator is NaN, where the subset holds no row.
     """
     if subset is None:
         return [y_true, *arrays]
@@ -52,6 +57,9 @@ def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[An
         if _has_rows(array):
             check_same_length(len(labels), array=array)
     kept = np.flatnonzero(rows)
+    if not len(kept):
+        undefined(f"subset={subset!r} holds no row.")
+        return None
     return [_safe_indexing(array, kept) if _has_rows(array) else array for array in given]
 
 
@@ -60,9 +68,9 @@ def _has_rows(given: Any) -> bool:
     return not isinstance(given, BaseEstimator) and np.ndim(given) > 0
 
 
-def undefined_if_empty(subset: Any) -> float:
-    """Return NaN, with a warning that a subset holds no row."""
-    return undefined(f"subset={subset!r} holds no row.")
+def is_constraint(given: Any) -> bool:
+    """Tell whether something is a constraint object, which this layer does not know by type."""
+    return not isinstance(given, type) and hasattr(given, "gauge") and hasattr(given, "threshold")
 
 
 @dataclass(frozen=True)

@@ -1,57 +1,83 @@
-"""Upper limits of what only sums are left of, by the jackknife over parts of the rows."""
+"""The indicator of rows of which only sums are left, and its limit by the jackknife over parts."""
 
 from __future__ import annotations
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
+from ..exceptions import warn_caller
 from ..kernels import KernelSums, MomentDesign
+from ._linear import KernelIndicator
 from ._sampling import error_quantile, farthest, limit_of_lacking_rows
 
 
-def jackknife_limit(
-    sums: KernelSums, z: np.ndarray, norm: str, confidence: float, *, simultaneous: bool
-) -> float | None:
-    """Return an upper confidence limit of an indicator.
+class SummedIndicator(KernelIndicator):
+    """GeDI of a target that is given by its shares in those that were summed up.
 
     Parameters
     ----------
     sums : KernelSums
         The sums, part by part.
-    z : ndarray of shape (t,)
-        The target, by its shares in those that were summed up.
-    norm : {"l1", "sd"}
+    norm : {"l1", "sd", "adjusted_sd"}
         The norm.
-    confidence : float
-        Confidence.
-    simultaneous : bool
-        Whether the target was fitted on these rows; see :func:`error_quantile`.
-
-    Returns
-    -------
-    float or None
-        None where there are no more parts with rows than columns and the constant.
+    columns : ndarray of int, default=None
+        The columns of the kernel that count; None for all.
     """
-    parts = np.flatnonzero(sums.products[:, 0, 0]).tolist()
-    if len(parts) <= sums.fitted.n_columns + 1:
-        return None
-    whole = sums.design()
-    without = [sums.design(without=part) for part in parts]
-    if norm == "l1":
-        v = whole.coefficients(z)
-        jackknife = np.array([design.coefficients(z) for design in without])
-    else:
-        v = whole.coordinates(z)
-        jackknife = np.array([_turned(design, whole, z) for design in without])
-    errors = jackknife - jackknife.mean(axis=0)
-    covariance = (len(parts) - 1) / len(parts) * errors.T @ errors
-    t = error_quantile(covariance, norm, confidence, len(parts) - 1, simultaneous=simultaneous)
-    limit = float(farthest(v, covariance, norm, t)[0])
-    if norm == "l1":
-        return limit
-    ends, weight = sums.ends
-    q, share = whole.fitted.orthonormal_columns(ends), weight / whole.total
-    leverage = share * (1 + np.square(q).sum(axis=1))
-    return max(limit, limit_of_lacking_rows(v, q, share, leverage, confidence))
+
+    def __init__(self, sums: KernelSums, norm: str, columns: np.ndarray | None = None) -> None:
+        design = sums.design(columns=columns)
+        super().__init__(design, norm, design.total)
+        self._sums = sums
+        self._parts = np.flatnonzero(sums.products[:, 0, 0]).tolist()
+
+    def has_errors(self) -> bool:
+        """Tell, with a warning, whether more parts have rows than there are columns, and one."""
+        if len(self._parts) > self._sums.fitted.n_columns + 1:
+            return True
+        warn_caller(
+            "the rows are too few for the standard errors of the coefficients: the limits are NaN.",
+            UndefinedMetricWarning,
+        )
+        return False
+
+    def range_over_ellipsoid(self, z: np.ndarray, confidence: float) -> tuple[float, float]:
+        """Return NaN, with a warning: robust standard errors need the rows."""
+        warn_caller(
+            "an interval needs the rows themselves, of which an accumulator has sums only: it is "
+            "NaN. `upper` is defined.",
+            UndefinedMetricWarning,
+        )
+        return float("nan"), float("nan")
+
+    def upper_limit(
+        self,
+        z: np.ndarray,
+        confidence: float,
+        *,
+        is_fitted: bool = False,
+        n_new: int | None = None,
+    ) -> float:
+        """Return the upper confidence limit of the value; there is none of a batch."""
+        sums, whole, parts = self._sums, self.design, self._parts
+        without = [sums.design(without=part) for part in parts]
+        if self.norm == "l1":
+            v = whole.coefficients(z)
+            jackknife = np.array([design.coefficients(z) for design in without])
+        else:
+            v = whole.coordinates(z)
+            jackknife = np.array([_turned(design, whole, z) for design in without])
+        errors = jackknife - jackknife.mean(axis=0)
+        covariance = (len(parts) - 1) / len(parts) * errors.T @ errors
+        t = error_quantile(
+            covariance, self.norm, confidence, len(parts) - 1, simultaneous=is_fitted
+        )
+        limit = float(farthest(v, covariance, self.norm, t)[0])
+        if self.norm == "l1":
+            return limit
+        ends, weight = sums.ends
+        q, share = whole.fitted.orthonormal_columns(ends), weight / whole.total
+        leverage = share * (1 + np.square(q).sum(axis=1))
+        return max(limit, limit_of_lacking_rows(v, q, share, leverage, confidence))
 
 
 def _turned(design: MomentDesign, whole: MomentDesign, z: np.ndarray) -> np.ndarray:

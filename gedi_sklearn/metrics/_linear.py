@@ -9,7 +9,6 @@ MacKinnon and White (HC3) in general.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -21,22 +20,12 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
-from ._sampling import farthest, normal_draws, robust_covariance, upper_limits
+from ._sampling import farthest, robust_covariance, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
 # Standard errors below this fraction of the targets' deviation are rounding errors.
 _ROUNDING = 1e-12
-
-
-class Inference(NamedTuple):
-    """Mean and 95 % quantile of a value under independence, its interval, its upper limit."""
-
-    null_mean: float
-    null_q95: float
-    low: float
-    high: float
-    upper: float
 
 
 class LinearIndicator:
@@ -113,35 +102,6 @@ class LinearIndicator:
         ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
         return unit * float(np.sqrt(2 * total / free) * ratio)
 
-    def null_quantiles(
-        self, z: np.ndarray, levels: np.ndarray, n_draws: int, rng: np.random.RandomState
-    ) -> np.ndarray:
-        """Return quantiles under independence, from simulated normal coordinates."""
-        draws = normal_draws(self.design.null_covariance(z), n_draws, rng)
-        return np.quantile(self.value(draws), levels)
-
-    def simulate(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return values for normal coordinates around the estimated ones.
-
-        NaN if no degree of freedom is left.
-        """
-        if not self.has_errors():
-            return np.full(n_draws, np.nan)
-        center = self.design.coordinates(z)
-        return self.value(
-            center + normal_draws(robust_covariance(self.design, z[:, None]), n_draws, rng)
-        )
-
-    def infer(
-        self, z: np.ndarray, confidence_level: float, n_draws: int, rng: np.random.RandomState
-    ) -> Inference:
-        """Return mean and quantile under independence, the interval and the upper limit."""
-        low, high = self.range_over_ellipsoid(z, confidence_level)
-        q95 = float(self.null_quantiles(z, np.array([0.95]), n_draws, rng)[0])
-        # The interval has warned where it is not defined.
-        upper = self.upper_limit(z, confidence_level) if self.n_free > 0 else float("nan")
-        return Inference(self.null_mean(z), q95, low, high, upper)
-
     def upper_limit(
         self,
         z: np.ndarray,
@@ -150,7 +110,7 @@ class LinearIndicator:
         is_fitted: bool = False,
         n_new: int | None = None,
     ) -> float:
-        """Return the upper confidence limit of the value; see :func:`gedi_upper_bound`."""
+        """Return the upper confidence limit of the value; see :func:`gedi_inference`."""
         return self.block.factor * float(
             upper_limits(
                 self.block,
@@ -167,7 +127,7 @@ class LinearIndicator:
         return self.design.n_rows - self.design.n_covariates - self.design.fitted.n_columns - 1
 
     def has_errors(self) -> bool:
-        """Tell whether standard errors are defined: else all residuals are 0."""
+        """Tell, with a warning, whether standard errors are defined: else all residuals are 0."""
         if self.n_free > 0:
             return True
         warn_caller(
@@ -177,15 +137,12 @@ class LinearIndicator:
         )
         return False
 
-    def range_over_ellipsoid(self, z: np.ndarray, confidence_level: float) -> tuple[float, float]:
+    def range_over_ellipsoid(self, z: np.ndarray, confidence: float) -> tuple[float, float]:
         """Return the smallest and largest value over the confidence ellipsoid of c.
 
         The ellipsoid holds the true c with the given confidence, so the range holds the true
         value with at least that: 0 is its lower end exactly where independence is not rejected.
-        NaN if no degree of freedom is left.
         """
-        if not self.has_errors():
-            return float("nan"), float("nan")
         # In units of the targets' deviation, so that the solvers' tolerances suit every sample.
         residual = self.design.residual(z)
         unit = self.design.deviation(residual)
@@ -195,7 +152,7 @@ class LinearIndicator:
         center = self.design.coordinates(z)
         covariance = robust_covariance(self.design, z[:, None])
         k = len(center)
-        radius = float(np.sqrt(k * f_distribution.ppf(confidence_level, k, self.n_free)))
+        radius = float(np.sqrt(k * f_distribution.ppf(confidence, k, self.n_free)))
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
         if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span

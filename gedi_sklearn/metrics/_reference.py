@@ -72,3 +72,18 @@ def check_relative(relative: Any, norm: str) -> None:
             f"relative={relative!r} was given beside norm={norm!r}, where a relative value is a "
             "share of the indicator of y with the same kernel: pass True or False."
         )
+
+
+def positive_unit(reference: float) -> float:
+    """Return a reference that values are divided by; refuse 0.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not reference > 0.0:
+        raise ValueError(
+            f"relative: the indicator of y_true is {reference:g}, so a share of it means nothing. "
+            "Pass relative=False, and where there is a threshold an absolute one."
+        )
+    return reference

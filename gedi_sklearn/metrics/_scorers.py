@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.metadata_routing import get_routing_for_object
 
@@ -17,25 +17,203 @@ from .._validation import (
     StrOptions,
     _BaseScorer,
     _check_response_method,
-    _num_samples,
+    check_keywords,
     check_labels,
+    check_notion,
+    declared_ranges,
     select_columns,
+    validate_params,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
-from ._inputs import on_subset, ratio, undefined_if_empty
+from ..kernels import KERNEL_CONSTRAINTS
+from ._didi import didi
+from ._gedi import gedi
+from ._hgr import hgr
+from ._inference import gedi_inference
+from ._inputs import is_constraint, on_subset, ratio
+from ._reference import check_relative
 
-_RESPONSE_METHODS = {"predict", "predict_proba", "decision_function"}
-SCORER_CONSTRAINTS: dict = {
-    "sensitive_columns": [Integral, str, list, tuple, None],
-    "response_method": [StrOptions(_RESPONSE_METHODS), list, tuple],
+_COLUMNS = [Integral, str, list, tuple, None]
+# What the scorer gives an indicator itself, and what has no say in the upper limit.
+_GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight"}
+_UNUSED = {("gedi_upper", name) for name in ("method", "n_resamples", "random_state")}
+# What `predict` and its like return where a constraint bounds it.
+_RESPONSES = {"predictions": "predict", "probabilities": "predict_proba"}
+
+
+def _gedi_upper(y_true: Any, y_pred: Any, **options: Any) -> float:
+    """Return the upper confidence limit of GeDI."""
+    return gedi_inference(y_true, y_pred, **options).upper
+
+
+# The function that measures, and the one whose parameters it has.
+_METRICS: dict[str, tuple[Callable[..., float], Any]] = {
+    "gedi": (gedi, gedi),
+    "gedi_upper": (_gedi_upper, gedi_inference),
+    "didi": (didi, didi),
+    "hgr": (hgr, hgr),
 }
+
+
+@validate_params(
+    {
+        "metric": "no_validation",
+        "sensitive_columns": _COLUMNS,
+        "response_method": [
+            StrOptions({"predict", "predict_proba", "decision_function"}),
+            list,
+            tuple,
+            None,
+        ],
+        "metric_params": "no_validation",
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_disparity_scorer(
+    metric: Any = "gedi",
+    *,
+    sensitive_columns: Any = None,
+    response_method: Any = None,
+    **metric_params: Any,
+) -> DisparityScorer:
+    """Scorer of a disparity, negated: the largest score is the fairest.
+
+    Parameters
+    ----------
+    metric : {"gedi", "gedi_upper", "didi", "hgr"} or constraint object, default="gedi"
+        :func:`gedi`; the ``upper`` of :func:`gedi_inference`; :func:`didi`; :func:`hgr`. Of a
+        constraint: what it bounds, relative where it is, on the rows that it bounds (of a
+        :class:`FineConstraint` the sum of all coefficients). Its threshold has no say.
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute, as X reaches the scorer. None: the
+        values are routed, ``scorer.set_score_request(sensitive_features=True)``.
+    response_method : {"predict", "predict_proba", "decision_function"} or list of these, \
+            default=None
+        What is measured; None is "predict", or what the constraint bounds. Probabilities and
+        decision values are those of `pos_label`, by default of ``classes_[1]``; the original
+        targets then count as 1 in that class. Of more than two classes each is measured against
+        the rest, and the worst one counts (of DIDI the sum).
+    **metric_params
+        Parameters of the metric's function, such as `kernel`, `relative`, `n_bins`, `subset`.
+        `conditional_on` names column(s) of X. `pos_label`, the label that counts as 1, is needed
+        where two predicted labels are text; "positive" as `subset` is that label, by default the
+        second of two classes. `task="auto"` of DIDI takes the estimator's own task, and the
+        regression form for decision values. Beside a constraint only `pos_label` and
+        `conditional_on`.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` is at most 0; NaN, with
+        :class:`sklearn.exceptions.UndefinedMetricWarning`, where the indicator is undefined, e.g.
+        where the attribute has too few distinct values in a fold.
+
+    Raises
+    ------
+    TypeError
+        If the metric has no such parameter.
+    ValueError
+        If the metric is unknown, or a parameter contradicts the constraint.
+
+    See Also
+    --------
+    gedi : The default indicator.
+    didi, hgr, gedi_inference : The others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from gedi_sklearn import CoarseConstraint
+    >>> from gedi_sklearn.metrics import make_disparity_scorer
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> scorer = make_disparity_scorer(sensitive_columns=0)
+    >>> cross_val_score(LinearRegression(), X, 2 * X[:, 0], scoring=scorer, cv=3)
+    array([-2., -2., -2.])
+    >>> share = make_disparity_scorer(CoarseConstraint(), sensitive_columns=0)
+    >>> cross_val_score(LinearRegression(), X, 2 * X[:, 0], scoring=share, cv=3)
+    array([-1., -1., -1.])
+    """
+    options = dict(metric_params)
+    shown = {"sensitive_columns": sensitive_columns, "response_method": response_method, **options}
+    if is_constraint(metric):
+        metric = clone(metric)
+        name, own, response_method = _bounded(metric, options, response_method)
+        options |= own
+    elif isinstance(metric, str) and metric in _METRICS:
+        name = metric
+    else:
+        raise ValueError(
+            f"metric must be one of {', '.join(map(repr, _METRICS))}, or a constraint object such "
+            f"as CoarseConstraint(); got {metric!r}. Several constraints need a scorer each."
+        )
+    measure, described = _METRICS[name]
+    known = {
+        parameter: kinds
+        for parameter, kinds in declared_ranges(described).items()
+        if parameter not in _GIVEN and (name, parameter) not in _UNUSED
+    }
+    # Columns are named, and columns of a kernel would be those of one sample's rows.
+    fixed = {"conditional_on": _COLUMNS, "kernel": KERNEL_CONSTRAINTS}
+    known |= {parameter: kinds for parameter, kinds in fixed.items() if parameter in known}
+    own_names = dict.fromkeys(("sensitive_columns", "response_method"), "no_validation")
+    check_keywords(own_names | known, options, "make_disparity_scorer")
+    relative = options.get("relative", False)
+    check_relative(relative, options.get("norm", "l1"))
+    check_notion(options.get("subset"), options.get("on", "predictions"), relative)
+    if name == "didi":
+        options.setdefault("task", "auto")
+    arguments = [repr(metric), *(f"{name}={value!r}" for name, value in shown.items())]
+    return DisparityScorer(
+        measure,
+        options,
+        sensitive_columns,
+        response_method or "predict",
+        options.pop("conditional_on", None),
+        f"make_disparity_scorer({', '.join(arguments)}, greater_is_better=False)",
+    )
+
+
+def _bounded(
+    constraint: Any, given: dict[str, Any], response_method: Any
+) -> tuple[str, dict[str, Any], Any]:
+    """Return the metric that a constraint bounds, its options, and the response that it is of.
+
+    Raises
+    ------
+    ValueError
+        If the constraint is invalid, or the caller says something else than it.
+    """
+    constraint.validate()
+    for name in given.keys() - {"pos_label", "conditional_on"}:
+        raise ValueError(
+            f"{name}={given[name]!r} was given beside {constraint!r}, which says itself what is "
+            "measured. Change it there; only pos_label and conditional_on go with a constraint."
+        )
+    response = _RESPONSES.get(constraint.on)
+    if None not in (response, response_method) and response_method != response:
+        raise ValueError(
+            f"response_method={response_method!r} was given beside {constraint!r}, which bounds "
+            f"{constraint.on}, the result of {response}. Leave response_method at None, or change "
+            "`on` of the constraint."
+        )
+    names = ["relative", "subset", "on"]
+    if not constraint.joins_classes:
+        names += ["kernel", "norm"]
+    own = {name: getattr(constraint, name) for name in names if hasattr(constraint, name)}
+    if response:  # what is measured of it are the responses themselves
+        own["on"] = "predictions"
+    return "didi" if constraint.joins_classes else "gedi", own, response_method or response
+
+
 _NO_ATTRIBUTE = (
     "the scorer got no protected attribute. Either name the columns of X that hold it, "
-    "{factory}(sensitive_columns=...), or route its values: with "
+    "make_disparity_scorer(sensitive_columns=...), or route its values: with "
     "sklearn.set_config(enable_metadata_routing=True), "
-    "{factory}(...).set_score_request(sensitive_features=True) and sensitive_features= passed "
-    "beside y. A meta-estimator that calls scorers without X, such as TunedThresholdClassifierCV, "
-    "cannot work with sensitive_columns: route the values there."
+    "make_disparity_scorer(...).set_score_request(sensitive_features=True) and sensitive_features= "
+    "passed beside y. A meta-estimator that calls scorers without X, such as "
+    "TunedThresholdClassifierCV, cannot work with sensitive_columns: route the values there."
 )
 
 
@@ -48,11 +226,12 @@ class DisparityScorer(_BaseScorer):
         options: dict[str, Any],
         sensitive_columns: Any,
         response_method: Any,
-        conditional_on: Any = None,
+        conditional_on: Any,
+        shown: str,
     ) -> None:
-        self._indicator = indicator
         self._sensitive_columns = sensitive_columns
         self._conditional_on = conditional_on
+        self._shown = shown
         super().__init__(
             score_func=partial(_score, indicator),
             sign=-1,
@@ -61,15 +240,7 @@ class DisparityScorer(_BaseScorer):
         )
 
     def __repr__(self) -> str:
-        options = {
-            "sensitive_columns": self._sensitive_columns,
-            "response_method": self._response_method,
-            **self._kwargs,
-        }
-        if self._conditional_on is not None:
-            options["conditional_on"] = self._conditional_on
-        shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
-        return f"{_factory(self._indicator)}({shown}, greater_is_better=False)"
+        return self._shown
 
     def _score(
         self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any
@@ -84,19 +255,20 @@ class DisparityScorer(_BaseScorer):
         options = dict(self._kwargs)
         if self._conditional_on is not None:
             kwargs["conditional_on"] = select_columns(X, self._conditional_on, "conditional_on")
-        pos_label = options["pos_label"] if is_classifier(estimator) else None
+        given_label = options.get("pos_label")
+        pos_label = given_label if is_classifier(estimator) else None
         responses = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
         y_pred = method_caller(responses, method, X, pos_label=pos_label)
         subset = options.pop("subset", None)
         if subset is not None:
-            positive = options["pos_label"]
+            positive = given_label
             if positive is None and is_classifier(estimator) and len(estimator.classes_) == 2:
                 positive = estimator.classes_[1]
             given = on_subset(subset, y_true, positive, y_pred, *kwargs.values())
+            if given is None:
+                return float("nan")
             y_true, y_pred, *others = given
             kwargs = dict(zip(kwargs, others, strict=True))
-            if not _num_samples(y_true):
-                return undefined_if_empty(subset)
         if options.get("task") == "auto":
             options["task"] = _task_of(estimator, method)
         if is_classifier(estimator):
@@ -135,7 +307,7 @@ class DisparityScorer(_BaseScorer):
 
         if "task" not in options:
             return float(np.max([measure(*pair) for pair in own]))
-        is_relative = options.pop("relative")
+        is_relative = options.pop("relative", False)
         options["task"] = "regression"
         value = sum(measure(*pair) for pair in own)
         return ratio(value, sum(measure(truth, None) for truth, _ in own)) if is_relative else value
@@ -170,16 +342,12 @@ def _score(
     """
     options["sample_weight"] = sample_weight
     if sensitive_features is None:
-        raise ValueError(_NO_ATTRIBUTE.format(factory=_factory(indicator)))
+        raise ValueError(_NO_ATTRIBUTE)
     try:
         return indicator(y_true, y_pred, sensitive_features=sensitive_features, **options)
     except RankDeficientKernelError as error:
         warn_caller(f"{error} The score is NaN.", UndefinedMetricWarning)
         return float("nan")
-
-
-def _factory(indicator: Callable) -> str:
-    return f"make_{indicator.__name__}_scorer"
 
 
 def _task_of(estimator: Any, method: str) -> str:

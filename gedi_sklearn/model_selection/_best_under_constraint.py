@@ -39,7 +39,7 @@ class best_under_constraint:
 
     See Also
     --------
-    gedi_sklearn.metrics.make_gedi_scorer : Scorers of disparities.
+    gedi_sklearn.metrics.make_disparity_scorer : Scorers of disparities.
 
     Notes
     -----
@@ -51,13 +51,13 @@ class best_under_constraint:
     >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from gedi_sklearn.metrics import make_gedi_scorer
+    >>> from gedi_sklearn.metrics import make_disparity_scorer
     >>> from gedi_sklearn.model_selection import best_under_constraint
     >>> X = np.linspace(-1, 1, 40)[:, None]
     >>> search = GridSearchCV(
     ...     Ridge(),
     ...     {"alpha": [0.1, 10.0, 1000.0]},
-    ...     scoring={"r2": "r2", "neg_gedi": make_gedi_scorer(sensitive_columns=0)},
+    ...     scoring={"r2": "r2", "neg_gedi": make_disparity_scorer(sensitive_columns=0)},
     ...     refit=best_under_constraint(at_most=0.8),
     ...     cv=4,
     ... )

@@ -13,13 +13,13 @@ from .._validation import check_attribute, check_group_codes, select_columns
 from ..constraints import DidiConstraint, split_attributes
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..metrics import (
+    GediInference,
     GroupIndicator,
-    Inference,
     LinearIndicator,
     Sample,
     check_sample,
     didi,
-    fit_inference,
+    fit_gedi,
     gedi,
 )
 from ._constrained_part import ConstrainedPart
@@ -83,17 +83,15 @@ class Measure(ABC):
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
         """Return the indicator on a sample of some rows, and what its values are divided by."""
 
-    def infer(
-        self, rows: np.ndarray, predictions: np.ndarray, confidence_level: float
-    ) -> Inference:
-        """Return mean and quantile under independence, and the confidence interval."""
+    def infer(self, rows: np.ndarray, predictions: np.ndarray, confidence: float) -> GediInference:
+        """Return the inference on the indicator."""
         weight = None if self.weight is None else self.weight[rows]
         given = (self.y[rows], predictions, self.values[rows], weight, self.pos_label)
         sample = check_sample(*given, attribute=self.attribute)
         indicator, unit = self._fit(sample, rows)
-        rng = np.random.RandomState(0)
-        found = indicator.infer(sample.target, confidence_level, _NULL_DRAWS, rng)
-        return Inference(*(value / unit for value in found))
+        return GediInference(
+            indicator, sample.target, unit, confidence=confidence, n_resamples=_NULL_DRAWS
+        )
 
     def _keywords(self, rows: np.ndarray) -> dict[str, Any]:
         return {
@@ -130,7 +128,8 @@ class GediMeasure(Measure):
 
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
         kernel, norm = self.options["kernel"], self.options["norm"]
-        return fit_inference(sample, kernel, 1, self.relative, norm, self._given(rows))
+        fitted = fit_gedi(sample, kernel, 1, norm, self._given(rows))
+        return fitted.indicator, fitted.unit(self.relative)
 
     def _given(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.covariates is None else self.covariates[rows]
@@ -197,8 +196,8 @@ def make_measure(
     if constraint.needs_outcomes:
         raise ValueError(
             f"{constraint!r} bounds some of the rows, or residuals, and the curve measures "
-            "predictions of all rows. Compare thresholds with cross_validate and a scorer of the "
-            "constraint."
+            "predictions of all rows. Compare thresholds with cross_validate and "
+            "make_disparity_scorer(constraint)."
         )
     if part.position is not None:
         values = split_attributes(values, is_list=True)[part.position]

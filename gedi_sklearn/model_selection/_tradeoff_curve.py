@@ -61,12 +61,12 @@ class TradeoffCurve:
         not seen it.
     null_mean, null_q95 : ndarray of shape (m,)
         Mean and 95 % quantile of `gedi` if the pooled predictions are independent of the
-        attribute; see :func:`gedi_sklearn.metrics.gedi_null`. A value below `null_q95` is no
+        attribute; see :func:`gedi_sklearn.metrics.gedi_inference`. A value below `null_q95` is no
         evidence of a disparity.
     low, high : ndarray of shape (m,)
-        Confidence interval of `gedi`; see :func:`gedi_sklearn.metrics.gedi_interval`.
+        Confidence interval of `gedi`; see :func:`gedi_sklearn.metrics.gedi_inference`.
     upper : ndarray of shape (m,)
-        Upper confidence limit of `gedi`; see :func:`gedi_sklearn.metrics.gedi_upper_bound`.
+        Upper confidence limit of `gedi`; see :func:`gedi_sklearn.metrics.gedi_inference`.
     n_fits : int
         Number of fits of the estimator.
     indicator_name : str
@@ -428,4 +428,5 @@ def _pool(
     score, gedi = data.score(responses, X, rows), data.measure(rows, measured)
     if np.isnan(gedi):
         return _Pooled(score)
-    return _Pooled(score, gedi, *data.measure.infer(rows, measured, confidence))
+    found = data.measure.infer(rows, measured, confidence)
+    return _Pooled(score, gedi, found.null_mean, found.null_q95, *found.interval, found.upper)

@@ -286,7 +286,7 @@ def _bin_means(sample: Sample, bins: int) -> tuple[np.ndarray, np.ndarray]:
     values = sample.values[:, 0]
     distinct, codes = np.unique(values, return_inverse=True)
     if len(distinct) > bins:
-        edges = quantile_bin_edges(values, bins=bins, sample_weight=sample.counts)
+        edges = quantile_bin_edges(values, n_bins=bins, sample_weight=sample.counts)
         codes = np.searchsorted(edges[1:-1], values, side="left")
     total = np.bincount(codes, weights=sample.weight)
     sums = (

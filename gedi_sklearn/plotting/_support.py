@@ -155,7 +155,7 @@ class PredictionDisplay(ABC):
         sensitive_columns : int, str or list of these, default=None
             Column(s) of X that hold the attribute.
         response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What is measured; see :func:`gedi_sklearn.metrics.make_gedi_scorer`.
+            What is measured; see :func:`gedi_sklearn.metrics.make_disparity_scorer`.
         pos_label : object, default=None
             The label that counts as 1; for text labels by default ``classes_[1]``.
         name : str, default=None

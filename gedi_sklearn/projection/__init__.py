@@ -8,7 +8,6 @@ from ._project import ProjectionPath, project_targets, projection_path
 from ._projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._result import ProjectionResult
 from ._solver import Solver
-from ._target_correction import TargetCorrection, correct_targets
 
 __all__ = [
     "PROJECTION_PARAMETERS",
@@ -16,9 +15,7 @@ __all__ = [
     "ProjectionPath",
     "ProjectionResult",
     "Solver",
-    "TargetCorrection",
     "UnseenProjection",
-    "correct_targets",
     "project_targets",
     "projection_path",
 ]

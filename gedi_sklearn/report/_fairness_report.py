@@ -141,7 +141,7 @@ def fairness_report(
 
     See Also
     --------
-    gedi_sklearn.metrics.gedi_null : Independence for one indicator.
+    gedi_sklearn.metrics.gedi_inference : The same of one indicator.
 
     Examples
     --------

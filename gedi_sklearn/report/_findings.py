@@ -11,11 +11,13 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
 from ..kernels import PolynomialKernel, fit_kernel
-from ..metrics import KernelIndicator, Sample, fit_gedi, independence_test
+from ..metrics import GediInference, KernelIndicator, Sample, fit_gedi
 
 # A curve has the means of so many values, or else of so many bins of equally many rows.
 _MOST_VALUES, _BINS = 20, 10
 _NULL_DRAWS = 4000
+# Permuted coordinates of more rows are normal for all that a p-value shows.
+_MANY_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,12 @@ def find(
         )
         reference = float("nan")
     value, value_true = indicator.measure(z), indicator.measure(y)
-    rng = np.random.RandomState(seed)
-    inference = indicator.infer(z, confidence_level, _NULL_DRAWS, rng)
+    found = GediInference(
+        indicator, z, confidence=confidence_level, n_resamples=_NULL_DRAWS, random_state=seed
+    )
+    method = "asymptotic" if len(z) > _MANY_ROWS else "permutation"
+    test = GediInference(indicator, z, method=method, n_resamples=n_resamples, random_state=seed)
+    low, high = found.interval
     slope = slope_true = None
     if sample.values.dtype.kind == "f":
         line = fit_kernel(PolynomialKernel(1), sample.values, weight=sample.weight)
@@ -152,11 +158,11 @@ def find(
         share=_share(indicator, z),
         share_true=_share(indicator, y),
         left=value / reference,
-        low=inference.low / reference,
-        high=inference.high / reference,
-        upper=inference.upper / reference,
-        null_q95=inference.null_q95,
-        p_value=independence_test(indicator, z, n_resamples, seed).pvalue,
+        low=low / reference,
+        high=high / reference,
+        upper=found.upper / reference,
+        null_q95=found.null_q95,
+        p_value=test.pvalue,
         slope=slope,
         slope_true=slope_true,
         asked=asked,

@@ -79,9 +79,9 @@ class FairnessReport:
             - null_mean, null_q95: mean and 95 % quantile where the predictions do not depend on
               the attribute. A value below null_q95 is no evidence of a disparity;
             - low, high: confidence interval of the value. For HGR it is a plain bootstrap, which is
-              biased upwards near 0; for the others see :func:`gedi_sklearn.metrics.gedi_interval`;
+              biased upwards near 0; for the others see :func:`gedi_sklearn.metrics.gedi_inference`;
             - upper: upper confidence limit, for predictions that were not fitted on these rows; see
-              :func:`gedi_sklearn.metrics.gedi_upper_bound`.
+              :func:`gedi_sklearn.metrics.gedi_inference`.
         """
         import pandas as pd
 

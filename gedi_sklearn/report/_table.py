@@ -11,6 +11,7 @@ from .._validation import check_group_codes, target_kind
 from ..exceptions import RankDeficientKernelError, silent
 from ..kernels import PolynomialKernel, fit_kernel
 from ..metrics import (
+    GediInference,
     GroupIndicator,
     KernelIndicator,
     LinearIndicator,
@@ -76,10 +77,17 @@ def make_table(
         ):
             values = [indicator.measure(one.target) for one in own]
             worst = own[int(np.argmax(values))]
-            rng = np.random.RandomState(seed)
-            inference = indicator.infer(worst.target, confidence_level, _NULL_DRAWS, rng)
+            found = GediInference(
+                indicator,
+                worst.target,
+                confidence=confidence_level,
+                n_resamples=_NULL_DRAWS,
+                random_state=seed,
+            )
+            by_chance = found.null_mean, found.null_q95
             reference = indicator.measure(worst.y_true)
-            rows.append((name, what, parameter, max(values), reference, *inference))
+            own_row = (name, what, parameter, max(values), reference)
+            rows.append((*own_row, *by_chance, *found.interval, found.upper))
         if not is_joint and own[0].values.dtype.kind == "f":
             rng = np.random.RandomState(seed)
             rows.append((name, *_hgr_row(own, confidence_level, n_resamples, rng)))
