@@ -115,7 +115,7 @@ def running_example(settings: Settings) -> Tables:
         values.append(
             {
                 "order": order,
-                **{f"gedi_v{k}": gedi(targets, sensitive_features=x, degree=k) for k in (1, 2, 3)},
+                **{f"gedi_v{k}": gedi(targets, sensitive_features=x, kernel=k) for k in (1, 2, 3)},
                 "moved": np.mean((targets - y) ** 2),
                 "signal_left": left.var() / signal.var(),
             }
@@ -170,7 +170,7 @@ def _preprocessed(task: Task, constraint: str, order: int, settings: Settings) -
         "order": order,
         **{
             f"gedi_{name}_percent": 100
-            * gedi(data.y, result.targets, degree=degree, relative=True, **attribute)
+            * gedi(data.y, result.targets, kernel=degree, relative=True, **attribute)
             for name, degree in (("vk", order), ("v1", 1))
         },
         "loss": np.mean((result.targets - data.y) ** 2),

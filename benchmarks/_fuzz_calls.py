@@ -158,8 +158,6 @@ class Draw:
 
 def _is_idle(name: str, parts: dict[str, str]) -> bool:
     """Tell whether a parameter is refused beside those that are there."""
-    if name == "degree":
-        return parts.get("kernel", "'").strip("'") not in ("", "polynomial", "fourier")
     return name == "drop_sensitive" and "sensitive_columns" not in parts
 
 

@@ -207,7 +207,6 @@ VALUES = {
         "lambda x: x * np.nan; lambda x: None; LinearRegression(); PolynomialKernel(10**9)",
     ),
     "degree": _DEGREE,
-    "hgr.degree": _DEGREE,
     "relative": _of(
         "True; False",
         "0; 1; 2; 5; np.True_",
@@ -247,8 +246,7 @@ VALUES = {
     ),
     "metric": _of(
         "'gedi'; 'gedi_upper'; 'didi'; 'hgr'",
-        "CoarseConstraint(); CoarseConstraint(kernel='spline', norm='sd'); DidiConstraint(); "
-        "FineConstraint(degree=2)",
+        "CoarseConstraint(); DependenceConstraint(); DidiConstraint(); FineConstraint(kernel=2)",
         "'coarse'; None; 0.2; CoarseConstraint; [CoarseConstraint()]",
     ),
     "confidence_level": _of(

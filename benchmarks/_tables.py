@@ -121,7 +121,7 @@ def report(rows: Sequence[Row], *, settings: str) -> str:
         "Written by `python -m benchmarks.paper_tables` from `paper_tables.csv`; "
         f"{settings}. {_environment(rows)}",
         "A value is the mean over the folds ± their standard deviation. `GeDI-Vk %` is the "
-        "indicator of the predictions over `gedi(y, degree=1)` of the same split.",
+        "indicator of the predictions over `gedi(y, kernel=1)` of the same split.",
     ]
     for task in TASKS:
         of_task = [line for line in lines if line.task == task]

@@ -251,7 +251,7 @@ def _measure(
         # The grid of ±2.5 deviations misses the rare group of Communities/race.
         warnings.filterwarnings("ignore", ".*of the rows lie outside", UserWarning)
         maximal_correlation = hgr(y, predictions, relative=True, **attribute)
-    by_chance = gedi_inference(y, predictions, degree=task.degree, relative=1, **attribute)
+    by_chance = gedi_inference(y, predictions, kernel=task.degree, relative=1, **attribute)
     return {
         **score_and_gedi(task, data, rows, predictions, part),
         f"hgr_{part}": maximal_correlation,
@@ -268,7 +268,7 @@ def score_and_gedi(
     attribute = {"sensitive_features": data.sensitive[rows]}
     return {
         f"score_{part}": float(score(y, predictions)),
-        f"gedi_{part}": gedi(y, predictions, degree=task.degree, relative=1, **attribute),
+        f"gedi_{part}": gedi(y, predictions, kernel=task.degree, relative=1, **attribute),
     }
 
 

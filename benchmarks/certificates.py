@@ -195,7 +195,7 @@ def _measured(cell: Cell, model: Any, population: Rows) -> Measured:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         predictions = model.predict(population.X)
-        value = gedi(predictions, sensitive_features=x, degree=cell.degree, norm=cell.norm)
+        value = gedi(predictions, sensitive_features=x, kernel=cell.degree, norm=cell.norm)
     is_real = cell.population == KINDS[0]
     error = np.mean((y - predictions) ** 2) / y.var() if is_real else np.mean(y != predictions)
     return Measured(value / model.threshold_, float(1 - error))

@@ -133,7 +133,7 @@ def _indicator(task: Task, data: TaskData, rows: np.ndarray, predictions: np.nda
         data.y[rows],
         predictions,
         sensitive_features=data.sensitive[rows],
-        degree=task.degree,
+        kernel=task.degree,
         relative=1,
         pos_label=_positive(task, data),
     )

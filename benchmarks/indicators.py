@@ -71,7 +71,7 @@ def maxcorr_hgr(algorithm: str) -> Callable[[np.ndarray, np.ndarray], float]:
 
 def methods() -> Iterator[tuple[str, str, Callable[[np.ndarray, np.ndarray], float]]]:
     """Yield task, method and function; the first of a task is what the others are compared to."""
-    yield "GeDI, degree 5", "gedi", lambda x, y: gedi(y, sensitive_features=x, degree=DEGREE)
+    yield "GeDI, degree 5", "gedi", lambda x, y: gedi(y, sensitive_features=x, kernel=DEGREE)
     yield "GeDI, degree 5", "lstsq", least_squares
     yield (
         "binned DIDI, 10 bins",

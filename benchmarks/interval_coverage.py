@@ -58,7 +58,7 @@ def coverage(cell: Cell) -> dict[str, float]:
         y = x[:, None] ** np.arange(1, degree + 1) @ alpha + noise
         for method in methods:
             low, high = gedi_inference(
-                y, sensitive_features=x, degree=degree, method=method, random_state=run
+                y, sensitive_features=x, kernel=degree, method=method, random_state=run
             ).interval
             # In floats a sum of coefficients may miss its own bound by rounding.
             hits[method] += low <= truth * (1 + 1e-12) and truth <= high

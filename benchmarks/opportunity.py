@@ -50,7 +50,7 @@ def row(degree: int, n_folds: int) -> list[str]:
     y, x = data.y[unseen], data.sensitive[unseen]
     both = [np.concatenate(part) for part in zip(*predictions, strict=True)]
     accuracy = [f"{np.mean(z == y):.3f}" for z in both]
-    options = {"sensitive_features": x, "degree": degree, "subset": "positive"}
+    options = {"sensitive_features": x, "kernel": degree, "subset": "positive"}
     return [str(degree), *accuracy, *(f"{gedi(y, z, **options):.3f}" for z in both)]
 
 

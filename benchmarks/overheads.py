@@ -89,7 +89,7 @@ def indicators(repeats: int) -> Iterator[Case]:
             "`r2_score`",
             in_turn(
                 many(
-                    lambda r=relative: gedi(y, p, sensitive_features=x, degree=DEGREE, relative=r),
+                    lambda r=relative: gedi(y, p, sensitive_features=x, kernel=DEGREE, relative=r),
                     50,
                 ),
                 many(lambda: r2_score(y, p), 50),
@@ -101,7 +101,7 @@ def indicators(repeats: int) -> Iterator[Case]:
         f"`gedi`, degree {DEGREE}, 10,000,000 rows",
         "a sum of x and one of y",
         in_turn(
-            lambda: gedi(y, sensitive_features=x, degree=DEGREE),
+            lambda: gedi(y, sensitive_features=x, kernel=DEGREE),
             lambda: (x.sum(), y.sum()),
             min(repeats, 5),
         ),

@@ -51,7 +51,7 @@ def stream(seed: int, n_rows: int) -> tuple[float, float, dict, float]:
         The CPU seconds of reading and of the accumulator, its state, and the peak of resident
         memory in MB.
     """
-    accumulator = GediAccumulator(degree=DEGREE, reference=np.linspace(-4, 4, 200))
+    accumulator = GediAccumulator(kernel=DEGREE, reference=np.linspace(-4, 4, 200))
     size = min(CHUNK, n_rows)
     chunks = make_chunks(seed, size)
     seconds_read = seconds = 0.0

@@ -188,7 +188,7 @@ def _measure(
     y = data.y[rows]
     options: dict[str, Any] = {
         "sensitive_features": data.sensitive[rows],
-        "degree": task.degree,
+        "kernel": task.degree,
         "relative": 1,
     }
     score = r2_score if task.is_regression else accuracy_score

@@ -123,13 +123,13 @@ def check_constraint_holds_on_targets(estimator):
         degree = constraint.kernel
         if isinstance(constraint, FineConstraint):
             coefficients = gedi_sklearn.metrics.gedi_coefficients(
-                targets, sensitive_features=X[:, 0], degree=degree
+                targets, sensitive_features=X[:, 0], kernel=degree
             )
             # Whole labels cannot cancel exactly: they keep `slack`, in the standardised basis.
             slack = 0.2 if is_classifier(fitted) else 1e-9
             assert_allclose(coefficients[1:], 0, atol=slack * fitted.threshold_)
         else:
-            indicator = gedi(targets, sensitive_features=X[:, 0], degree=degree)
+            indicator = gedi(targets, sensitive_features=X[:, 0], kernel=degree)
             assert indicator <= fitted.threshold_ * (1 + 1e-9)
 
 

@@ -96,7 +96,7 @@ def test_kernels_fixed_by_the_reference(kernel):
 
 
 def test_merging_is_associative_and_commutative():
-    parts = [accumulate([rows], degree=4, reference=X[:200]) for rows in np.split(np.arange(N), 3)]
+    parts = [accumulate([rows], kernel=4, reference=X[:200]) for rows in np.split(np.arange(N), 3)]
 
     def merged(*order):
         first, *rest = [pickle.loads(pickle.dumps(parts[j])) for j in order]
@@ -108,17 +108,17 @@ def test_merging_is_associative_and_commutative():
     values = [merged(0, 1, 2).gedi(), merged(2, 0, 1).gedi(), merged(1, 2, 0).gedi(), right.gedi()]
     np.testing.assert_allclose(values, values[0], rtol=1e-10)
     assert right.n_rows_ == N
-    assert values[0] == pytest.approx(gedi(PREDICTED, sensitive_features=X, degree=4), rel=1e-9)
-    empty = GediAccumulator(degree=4, reference=X[:200])
+    assert values[0] == pytest.approx(gedi(PREDICTED, sensitive_features=X, kernel=4), rel=1e-9)
+    empty = GediAccumulator(kernel=4, reference=X[:200])
     assert empty.merge(parts[0]).merge(GediAccumulator()).gedi() == parts[0].gedi()
 
 
 def test_the_rows_of_another_basis_are_refused():
-    first = accumulate([slice(0, 600)], degree=2)
+    first = accumulate([slice(0, 600)], kernel=2)
     for other in (
-        accumulate([slice(600, N)], degree=2),
-        accumulate([slice(0, 600)], degree=3),
-        accumulate([slice(0, 600)], degree=2, predicted=None),
+        accumulate([slice(600, N)], kernel=2),
+        accumulate([slice(0, 600)], kernel=3),
+        accumulate([slice(0, 600)], kernel=2, predicted=None),
     ):
         with pytest.raises(ValueError, match="other sums in another basis"):
             first.merge(other)
@@ -140,7 +140,7 @@ def test_a_round_through_json(kernel):
 
 def test_numbers_of_numpy_go_through_json():
     kernel = PolynomialKernel(np.int64(2), standardize=np.True_)
-    for params in ({"degree": np.int64(2)}, {"kernel": kernel}):
+    for params in ({"kernel": np.int64(2)}, {"kernel": kernel}):
         accumulator = GediAccumulator(**params, pos_label=np.int64(1)).update(
             np.where(Y > 0, 1, 0), sensitive_features=X
         )
@@ -164,7 +164,7 @@ def test_categories_and_several_attributes():
 
 
 def test_what_does_not_fit_is_said():
-    accumulator = GediAccumulator(degree=2)
+    accumulator = GediAccumulator(kernel=2)
     with pytest.raises(NotFittedError, match="no rows yet"):
         accumulator.gedi()
     with pytest.raises(RankDeficientKernelError):
@@ -206,7 +206,7 @@ def test_extreme_values_of_any_chunk_are_refused(kernel, extreme):
 
 
 def test_powers_beyond_floats_are_refused():
-    accumulator = GediAccumulator(degree=3).update(Y, sensitive_features=X)
+    accumulator = GediAccumulator(kernel=3).update(Y, sensitive_features=X)
     with pytest.raises(ValueError, match=r"powers of sensitive_features.* leave the range"):
         accumulator.update(Y, sensitive_features=X * 1e80)
     assert accumulator.n_rows_ == N
@@ -228,19 +228,19 @@ def test_parts_of_any_length_have_their_own_sums(n_rows, kernel):
 
 
 def test_undefined_values_are_nan():
-    constant = GediAccumulator(degree=2, reference=X).update(Y, sensitive_features=np.ones(N))
+    constant = GediAccumulator(kernel=2, reference=X).update(Y, sensitive_features=np.ones(N))
     with pytest.warns(UndefinedMetricWarning, match="constant"):
         assert np.isnan(constant.gedi())
     with pytest.warns(UndefinedMetricWarning, match="constant"):
         assert np.isnan(constant.coefficients()).all()
-    few = GediAccumulator(degree=2, reference=X).update(Y[:3], sensitive_features=X[:3])
+    few = GediAccumulator(kernel=2, reference=X).update(Y[:3], sensitive_features=X[:3])
     with pytest.warns(UndefinedMetricWarning, match="needs more rows"):
         assert np.isnan(few.gedi(norm="adjusted_sd"))
 
 
 def test_a_reference_unlike_the_rows_is_warned_of():
     narrow = 1.0 + 1e-3 * RNG.normal(size=100)
-    accumulator = accumulate([slice(0, N)], degree=8, reference=narrow)
+    accumulator = accumulate([slice(0, N)], kernel=8, reference=narrow)
     with pytest.warns(IllConditionedKernelWarning, match="unlike the reference"):
         accumulator.gedi()
 
@@ -347,7 +347,7 @@ def test_the_upper_bound_is_near_that_of_the_rows(norm):
     rng = np.random.default_rng(7)
     x, noise = rng.normal(size=(2, 20_000))
     y = x + noise * (1 + 0.5 * np.abs(x))
-    accumulator = GediAccumulator(degree=3)
+    accumulator = GediAccumulator(kernel=3)
     for rows in np.array_split(np.arange(20_000), 9):
         accumulator.update(y[rows], sensitive_features=x[rows])
     value = accumulator.gedi(norm=norm)
@@ -369,14 +369,14 @@ def test_the_upper_bound_allows_for_rows_that_a_sample_lacks(weighted):
     y, weight = x + noise, rng.integers(1, 4, size=5000) if weighted else None
 
     def accumulated(chunks):
-        accumulator = GediAccumulator(degree=3, reference=x)
+        accumulator = GediAccumulator(kernel=3, reference=x)
         for rows in chunks:
             own = None if weight is None else weight[rows]
             accumulator.update(y[rows], sensitive_features=x[rows], sample_weight=own)
         return accumulator
 
     chunks = np.array_split(rng.permutation(5000), 12)
-    given = {"sensitive_features": x, "degree": 3, "norm": "sd", "sample_weight": weight}
+    given = {"sensitive_features": x, "kernel": 3, "norm": "sd", "sample_weight": weight}
     expected = gedi_inference(y, **given).upper
     assert expected > 1.5 * gedi(y, **given)
     whole = accumulated(chunks)
@@ -387,7 +387,7 @@ def test_the_upper_bound_allows_for_rows_that_a_sample_lacks(weighted):
 
 
 def test_few_rows_have_no_upper_bound():
-    few = GediAccumulator(degree=2, reference=X).update(Y[:3], sensitive_features=X[:3])
+    few = GediAccumulator(kernel=2, reference=X).update(Y[:3], sensitive_features=X[:3])
     with pytest.warns(UndefinedMetricWarning, match="too few"):
         assert np.isnan(few.inference().upper)
 
@@ -399,7 +399,7 @@ def test_the_upper_bound_holds_in_19_samples_of_20():
     held = 0
     for _ in range(400):
         x, noise = rng.normal(size=(2, 3000))
-        accumulator = GediAccumulator(degree=3, reference=np.linspace(-3, 3, 50))
+        accumulator = GediAccumulator(kernel=3, reference=np.linspace(-3, 3, 50))
         accumulator.update(0.2 * x + noise, sensitive_features=x)
         held += accumulator.inference().upper >= 0.2
     assert held >= 362

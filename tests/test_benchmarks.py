@@ -63,7 +63,7 @@ def test_disparity_of_the_targets_is_that_of_the_authors_code(task, degree, firs
     data = load_task(task)
     assert task.degree == degree
     assert_allclose(gedi(data.y, sensitive_features=data.sensitive), first, rtol=1e-8)
-    assert_allclose(gedi(data.y, sensitive_features=data.sensitive, degree=degree), last, rtol=1e-8)
+    assert_allclose(gedi(data.y, sensitive_features=data.sensitive, kernel=degree), last, rtol=1e-8)
 
 
 def test_communities_features_are_standardised_except_race():
@@ -231,7 +231,7 @@ def test_a_unit_measures_scores_disparities_and_times(small_learners, task, mode
     fitted.fit(data.X[train], data.y[train], **fit_params)
     assert record["score_val"] == fitted.score(data.X[val], data.y[val])
     x, predictions = data.sensitive[val], fitted.predict(data.X[val])
-    disparity = gedi(predictions, sensitive_features=x, degree=task.degree)
+    disparity = gedi(predictions, sensitive_features=x, kernel=task.degree)
     assert_allclose(record["gedi_val"], disparity / gedi(data.y[val], sensitive_features=x))
     assert record["seconds_learner"] + record["seconds_master"] <= record["seconds_total"] + 1e-2
 

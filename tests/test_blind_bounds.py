@@ -143,7 +143,7 @@ def test_every_constraint_of_a_list_is_met(data, kind):
         **options,
         **{**BLIND, "sensitive_columns": [0, 1]},
     ).fit(X, targets[kind])
-    value = gedi(model.targets_, sensitive_features=X[:, 0], degree=2, norm="sd")
+    value = gedi(model.targets_, sensitive_features=X[:, 0], kernel=2, norm="sd")
     assert value <= model.threshold_[0] * (1 + 1e-9)
     assert model.verdict_.training.value <= 1 + 1e-9
 

@@ -92,7 +92,7 @@ def test_the_constraint_is_met(cls, backend, options):
     z, most = model.predict(X), 1.05 * model.threshold_ + STEPS * is_classifier(model)
     constraint = options.get("constraint", CoarseConstraint())
     if isinstance(constraint, FineConstraint):
-        first, second = gedi_coefficients(z, sensitive_features=X[:, 0], degree=2)
+        first, second = gedi_coefficients(z, sensitive_features=X[:, 0], kernel=2)
         assert abs(first) < most
         assert abs(second) < 0.3 * model.threshold_
     else:
@@ -160,7 +160,7 @@ def test_a_plain_fit_on_the_shifted_targets_predicts_alike():
     )
     other = plain.fit(X, y - shift).predict(X)
     assert np.std(other - model.predict(X)) < 0.1 * np.std(y)
-    indicator = gedi(other, sensitive_features=X[:, 0], degree=2)
+    indicator = gedi(other, sensitive_features=X[:, 0], kernel=2)
     assert indicator < 1.3 * model.threshold_
 
 
@@ -256,7 +256,7 @@ def test_several_attributes_with_a_constraint_each():
     model = quick(ConstrainedBoostingRegressor, constraint=constraints, sensitive_columns=None)
     model.fit(X, y, sensitive_features=attributes)
     z = model.predict(X)
-    assert gedi(z, sensitive_features=X[:, 0], degree=2) < 1.1 * model.threshold_[0]
+    assert gedi(z, sensitive_features=X[:, 0], kernel=2) < 1.1 * model.threshold_[0]
     assert didi(z, sensitive_features=X[:, 3] > 0) < 1.1 * model.threshold_[1]
     assert model.multipliers_.shape == (3,)
 

@@ -67,10 +67,10 @@ def reaches(root, modules):
 def test_02_metric_and_constraint_use_the_same_norm():  # scikit-lego 674
     s = np.linspace(-1, 1, 41)
     v = 2 * s - s**2
-    assert_allclose(gedi(v, sensitive_features=s, degree=2), 3.0)
+    assert_allclose(gedi(v, sensitive_features=s, kernel=2), 3.0)
     m = MTR(LinearRegression(), constraint=CoarseConstraint(1.5, kernel=2, relative=False))
     m.fit(np.c_[s, s**2], v, sensitive_features=s)
-    assert gedi(m.targets_, sensitive_features=s, degree=2) <= 1.5 + 1e-6
+    assert gedi(m.targets_, sensitive_features=s, kernel=2) <= 1.5 + 1e-6
 
 
 def test_04_zero_reference_is_not_fair():  # AIF360 307

@@ -35,6 +35,7 @@ from gedi_sklearn import (
     DependenceConstraint,
     DidiConstraint,
     FineConstraint,
+    FourierKernel,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     PolynomialKernel,
@@ -444,7 +445,7 @@ def test_weights_and_targets_whose_squares_are_no_floats():
     assert gedi(t, t * 1e-305, sensitive_features=a, norm="sd", relative=True) == 0.0
     for unit in (1e140, 1e-140):
         with pytest.raises(ValueError, match="powers of sensitive_features up to degree 3"):
-            gedi(t, sensitive_features=a * unit, degree=3)
+            gedi(t, sensitive_features=a * unit, kernel=3)
     for unit in (1e-149, 1e149):
         for norm in ("l1", "sd", "adjusted_sd"):
             value = gedi(t * unit, sensitive_features=a, norm=norm)
@@ -476,11 +477,11 @@ def test_c2_15_threads_leave_the_warning_filters_alone():
 @pytest.mark.parametrize(
     "options",
     [
-        {"degree": 10**30},
+        {"kernel": 10**30},
         {"relative": 10**30},
-        {"degree": 10**30, "kernel": "fourier"},
-        {"degree": 101},
-        {"degree": 50, "sensitive_features": np.random.default_rng(0).normal(size=(n, 40))},
+        {"kernel": FourierKernel(10**30)},
+        {"kernel": 101},
+        {"kernel": 50, "sensitive_features": np.random.default_rng(0).normal(size=(n, 40))},
         {"kernel": PolynomialKernel(10**30)},
     ],
 )

@@ -230,7 +230,7 @@ def test_a_relative_threshold_is_a_share_of_the_indicator_of_the_targets(kind, r
         constraint=kind(0.3, kernel=2, relative=relative),
         sample_weight=weight,
     ) as projection:
-        reference = gedi(Y, sensitive_features=X, degree=int(relative), sample_weight=weight)
+        reference = gedi(Y, sensitive_features=X, kernel=int(relative), sample_weight=weight)
         assert projection.reference_ == pytest.approx(reference, rel=1e-12)
         assert projection.threshold_ == pytest.approx(0.3 * reference, rel=1e-12)
         assert projection.constraint_.relative is False
@@ -459,17 +459,17 @@ def test_the_nearest_point_of_several_sets(sets, seed, spans):
 @pytest.mark.parametrize("is_class", [False, True])
 def test_a_coarse_set_is_the_ball_of_raw_coefficients(is_class):
     x = 30 + 10 * X
-    design = fit_kernel("polynomial", x[:, None], degree=3)
+    design = fit_kernel(3, x[:, None])
     constraint = CoarseConstraint(0.5, kernel=3, relative=False)
     seen = constraint.block(design, unit=1.0, is_class=is_class)
-    a = gedi_coefficients(Y, sensitive_features=x, degree=3)
+    a = gedi_coefficients(Y, sensitive_features=x, kernel=3)
     v = seen.to_v @ design.standardized(Y)
     assert_allclose(v, a, rtol=1e-8)
     assert seen.allowed.violation(v) == pytest.approx(np.abs(a).sum() - 0.5)
 
 
 def test_an_infinite_threshold_bounds_nothing():
-    design = fit_kernel("polynomial", X[:, None], degree=3)
+    design = fit_kernel(3, X[:, None])
     for constraint in (
         CoarseConstraint(np.inf),
         FineConstraint([np.inf] * 3),
@@ -485,7 +485,7 @@ def test_an_infinite_threshold_bounds_nothing():
 def test_a_fine_set_for_integers_does_not_depend_on_unit_and_origin(move):
     # The bound is in outcome for each deviation: |s₁| ≤ q·sd(x), |s_j| ≤ slack·q·sd(x).
     x = move(X)
-    design = fit_kernel("polynomial", x[:, None], degree=3)
+    design = fit_kernel(3, x[:, None])
     q = 0.2 * gedi(Y, sensitive_features=x)
     constraint = FineConstraint(q, kernel=3, relative=False, slack=0.01)
     seen = constraint.block(design, unit=1.0, is_class=True)
@@ -504,14 +504,14 @@ def test_forbidden_trailing_degrees_are_the_same_set_in_both_bases():
     standardized = gedi_coefficients(
         line, sensitive_features=x, kernel=PolynomialKernel(3, standardize=True)
     )
-    raw = gedi_coefficients(line, sensitive_features=x, degree=3)
+    raw = gedi_coefficients(line, sensitive_features=x, kernel=3)
     assert_allclose(standardized[1:], 0, atol=1e-12)
     assert_allclose(raw[1:], 0, atol=1e-12)
     assert raw[0] * x.std() == pytest.approx(standardized[0], rel=1e-9)
 
 
 def test_where_nothing_is_allowed_the_slack_is_a_share_of_the_reference():
-    design = fit_kernel("polynomial", X[:, None], degree=2)
+    design = fit_kernel(2, X[:, None])
     constraint = FineConstraint(0.0, kernel=2, relative=False, slack=0.01)
     allowed = constraint.block(design, unit=3.0, is_class=True).allowed
     assert_allclose(allowed.half_widths, [0.03, 0.03])

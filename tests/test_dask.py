@@ -78,8 +78,8 @@ def test_frames_of_several_attributes():
     frame = pd.DataFrame({"age": AGE, "group": GROUP, "y": Y})
     lazy = dd.from_pandas(frame, npartitions=5)
     attributes = ["age", "group"]
-    found = gedi_dask.gedi(lazy["y"], sensitive_features=lazy[attributes], degree=2)
-    expected = metrics.gedi(frame["y"], sensitive_features=frame[attributes], degree=2)
+    found = gedi_dask.gedi(lazy["y"], sensitive_features=lazy[attributes], kernel=2)
+    expected = metrics.gedi(frame["y"], sensitive_features=frame[attributes], kernel=2)
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -159,8 +159,8 @@ def slow(block):
 def test_a_cluster_gives_the_value_of_the_rows(cluster):
     with dask.config.set(scheduler=cluster):
         y, x = arrays((300,) * 10, Y, AGE)
-        found = gedi_dask.gedi(y, sensitive_features=x, degree=3)
-    assert found == pytest.approx(metrics.gedi(Y, sensitive_features=AGE, degree=3), rel=1e-9)
+        found = gedi_dask.gedi(y, sensitive_features=x, kernel=3)
+    assert found == pytest.approx(metrics.gedi(Y, sensitive_features=AGE, kernel=3), rel=1e-9)
 
 
 def test_a_worker_that_dies_changes_nothing(cluster):
@@ -170,7 +170,7 @@ def test_a_worker_that_dies_changes_nothing(cluster):
     with dask.config.set(scheduler=cluster):
         y, x = arrays((300,) * 10, Y, AGE)
         killer.start()
-        found = gedi_dask.gedi(y.map_blocks(slow, dtype=float), sensitive_features=x, degree=3)
+        found = gedi_dask.gedi(y.map_blocks(slow, dtype=float), sensitive_features=x, kernel=3)
     killer.join()
     assert victim not in cluster.run(os.getpid).values()
-    assert found == pytest.approx(metrics.gedi(Y, sensitive_features=AGE, degree=3), rel=1e-9)
+    assert found == pytest.approx(metrics.gedi(Y, sensitive_features=AGE, kernel=3), rel=1e-9)

@@ -35,7 +35,7 @@ def test_null_mean_is_the_closed_form():
     F = np.c_[x, x**2]
     F = F - F.mean(axis=0)
     expected = y.std(ddof=1) * np.sqrt(2 / np.pi) * np.sqrt(np.diag(np.linalg.inv(F.T @ F))).sum()
-    assert gedi_inference(y, sensitive_features=x, degree=2).null_mean == pytest.approx(expected)
+    assert gedi_inference(y, sensitive_features=x, kernel=2).null_mean == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("norm", ["l1", "sd"])
@@ -75,12 +75,12 @@ def test_null_of_the_paper_data(name, low, high):
         cv = KFold(5, shuffle=True, random_state=0)
     values = []
     for _, fold in cv.split(x, y):
-        null = gedi_inference(y[fold], sensitive_features=x[fold], degree=5, relative=True)
+        null = gedi_inference(y[fold], sensitive_features=x[fold], kernel=5, relative=True)
         values.append(null.null_mean)
         permuted = gedi_inference(
             y[fold],
             sensitive_features=x[fold],
-            degree=5,
+            kernel=5,
             n_resamples=2000,
             random_state=0,
             method="permutation",
@@ -130,13 +130,13 @@ def test_permutation_test_keeps_its_level():
 def test_interval_holds_a_clear_value(method):
     x, y = sample(14, n=500)
     y = y + 3 * x - 2 * x**2
-    low, high = gedi_inference(y, sensitive_features=x, degree=2, method=method).interval
-    value = gedi(y, sensitive_features=x, degree=2)
+    low, high = gedi_inference(y, sensitive_features=x, kernel=2, method=method).interval
+    value = gedi(y, sensitive_features=x, kernel=2)
     assert low < value < high
     assert low < 5 < high
     assert high - low < 1
     wider = gedi_inference(
-        y, sensitive_features=x, degree=2, method=method, confidence=0.999
+        y, sensitive_features=x, kernel=2, method=method, confidence=0.999
     ).interval
     assert wider[0] < low < high < wider[1]
 
@@ -171,7 +171,7 @@ def test_interval_is_the_range_over_the_ellipsoid(norm, slope):
         "l1": np.abs(points).sum(axis=1),
         "sd": np.sqrt(np.einsum("ij,jk,ik->i", points, centred.T @ centred / 150, points)),
     }[norm]
-    low, high = gedi_inference(y, sensitive_features=x, degree=2, norm=norm).interval
+    low, high = gedi_inference(y, sensitive_features=x, kernel=2, norm=norm).interval
     assert low == pytest.approx(values.min(), rel=1e-4)
     assert high == pytest.approx(values.max(), rel=1e-4)
 
@@ -254,7 +254,7 @@ def test_interval_on_few_rows_scales_with_the_targets(norm, degree):
 def test_without_degrees_of_freedom_the_interval_is_undefined(norm, method):
     with pytest.warns(UndefinedMetricWarning, match="3 rows leave no degree of freedom"):
         interval = gedi_inference(
-            [1.0, 2.0, 0.5], sensitive_features=[0, 1, 3], degree=2, norm=norm, method=method
+            [1.0, 2.0, 0.5], sensitive_features=[0, 1, 3], kernel=2, norm=norm, method=method
         ).interval
     assert np.isnan(interval).all()
 
@@ -304,8 +304,8 @@ def test_targets_of_two_values_and_an_attribute_of_three_have_an_interval(norm):
     # The targets vary in the middle group only, so the ellipsoid is flat in one direction.
     x = np.repeat([0, 1, 2], 20)
     y = np.r_[np.full(20, 0.7), np.tile([0.3, 0.7], 10), np.full(20, 0.3)]
-    interval = gedi_inference(y, sensitive_features=x, degree=2, norm=norm).interval
-    value = gedi(y, sensitive_features=x, degree=2, norm=norm)
+    interval = gedi_inference(y, sensitive_features=x, kernel=2, norm=norm).interval
+    value = gedi(y, sensitive_features=x, kernel=2, norm=norm)
     assert 0 <= interval[0] <= value * (1 + 1e-12)  # equal, but for rounding, for "sd"
     assert np.isfinite(interval[1])
 
@@ -324,7 +324,7 @@ def test_with_many_rows_the_test_is_the_limit_of_permutations():
     """Both have the same null distribution, but for the draws."""
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(2, 12_000))
-    given = {"sensitive_features": x, "degree": 3}
+    given = {"sensitive_features": x, "kernel": 3}
     limit = gedi_inference(y, **given, n_resamples=2000)
     exact = gedi_inference(y, **given, method="permutation", n_resamples=300)
     assert limit.null_distribution.mean() == pytest.approx(exact.null_mean, rel=0.1)

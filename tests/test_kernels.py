@@ -100,7 +100,7 @@ def test_fourier_columns_and_period():
 @pytest.mark.parametrize("degree", [1, 3, 5])
 def test_basis_changes_are_inverse(m, degree):
     values = RNG.uniform(20, 60, size=(90, m))
-    fitted = fit_kernel("polynomial", values, degree=degree).fitted
+    fitted = fit_kernel(degree, values).fitted
     to_raw, from_raw = fitted.basis.to_raw, fitted.basis.from_raw
     rounding = 1e-14 * np.abs(to_raw) @ np.abs(from_raw)
     assert (np.abs(to_raw @ from_raw - np.eye(fitted.n_columns)) <= rounding).all()
@@ -143,7 +143,7 @@ def exact_coefficients(x, z, degree):
 @pytest.mark.parametrize("degree", [1, 2, 3, 4, 5])
 def test_coefficients_of_birth_years_have_their_digits(degree):
     z = np.sin(BIRTH / 9) + RNG.normal(size=BIRTH.size)
-    design = fit_kernel("polynomial", BIRTH[:, None], degree=degree)
+    design = fit_kernel(degree, BIRTH[:, None])
     exact = exact_coefficients(BIRTH, z, degree)
     # (|mean| / sd)^(degree − 1) digits are lost in the conversion, no more.
     np.testing.assert_allclose(design.coefficients(z), exact, rtol=1e-15 * 90.0**degree)
@@ -203,7 +203,7 @@ def test_several_columns_are_expanded_jointly():
     values = RNG.normal(size=(200, 2))
     a, b = values.T
     z = 2 * a - b + 3 * a * b - 0.5 * b**2
-    design = fit_kernel("polynomial", values, degree=2, names=["a", "b"])
+    design = fit_kernel(2, values, names=["a", "b"])
     named = dict(zip(design.fitted.names, design.coefficients(z).round(9), strict=True))
     assert named == {"a": 2, "b": -1, "a^2": 0, "a b": 3, "b^2": -0.5}
 
@@ -221,7 +221,7 @@ def test_several_columns_are_expanded_jointly():
 )
 def test_dependent_columns_raise_with_their_rank(values, degree, rank):
     with pytest.raises(RankDeficientKernelError, match="linearly independent") as caught:
-        fit_kernel("polynomial", values[:, None], degree=degree)
+        fit_kernel(degree, values[:, None])
     assert caught.value.rank == rank
     assert pickle.loads(pickle.dumps(caught.value)).rank == rank
 
@@ -237,7 +237,7 @@ def test_dependent_columns_of_other_kernels_raise():
 
 
 def test_as_many_columns_as_values_are_enough():
-    design = fit_kernel("polynomial", np.array([[1.0], [2.0], [4.0]]), degree=2)
+    design = fit_kernel(2, np.array([[1.0], [2.0], [4.0]]))
     z = np.array([1.0, 0.0, 5.0])
     np.testing.assert_allclose(design.coefficients(z), np.polyfit([1, 2, 4], z, 2)[1::-1])
 
@@ -264,11 +264,11 @@ def test_conditioning_warning():
     # A coefficient that is small beside those which cancel in it: linear targets, higher powers.
     years = 10_000 + np.arange(1930.0, 2006)[:, None]
     with pytest.warns(IllConditionedKernelWarning, match="standardize=True"):
-        value = fit_kernel("polynomial", years, degree=5).checked_coefficients(years[:, 0] / 8)
+        value = fit_kernel(5, years).checked_coefficients(years[:, 0] / 8)
     assert np.abs(value).sum() == pytest.approx(0.125, rel=1e-4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit_kernel("polynomial", BIRTH[:, None], degree=2).checked_coefficients(np.cos(BIRTH))
+        fit_kernel(2, BIRTH[:, None]).checked_coefficients(np.cos(BIRTH))
         fit_kernel(PolynomialKernel(5, standardize=True), BIRTH[:, None]).checked_coefficients(
             np.cos(BIRTH)
         )
@@ -394,7 +394,7 @@ def test_functions_of_birth_years_keep_their_digits_on_new_rows(degree, error):
     rng = np.random.default_rng(degree)
     years, new_years = rng.integers(1930, 2006, 300).astype(float), np.linspace(1930, 2005, 40)
     coordinates = rng.normal(size=degree)
-    values = fit_kernel("polynomial", years[:, None], degree=degree).fitted.orthonormal(new_years)
+    values = fit_kernel(degree, years[:, None]).fitted.orthonormal(new_years)
     with mpmath.workdps(60):
         rows = exact_orthonormal(years, new_years, degree)
         exact = [mpmath.fdot(row, map(float, coordinates)) for row in rows]
@@ -410,7 +410,7 @@ def test_a_conditional_kernel_knows_new_rows(weighted):
     x = 50 + 9 * rng.normal(size=(400, 1)) + 3 * covariates[:, :1]
     y = 0.2 * x[:, 0] + 0.01 * covariates[:, 1] + rng.normal(size=400)
     weight = rng.uniform(0.5, 2, 400) if weighted else None
-    design = fit_kernel("polynomial", x, degree=3, weight=weight).beside(covariates)
+    design = fit_kernel(3, x, weight=weight).beside(covariates)
     stored = pickle.dumps(design.fitted)
     assert len(stored) < 4_000
     kernel = pickle.loads(stored)
@@ -427,7 +427,7 @@ def test_a_conditional_kernel_knows_new_rows(weighted):
     options = {"sensitive_features": x, "sample_weight": weight, "conditional_on": covariates}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AttributeScaleWarning)
-        assert gedi(y, **options, degree=3) == pytest.approx(np.abs(coefficients).sum())
+        assert gedi(y, **options, kernel=3) == pytest.approx(np.abs(coefficients).sum())
 
     with pytest.raises(ValueError, match="conditional_on is None"):
         kernel.orthonormal(x)
@@ -446,29 +446,31 @@ def test_a_conditional_kernel_of_levels():
     np.testing.assert_allclose(Q, design.orthonormal, atol=1e-12)
 
 
+WORDS = {"polynomial": "polynomial", "fourier": "Fourier"}
+
+
 @pytest.mark.parametrize("name", NAMED_KERNELS)
 def test_named_kernels_are_in_one_table(name):
     named = NAMED_KERNELS[name]
-    degree = 1 if named.degree is None else 3
-    kernel = resolve_kernel(name, degree)
+    kernel = resolve_kernel(name)
     assert type(kernel) is named.type
     if named.degree is not None:
-        assert kernel.get_params()[named.degree] == 3
-        assert repr(kernel_of_degree(kernel, 2)) == repr(resolve_kernel(name, 2))
-        assert describe_kernel(name, 3) == f"{named.word} kernel of {named.degree} 3"
+        other = kernel_of_degree(kernel, 3)
+        assert other.get_params()[named.degree] == 3
+        assert describe_kernel(other) == f"{WORDS[name]} kernel of {named.degree} 3"
     else:
         assert kernel_of_degree(kernel, 1) is kernel
-        assert describe_kernel(name) == f"{named.word} kernel"
+        assert describe_kernel(name) == f"{name} kernel"
     x, y = RNG.normal(size=(2, 50))
-    names = fit_kernel(name, x[:, None], degree=degree, names=["age"]).fitted.names
-    assert list_columns(name, x[:, None], degree=degree, names=["age"]) == names
-    coefficients = gedi_coefficients(y, sensitive_features=x, kernel=name, degree=degree)
+    names = fit_kernel(name, x[:, None], names=["age"]).fitted.names
+    assert list_columns(name, x[:, None], names=["age"]) == names
+    coefficients = gedi_coefficients(y, sensitive_features=x, kernel=name)
     assert coefficients.shape == (len(names),)
     assert any(constraint.is_satisfied_by(name) for constraint in KERNEL_CONSTRAINTS[:2])
 
 
 def test_descriptions_of_kernel_objects():
-    assert describe_kernel("polynomial", 5) == "polynomial kernel of degree 5"
+    assert describe_kernel(5) == "polynomial kernel of degree 5"
     assert describe_kernel(PolynomialKernel(2, standardize=True)).endswith("2, standardised")
     assert describe_kernel(FourierKernel(2, period=7.0)) == "Fourier kernel of order 2, period 7"
     assert kernel_of_degree(np.exp, 3) is np.exp

@@ -134,7 +134,7 @@ def test_the_constraint_is_approached(cls, constraint):
     fair = small(cls, multiplier_learning_rate=0.03, **options).fit(X, y)
     plain = small(cls, multiplier_learning_rate=0, **options).fit(X, y)
     levels = [
-        gedi(numeric(model, X), sensitive_features=X[:, 0], degree=2) for model in (fair, plain)
+        gedi(numeric(model, X), sensitive_features=X[:, 0], kernel=2) for model in (fair, plain)
     ]
     assert levels[0] < 0.35 * fair.reference_
     assert levels[1] > 2 * levels[0]

@@ -160,16 +160,11 @@ def test_errors_name_the_argument(indicator, arguments, name):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("kernel", "poly"), ("degree", 0), ("degree", 1.5), ("norm", "l2"), ("kernel", 3)],
+    [("kernel", "poly"), ("kernel", 0), ("kernel", 1.5), ("norm", "l2"), ("kernel", 3)],
 )
 def test_options_are_checked(option, value):
     with pytest.raises(ValueError, match=option):
         gedi([0.5, 1.5], sensitive_features=[1, 2], **{option: value})
-
-
-def test_degree_beside_a_kernel_object_is_refused():
-    with pytest.raises(ValueError, match="carries its own"):
-        gedi([0.5, 1.5, 2], sensitive_features=[1, 2, 3], kernel=PolynomialKernel(1), degree=2)
 
 
 @pytest.mark.parametrize("indicator", [gedi, didi_of_bins])

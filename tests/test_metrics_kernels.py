@@ -33,7 +33,7 @@ def test_sd_norm_is_the_deviation_of_the_fit(weight):
     x, y = RNG.normal(size=(2, 200))
     for degree in (1, 2, 4):
         powers = [x**j for j in range(1, degree + 1)]
-        value = gedi(y, sensitive_features=x, degree=degree, norm="sd", sample_weight=weight)
+        value = gedi(y, sensitive_features=x, kernel=degree, norm="sd", sample_weight=weight)
         assert value == pytest.approx(explained_deviation(y, *powers, weight=weight))
 
 
@@ -42,7 +42,7 @@ def test_sd_norm_knows_no_unit_and_grows_with_the_degree():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the units are the point here
         values = [
-            [gedi(y, sensitive_features=u * x + o, degree=d, norm="sd") for d in range(1, 6)]
+            [gedi(y, sensitive_features=u * x + o, kernel=d, norm="sd") for d in range(1, 6)]
             for u, o in [(1, 0), (10, 500), (0.01, -3)]
         ]
     np.testing.assert_allclose(values[1], values[0], rtol=1e-8)
@@ -53,10 +53,10 @@ def test_sd_norm_knows_no_unit_and_grows_with_the_degree():
 def test_adjusted_sd_is_the_adjusted_r_squared():
     x, y = RNG.normal(size=(2, 60))
     y = y + 0.5 * x
-    raw = gedi(y, sensitive_features=x, degree=3, norm="sd")
+    raw = gedi(y, sensitive_features=x, kernel=3, norm="sd")
     r2 = (raw / y.std()) ** 2
     adjusted = 1 - (1 - r2) * 59 / (60 - 3 - 1)
-    value = gedi(y, sensitive_features=x, degree=3, norm="adjusted_sd")
+    value = gedi(y, sensitive_features=x, kernel=3, norm="adjusted_sd")
     assert value == pytest.approx(y.std() * np.sqrt(adjusted))
     weight = RNG.integers(1, 4, 60)
     weighted = gedi(y, sensitive_features=x, norm="adjusted_sd", sample_weight=weight)
@@ -78,7 +78,7 @@ def test_adjusted_sd_has_little_bias():
 
 def test_adjusted_sd_without_degrees_of_freedom_is_undefined():
     with pytest.warns(UndefinedMetricWarning, match="more rows"):
-        value = gedi([0, 1, 3], sensitive_features=[1, 2, 4], degree=2, norm="adjusted_sd")
+        value = gedi([0, 1, 3], sensitive_features=[1, 2, 4], kernel=2, norm="adjusted_sd")
     assert np.isnan(value)
 
 
@@ -101,13 +101,13 @@ def test_conditional_is_the_coefficient_beside_the_covariates(weighted):
     system = np.c_[x, x**2, c1, c2, np.ones(150)] * root
     beta = np.linalg.lstsq(system, y * root[:, 0], rcond=None)[0]
     value = gedi(
-        y, sensitive_features=x, degree=2, conditional_on=np.c_[c1, c2], sample_weight=weight
+        y, sensitive_features=x, kernel=2, conditional_on=np.c_[c1, c2], sample_weight=weight
     )
     assert value == pytest.approx(np.abs(beta[:2]).sum())
     # Dependent covariates and a constant one change nothing.
     more = np.c_[c1, c2, c1 - c2, np.ones(150)]
     assert gedi(
-        y, sensitive_features=x, degree=2, conditional_on=more, sample_weight=weight
+        y, sensitive_features=x, kernel=2, conditional_on=more, sample_weight=weight
     ) == pytest.approx(value)
 
 
@@ -137,7 +137,7 @@ def test_conditional_on_the_attribute_itself_is_undefined():
     with pytest.warns(UndefinedMetricWarning, match="given conditional_on"):
         assert np.isnan(gedi(y, sensitive_features=x, conditional_on=2 * x + 1))
     with pytest.raises(RankDeficientKernelError, match="conditional_on leaves 1"):
-        gedi(y, sensitive_features=x, degree=2, conditional_on=x)
+        gedi(y, sensitive_features=x, kernel=2, conditional_on=x)
     for bad in (y[:-1], np.r_[y[:-1], np.nan]):
         with pytest.raises(ValueError, match="conditional_on"):
             gedi(y, sensitive_features=x, conditional_on=bad)
@@ -148,12 +148,12 @@ def test_several_attributes_are_measured_jointly():
     y = a * b
     frame = pd.DataFrame({"age": a, "income": b})
     coefficients, names = gedi_coefficients(
-        y, sensitive_features=frame, degree=2, return_names=True
+        y, sensitive_features=frame, kernel=2, return_names=True
     )
     assert names == ["age", "income", "age^2", "age income", "income^2"]
     np.testing.assert_allclose(coefficients, [0, 0, 0, 1, 0], atol=1e-12)
     # Never the first column alone.
-    assert gedi(y, sensitive_features=frame, degree=2) == pytest.approx(1)
+    assert gedi(y, sensitive_features=frame, kernel=2) == pytest.approx(1)
     assert gedi(b, sensitive_features=frame) == pytest.approx(1)
 
 
@@ -211,7 +211,7 @@ def test_levels_measured_by_groups_are_indicator_columns(weighted, data):
         yield gedi(y, conditional_on=np.arange(n) % 7, **options)
         yield tuple(gedi_inference(y, **options).interval)
 
-    by_group = values(pd.DataFrame(attribute), degree=degree)
+    by_group = values(pd.DataFrame(attribute), kernel=degree)
     dense = values(np.arange(n), kernel=columns)
     for own, expected in zip(by_group, dense, strict=True):
         # An interval divides by 1 - leverage, which is small where one row makes up a group.
@@ -229,7 +229,7 @@ def test_mixed_frames_have_interactions_but_no_powers_of_levels():
             y, sensitive_features=frame, kernel=kernel, return_names=True
         )
         assert names == ["age", "sex=m", "age^2", "age sex=m"]
-    raw = gedi_coefficients(y, sensitive_features=frame, degree=2)
+    raw = gedi_coefficients(y, sensitive_features=frame, kernel=2)
     np.testing.assert_allclose(raw, [1, 0.5, 0, 2], atol=1e-12)
     # Standardised, a level's coefficient is its gap where the other attributes have their mean.
     np.testing.assert_allclose(
@@ -240,7 +240,7 @@ def test_mixed_frames_have_interactions_but_no_powers_of_levels():
 def test_levels_of_one_attribute_do_not_interact():
     frame = pd.DataFrame({"a": ["x", "y", "z"] * 8, "b": (["p"] * 3 + ["q"] * 3) * 4})
     y = RNG.normal(size=24)
-    _, names = gedi_coefficients(y, sensitive_features=frame, degree=3, return_names=True)
+    _, names = gedi_coefficients(y, sensitive_features=frame, kernel=3, return_names=True)
     assert names == ["a=y", "a=z", "b=q", "a=y b=q", "a=z b=q"]
 
 

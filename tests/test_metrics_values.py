@@ -47,9 +47,9 @@ def tasks():
 def measure(name, y, x):
     kind, _, number = name.partition("_")
     if kind == "gedi":
-        return gedi(y, sensitive_features=x, degree=int(number[1:]))
+        return gedi(y, sensitive_features=x, kernel=int(number[1:]))
     if kind == "alpha":
-        return gedi_coefficients(y, sensitive_features=x, degree=int(number[1:]))
+        return gedi_coefficients(y, sensitive_features=x, kernel=int(number[1:]))
     if number:
         return didi(y, sensitive_features=x, n_bins=int(number))
     return didi(y, sensitive_features=x)
@@ -72,7 +72,7 @@ def test_birth_years_give_the_slope(degree):
         assert gedi(pay, sensitive_features=birth) == pytest.approx(0.1, rel=1e-9)
     else:
         with pytest.warns(AttributeScaleWarning) as caught:
-            value = gedi(pay, sensitive_features=birth, degree=degree)
+            value = gedi(pay, sensitive_features=birth, kernel=degree)
         assert value == pytest.approx(0.1, rel=1e-6)
         assert {w.category for w in caught} <= {AttributeScaleWarning, IllConditionedKernelWarning}
         assert sum(w.category is AttributeScaleWarning for w in caught) == 1
@@ -81,8 +81,8 @@ def test_birth_years_give_the_slope(degree):
 def test_norm_is_the_sum_of_absolute_coefficients():
     x = np.linspace(-1, 1, 41)
     y = 2 * x - x**2
-    assert gedi(y, sensitive_features=x, degree=2) == pytest.approx(3.0)
-    np.testing.assert_allclose(gedi_coefficients(y, sensitive_features=x, degree=2), [2, -1])
+    assert gedi(y, sensitive_features=x, kernel=2) == pytest.approx(3.0)
+    np.testing.assert_allclose(gedi_coefficients(y, sensitive_features=x, kernel=2), [2, -1])
 
 
 def test_degree_one_is_covariance_over_variance():
@@ -159,13 +159,13 @@ def test_constant_attribute_is_undefined():
         with pytest.warns(UndefinedMetricWarning, match="sensitive_features is constant"):
             assert np.isnan(measure_(y, sensitive_features=x))
     with pytest.warns(UndefinedMetricWarning, match="constant"):
-        coefficients = gedi_coefficients(y, sensitive_features=x, degree=3)
+        coefficients = gedi_coefficients(y, sensitive_features=x, kernel=3)
     np.testing.assert_array_equal(coefficients, [np.nan] * 3)
 
 
 def test_too_few_distinct_values_raise():
     with pytest.raises(RankDeficientKernelError, match="only 1 of them") as caught:
-        gedi([0.0, 1.0, 2.0], sensitive_features=[0, 1, 1], degree=2)
+        gedi([0.0, 1.0, 2.0], sensitive_features=[0, 1, 1], kernel=2)
     assert caught.value.rank == 1
 
 
@@ -251,7 +251,7 @@ def test_many_rows_need_no_copies():
     y = x + 0.3 * x**2
     gedi(y[:9], sensitive_features=x[:9])  # what is imported late is not counted
     tracemalloc.start()
-    value = gedi(y, sensitive_features=x, degree=5)
+    value = gedi(y, sensitive_features=x, kernel=5)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < x.nbytes + y.nbytes

@@ -245,7 +245,7 @@ def test_constraint_objects_carry_their_own(data, constraint):
     X, t, _, attribute = data
     model = MovingTargetsRegressor(constraint=constraint, max_iter=2)
     targets = model.fit(X, t, sensitive_features=attribute).targets_
-    assert gedi(targets, sensitive_features=attribute, degree=2) <= 0.1 + 1e-9
+    assert gedi(targets, sensitive_features=attribute, kernel=2) <= 0.1 + 1e-9
 
 
 def test_a_constant_attribute_is_the_plain_learner_with_a_warning(data):
@@ -499,7 +499,7 @@ def test_absolute_error(data, degree):
     }
     first = {}
     for loss, model in fits.items():
-        indicator = gedi(model.targets_, sensitive_features=attribute, degree=degree)
+        indicator = gedi(model.targets_, sensitive_features=attribute, kernel=degree)
         assert indicator <= model.threshold_ * (1 + 1e-6)
         first[loss] = clone(model).set_params(max_iter=1).fit(X, t).targets_
     p = forest().fit(X, t).predict(X)

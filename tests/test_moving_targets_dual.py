@@ -317,7 +317,7 @@ def test_coefficients_without_a_bound_are_free(classes):
     constraint = FineConstraint([0.1, np.inf], kernel=2)
     model = dual(LogisticRegression(), tol=0.01, constraint=constraint).fit(X, y)
     assert model.n_iter_ > 0
-    slope, _ = gedi_coefficients(model.predict(X) == "yes", sensitive_features=attribute, degree=2)
+    slope, _ = gedi_coefficients(model.predict(X) == "yes", sensitive_features=attribute, kernel=2)
     assert abs(slope) <= model.threshold_[0] + 0.01 * 0.5 / attribute.std()
     # A constraint that bounds nothing stands beside.
     for both in ([constraint, CoarseConstraint(np.inf)], [CoarseConstraint(np.inf), constraint]):

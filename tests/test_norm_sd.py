@@ -72,8 +72,8 @@ def orthonormal(columns, weight):
 def test_a_relative_value_is_a_share_of_the_same_kernel():
     age, pay = u_shape(300)
     z = 0.5 * pay
-    for kernel in ({"degree": 3}, {"kernel": "fourier", "degree": 2}, {"kernel": FourierKernel(2)}):
-        assert gedi(pay, z, sensitive_features=age, **kernel, **SD) == pytest.approx(0.5)
+    for kernel in (3, "fourier", FourierKernel(2)):
+        assert gedi(pay, z, sensitive_features=age, kernel=kernel, **SD) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("norm", ["sd", "adjusted_sd"])
@@ -89,12 +89,12 @@ def test_scorers_measure_it_beside_covariates():
     age, pay = u_shape(200)
     X = np.c_[age, pay + np.arange(200), np.arange(200) % 7]
     model = LinearRegression().fit(X, pay)
-    scorer = make_disparity_scorer(sensitive_columns=0, degree=2, conditional_on=[2], **SD)
+    scorer = make_disparity_scorer(sensitive_columns=0, kernel=2, conditional_on=[2], **SD)
     expected = gedi(
         pay,
         model.predict(X),
         sensitive_features=age,
-        degree=2,
+        kernel=2,
         conditional_on=X[:, 2],
         **SD,
     )
@@ -224,7 +224,7 @@ def test_absolute_error_is_proven_too(degree):
             sensitive_features=age,
             constraint=DependenceConstraint(kernel=degree),
         )
-        factor = 0.2 / gedi(pay, noisy.targets, sensitive_features=age, degree=degree, **SD)
+        factor = 0.2 / gedi(pay, noisy.targets, sensitive_features=age, kernel=degree, **SD)
         mean = noisy.targets.mean()
         z = mean + min(factor, 1) * (noisy.targets - mean)
         assert np.abs(z - pay).sum() >= result.bound

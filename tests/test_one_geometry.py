@@ -100,7 +100,7 @@ def test_coefficients_that_rounding_reaches_are_named(degree, n, seed):
     distant[::8] = 0
     for x, is_distant in ((distant, True), (rng.integers(1930, 2006, n).astype(float), False)):
         y = (x - x.mean()) / x.std() + rng.normal(size=n)
-        value, seen = observed(partial(gedi, y, sensitive_features=x, degree=degree))
+        value, seen = observed(partial(gedi, y, sensitive_features=x, kernel=degree))
         exact_value = sum(abs(a) for a in ExactPolynomial(x, degree).coefficients(y))
         is_flagged = IllConditionedKernelWarning in seen
         assert abs(value - exact_value) <= ROUNDING * exact_value or is_flagged

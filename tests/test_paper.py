@@ -67,9 +67,9 @@ def test_gedi_is_the_scale_of_the_best_normalised_function(sample, degree):
     def error(alpha):
         return np.mean((scale(alpha) * (F @ alpha) - centred) ** 2)
 
-    best = gedi_coefficients(y, sensitive_features=x, degree=degree)
+    best = gedi_coefficients(y, sensitive_features=x, kernel=degree)
     best = best / np.abs(best).sum()
-    assert_allclose(abs(scale(best)), gedi(y, sensitive_features=x, degree=degree))
+    assert_allclose(abs(scale(best)), gedi(y, sensitive_features=x, kernel=degree))
     others = rng.normal(size=(200, degree))
     assert all(error(best) <= error(other / np.abs(other).sum()) + 1e-12 for other in others)
 
@@ -83,7 +83,7 @@ def test_fine_targets_satisfy_the_covariance_equations(sample):
     for j in (2, 3, 4):
         assert_allclose(np.cov(x**j, x)[0, 1] * slope, np.cov(x**j, z)[0, 1])
     # Equation 24.
-    assert_allclose(gedi(z, sensitive_features=x, degree=4), gedi(z, sensitive_features=x))
+    assert_allclose(gedi(z, sensitive_features=x, kernel=4), gedi(z, sensitive_features=x))
 
 
 # --- errata

@@ -88,7 +88,7 @@ def test_bars_of_the_deviation_explained_are_what_every_term_adds(data, kernel):
         rising = GediCoefficientsDisplay.from_predictions(-y, **measured).coefficients[0]
         assert_allclose(rising, -display.coefficients[0])
         for degree in (1, 2, 3):
-            lower = {**measured, "kernel": "polynomial", "degree": degree}
+            lower = {**measured, "kernel": degree}
             explained = np.linalg.norm(display.coefficients[0, :degree])
             assert explained == pytest.approx(gedi(y, **lower))
         slope = gedi_coefficients(y, sensitive_features=X["age"])[0]
@@ -138,7 +138,7 @@ def test_curve_is_mean_plus_kernel_times_coefficients(data):
 def test_curve_of_raw_birth_years_keeps_its_digits():
     year = np.arange(1930.0, 2006.0)
     with pytest.warns(UserWarning, match="sensitive_features"):
-        display = DependenceDisplay.from_predictions(0.1 * year, sensitive_features=year, degree=5)
+        display = DependenceDisplay.from_predictions(0.1 * year, sensitive_features=year, kernel=5)
     assert_allclose(display.curve, 0.1 * display.grid, rtol=1e-12)
 
 
@@ -329,8 +329,8 @@ def test_wrong_arguments_are_named(data, cls):
         cls.from_estimator(model, X, y, sensitive_features=y, sensitive_columns="age")
     with pytest.raises(ValueError, match="'response_method' parameter"):
         cls.from_estimator(model, X, y, sensitive_columns=0, response_method="score")
-    with pytest.raises(ValueError, match="'degree' parameter"):
-        cls.from_predictions(y, sensitive_features=X["age"], degree=0)
+    with pytest.raises(ValueError, match="'kernel' parameter"):
+        cls.from_predictions(y, sensitive_features=X["age"], kernel=0)
     with pytest.raises(RankDeficientKernelError):
         cls.from_predictions(y, sensitive_features=np.zeros(len(y)))
 

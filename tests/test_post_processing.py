@@ -536,7 +536,7 @@ def test_labels_keep_to_a_fine_constraint_within_their_steps_and_use_its_bound(s
     model = ProjectedClassifier(
         constraint=FineConstraint(0.3, kernel=degree), cv="train", sensitive_columns=0
     ).fit(X, y)
-    coefficients = gedi_coefficients(model.predict(X), sensitive_features=x, degree=degree)
+    coefficients = gedi_coefficients(model.predict(X), sensitive_features=x, kernel=degree)
     first, *others = np.abs(coefficients) / model.threshold_
     assert 0.85 < first < 1.1
     assert max(others) < 0.1

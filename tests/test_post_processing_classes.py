@@ -199,5 +199,5 @@ def test_ties_of_the_relaxation_are_decided_so_that_the_constraint_is_met(data):
     model = ProjectedClassifier(
         constraint=CoarseConstraint(0.3, kernel=3), sensitive_columns=0
     ).fit(X, y)
-    met = indicators(model.targets_, range(3), X[:, 0], degree=3)
+    met = indicators(model.targets_, range(3), X[:, 0], kernel=3)
     assert (met <= model.threshold_ * (1 + 1e-9)).all()

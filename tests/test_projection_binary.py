@@ -773,7 +773,7 @@ def test_array_thresholds_forbid_and_free_single_coefficients():
         constraint=FineConstraint([0.02, np.inf, 0.01], kernel=3, relative=False),
         solver=Solver(gap=1e-3),
     )
-    a = gedi_coefficients(result.targets, sensitive_features=x, degree=3)
+    a = gedi_coefficients(result.targets, sensitive_features=x, kernel=3)
     assert abs(a[0]) <= 0.02 + 1e-9
     assert abs(a[2]) <= 0.01 + 1e-9
     assert abs(a[1]) > 0.02

@@ -279,7 +279,7 @@ def problems(draw):
     weight = rng.uniform(0.2, 3, n) if draw(st.booleans()) else None
     constraint = draw(st.sampled_from(["coarse", "fine", "array"]))
     unconstrained = np.abs(
-        gedi_coefficients(y, sensitive_features=values, degree=degree, sample_weight=weight)
+        gedi_coefficients(y, sensitive_features=values, kernel=degree, sample_weight=weight)
     )
     threshold = draw(st.sampled_from([0.0, 0.05, 0.5, 0.9])) * unconstrained.sum()
     if constraint == "array":
@@ -421,9 +421,9 @@ def test_coarse_indicator_is_exactly_the_threshold_or_that_of_the_free_targets(p
         problem["threshold"] = 1.0
     x, w = problem["sensitive_features"], problem["sample_weight"]
     t, *_ = parts_of(problem)
-    free = gedi(t, sensitive_features=x, degree=problem["degree"], sample_weight=w)
+    free = gedi(t, sensitive_features=x, kernel=problem["degree"], sample_weight=w)
     z = project(problem).targets
-    found = gedi(z, sensitive_features=x, degree=problem["degree"], sample_weight=w)
+    found = gedi(z, sensitive_features=x, kernel=problem["degree"], sample_weight=w)
     assert found == pytest.approx(min(problem["threshold"], free), rel=1e-9, abs=1e-10)
 
 

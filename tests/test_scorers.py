@@ -425,7 +425,7 @@ def test_parameters_of_another_metric_are_refused(metric, given):
     ("metric", "given"),
     [
         ("gedi", {"kernel": np.eye(3)}),
-        ("gedi", {"degree": 0}),
+        ("gedi", {"kernel": 0}),
         ("gedi", {"norm": "sd", "relative": 2}),
         ("gedi_upper", {"norm": "adjusted_sd"}),
         ("gedi_upper", {"confidence": 95}),

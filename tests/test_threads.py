@@ -59,7 +59,7 @@ CALLS = [
     lambda: predictions(ProjectedClassifier(LogisticRegression(), CoarseConstraint()), Y),
 ]
 MEASURES = [
-    lambda: gedi(T, sensitive_features=X[:, 0], degree=2),
+    lambda: gedi(T, sensitive_features=X[:, 0], kernel=2),
     lambda: didi(Y, THREE == 1, sensitive_features=THREE),
     lambda: hgr(T, sensitive_features=X[:, 0]),
     lambda: fairness_report(T, sensitive_features=X[:, 0], n_resamples=3).to_dict(),

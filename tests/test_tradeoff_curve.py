@@ -166,9 +166,9 @@ def test_moving_targets_are_those_of_scikit_learn_s_own_functions(data):
     assert (curve.n_fits, curve.param_name) == (12, "constraint__threshold")
     scoring = {
         "r2": "r2",
-        "gedi": make_disparity_scorer(sensitive_columns=0, degree=2, relative=True),
+        "gedi": make_disparity_scorer(sensitive_columns=0, kernel=2, relative=True),
     }
-    how = {"sensitive_features": X[:, 0], "degree": 2, "relative": True}
+    how = {"sensitive_features": X[:, 0], "kernel": 2, "relative": True}
     for position, threshold in enumerate(PATH):
         model = clone(estimator).set_params(constraint__threshold=threshold)
         found = cross_validate(model, X, t, scoring=scoring, cv=4, return_train_score=True)

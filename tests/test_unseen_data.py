@@ -48,7 +48,7 @@ def test_a_pooled_line_is_the_indicator_of_all_validation_folds():
         model = row.build(PCT_BLACK, column).fit(data.X[train], data.y[train])
         predictions[val] = model.predict(data.X[val])
         scores.append(r2_score(data.y[val], predictions[val]))
-    expected = gedi(data.y, predictions, sensitive_features=data.sensitive, degree=5, relative=True)
+    expected = gedi(data.y, predictions, sensitive_features=data.sensitive, kernel=5, relative=True)
     assert pooled["gedi_val"] == pytest.approx(expected)
     assert pooled["score_val"] == pytest.approx(np.mean(scores))
     assert_allclose([line["score_val"] for line in folds], scores)

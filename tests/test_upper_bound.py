@@ -43,7 +43,7 @@ def test_it_is_the_largest_limit_over_the_signs(degree):
     S = np.array(list(product([1, -1], repeat=degree)))
     errors = np.sqrt(np.einsum("ij,jk,ik->i", S, covariance, S))
     expected = (S @ alpha + t.ppf(0.9, len(x) - degree - 1) * errors).max()
-    options = {"sensitive_features": x, "degree": degree, "confidence": 0.9}
+    options = {"sensitive_features": x, "kernel": degree, "confidence": 0.9}
     assert gedi_inference(y, **options).upper == pytest.approx(expected, rel=1e-6)
     # The true signs of a fit, or of a batch, are not fixed: simulated.
     draws = np.random.default_rng(1).multivariate_normal(np.zeros(degree), covariance, 40_000)
@@ -75,7 +75,7 @@ def test_a_limit_that_need_not_hold_is_a_number():
     rng = np.random.default_rng(0)
     x = rng.normal(size=100)
     y = x + x**2 + rng.normal(size=100)
-    options = {"sensitive_features": x, "degree": 2, "norm": "sd"}
+    options = {"sensitive_features": x, "kernel": 2, "norm": "sd"}
     limits = [gedi_inference(y, confidence=c, **options).upper for c in (1e-9, 0.3, 0.5, 0.9)]
     assert gedi(y, **options) <= limits[0]
     assert (np.diff(limits) >= 0).all()
@@ -87,7 +87,7 @@ def test_limits_have_the_unit_of_the_targets(norm, unit):
     rng = np.random.default_rng(0)
     x = rng.normal(size=100)
     y = x + x**2 + rng.normal(size=100)
-    options = {"sensitive_features": x, "degree": 2, "norm": norm}
+    options = {"sensitive_features": x, "kernel": 2, "norm": norm}
     for fitted in (False, True):
         limit = gedi_inference(y, fitted=fitted, **options).upper
         assert gedi_inference(unit * y, fitted=fitted, **options).upper / unit == pytest.approx(
@@ -113,7 +113,7 @@ def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
     influence = errors @ c / np.linalg.norm(c)
     influence -= influence.mean()
     expected += (influence**3).sum() / (influence**2).sum() * (1 + 2 * z**2) / 6 / len(x)
-    found = gedi_inference(y, sensitive_features=x, degree=2, norm="sd").upper
+    found = gedi_inference(y, sensitive_features=x, kernel=2, norm="sd").upper
     assert found == pytest.approx(expected, rel=1e-3)
 
 
@@ -219,7 +219,7 @@ def test_limits_hold(norm, fitted):
         rng = np.random.default_rng([run, fitted])
         x, noise = rng.uniform(-2, 2, 200), rng.normal(size=200)
         coefficients, y = np.array([0.5, 0.4]), 0.5 * x + 0.4 * x**2 + noise
-        options = {"sensitive_features": x, "degree": 2, "norm": norm}
+        options = {"sensitive_features": x, "kernel": 2, "norm": norm}
         if fitted:
             kind = CoarseConstraint if norm == "l1" else DependenceConstraint
             constraint = kind(0.2, kernel=2, relative=False)
@@ -237,7 +237,7 @@ def test_scorer():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     y = X[:, 0] + X[:, 1] + rng.normal(size=200)
-    model, options = LinearRegression().fit(X, y), {"degree": 2, "norm": "sd", "fitted": True}
+    model, options = LinearRegression().fit(X, y), {"kernel": 2, "norm": "sd", "fitted": True}
     scorer = make_disparity_scorer("gedi_upper", sensitive_columns=0, n_new=50, **options)
     limit = gedi_inference(
         y, model.predict(X), sensitive_features=X[:, 0], n_new=50, **options

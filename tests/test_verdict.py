@@ -75,7 +75,7 @@ def test_a_reference_that_is_noise_is_named():
     )
     assert absolute.verdict.reference_p_value is None
     assert absolute.verdict.remainder.asked == pytest.approx(
-        0.5 / gedi(v, sensitive_features=x, degree=2)
+        0.5 / gedi(v, sensitive_features=x, kernel=2)
     )
 
 

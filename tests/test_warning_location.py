@@ -32,7 +32,7 @@ X = np.c_[CONSTANT, Y]
         lambda: didi(Y, sensitive_features=SKEWED, n_bins=5),
         lambda: hgr(Y, sensitive_features=CONSTANT),
         lambda: hgr(np.eye(40)[0], sensitive_features=np.arange(40)),
-        lambda: gedi(Y, sensitive_features=Y + 1e3, degree=2),
+        lambda: gedi(Y, sensitive_features=Y + 1e3, kernel=2),
         lambda: project_targets(
             Y, sensitive_features=Y + 1e3, constraint=CoarseConstraint(kernel=2)
         ),
@@ -48,7 +48,7 @@ X = np.c_[CONSTANT, Y]
         lambda: cross_validate(
             MovingTargetsRegressor(constraint=CoarseConstraint(), max_iter=1, sensitive_columns=0),
             *(X, Y),
-            scoring=make_disparity_scorer(sensitive_columns=0, degree=2),
+            scoring=make_disparity_scorer(sensitive_columns=0, kernel=2),
             cv=2,
         ),
     ],

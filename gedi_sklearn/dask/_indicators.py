@@ -31,8 +31,7 @@ def accumulate(
     y_pred: Any = None,
     *,
     sensitive_features: Any,
-    kernel: Any = "polynomial",
-    degree: int = 1,
+    kernel: Any = 1,
     reference: Any = None,
     pos_label: Any = None,
     sample_weight: Any = None,
@@ -43,7 +42,7 @@ def accumulate(
     ----------
     y_true, y_pred, sensitive_features, sample_weight : Dask array, series or frame
         As in :func:`gedi_sklearn.metrics.gedi`.
-    kernel, degree, pos_label
+    kernel, pos_label
         As in :func:`gedi_sklearn.metrics.gedi`.
     reference : array-like of shape (r,) or (r, m), default=None
         Values that fix the scale of the kernel; see :class:`GediAccumulator`. None takes rows of
@@ -69,7 +68,7 @@ def accumulate(
         n_rows = max(2, _N_REFERENCE // len(blocks))
         parts = [delayed(_some_rows)(block["sensitive_features"], n_rows) for block in blocks]
         reference = _joined([part for part in compute(*parts) if len(part)])
-    empty = GediAccumulator(kernel, degree, reference=reference, pos_label=pos_label)
+    empty = GediAccumulator(kernel, reference=reference, pos_label=pos_label)
     sums = [delayed(_sum_up)(empty, block) for block in blocks]
     while len(sums) > 1:
         sums = [delayed(_merge)(run) for run in tree(sums, _WIDTH)]
@@ -81,8 +80,7 @@ def gedi(
     y_pred: Any = None,
     *,
     sensitive_features: Any,
-    kernel: Any = "polynomial",
-    degree: int = 1,
+    kernel: Any = 1,
     relative: bool | int = False,
     norm: str = "l1",
     reference: Any = None,
@@ -95,7 +93,7 @@ def gedi(
     ----------
     y_true, y_pred, sensitive_features, sample_weight : Dask array, series or frame
         As in :func:`gedi_sklearn.metrics.gedi`.
-    kernel, degree, relative, norm, pos_label
+    kernel, relative, norm, pos_label
         As in :func:`gedi_sklearn.metrics.gedi`.
     reference : array-like of shape (r,) or (r, m), default=None
         Values that fix the scale of the kernel; see :func:`accumulate`.
@@ -109,7 +107,6 @@ def gedi(
         y_pred,
         sensitive_features=sensitive_features,
         kernel=kernel,
-        degree=degree,
         reference=reference,
         pos_label=pos_label,
         sample_weight=sample_weight,
@@ -122,8 +119,7 @@ def gedi_inference(
     y_pred: Any = None,
     *,
     sensitive_features: Any,
-    kernel: Any = "polynomial",
-    degree: int = 1,
+    kernel: Any = 1,
     relative: bool | int = False,
     norm: str = "l1",
     confidence: float = 0.95,
@@ -140,7 +136,7 @@ def gedi_inference(
     ----------
     y_true, y_pred, sensitive_features, sample_weight : Dask array, series or frame
         As in :func:`gedi_sklearn.metrics.gedi_inference`.
-    kernel, degree, relative, norm, confidence, fitted, n_resamples, pos_label, random_state
+    kernel, relative, norm, confidence, fitted, n_resamples, pos_label, random_state
         As in :func:`gedi_sklearn.metrics.gedi_inference`.
     reference : array-like of shape (r,) or (r, m), default=None
         Values that fix the scale of the kernel; see :func:`accumulate`.
@@ -155,7 +151,6 @@ def gedi_inference(
         y_pred,
         sensitive_features=sensitive_features,
         kernel=kernel,
-        degree=degree,
         reference=reference,
         pos_label=pos_label,
         sample_weight=sample_weight,

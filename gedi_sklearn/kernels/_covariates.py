@@ -99,7 +99,7 @@ class Covariates:
         if rank < len(norms):
             error = RankDeficientKernelError(
                 f"conditional_on leaves {rank} of the kernel's {len(norms)} column(s): the "
-                "covariates determine the others. Leave out covariates, or lower `degree`."
+                "covariates determine the others. Leave out covariates, or use a lower degree."
             )
             error.rank = rank
             raise error

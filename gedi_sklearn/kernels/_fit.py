@@ -27,7 +27,6 @@ def fit_kernel(
     kernel: Any,
     values: np.ndarray,
     *,
-    degree: int = 1,
     weight: np.ndarray | None = None,
     names: list[str] | None = None,
     target: np.ndarray | None = None,
@@ -41,8 +40,6 @@ def fit_kernel(
     values : ndarray of shape (n, m)
         The attribute. Columns that hold text are categorical: one indicator for each level but
         the first in sorted order.
-    degree : int, default=1
-        Degree or order, for a kernel given by name.
     weight : ndarray of shape (n,), default=None
         Positive weights of any sum.
     names : list of str, default=None
@@ -59,7 +56,7 @@ def fit_kernel(
     RankDeficientKernelError
         If the kernel's columns are linearly dependent on these rows (rank 0: all constant).
     """
-    design = fit_resolved(resolve_kernel(kernel, degree), values, weight, names, target)
+    design = fit_resolved(resolve_kernel(kernel), values, weight, names, target)
     known = design.points
     design.fitted.range_ = np.array([known.min(axis=0), known.max(axis=0)])
     return design
@@ -237,11 +234,9 @@ def warn_attribute_scale(design: Design, *, is_joint_bound: bool = False) -> Non
             return
 
 
-def list_columns(
-    kernel: Any, values: np.ndarray, *, degree: int = 1, names: list[str] | None = None
-) -> list[str]:
+def list_columns(kernel: Any, values: np.ndarray, *, names: list[str] | None = None) -> list[str]:
     """Return the names of a kernel's columns, whether or not they are independent on these rows."""
-    kernel = resolve_kernel(kernel, degree)
+    kernel = resolve_kernel(kernel)
     if isinstance(kernel, np.ndarray):
         return column_names(None, kernel.shape[1])
     if values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, SplineKernel)):

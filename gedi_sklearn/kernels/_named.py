@@ -20,7 +20,7 @@ KERNEL_CONSTRAINTS: list[Any] = [
 _QUOTED_NAMES = ", ".join(map(repr, NAMED_KERNELS))
 
 
-def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
+def resolve_kernel(kernel: Any) -> Any:
     """Return an unfitted kernel object, a callable or a float matrix from the `kernel` parameter.
 
     An integer is the polynomial kernel of that degree.
@@ -28,25 +28,12 @@ def resolve_kernel(kernel: Any, degree: int = 1) -> Any:
     Raises
     ------
     ValueError
-        If the name is unknown, or `degree` is given beside a kernel that has none, or its own.
+        If the name is unknown, or a parameter of the kernel is out of its range.
     """
     if isinstance(kernel, str):
         if kernel not in NAMED_KERNELS:
             raise ValueError(f"kernel={kernel!r} is unknown; use {_QUOTED_NAMES} or an object.")
-        named = NAMED_KERNELS[kernel]
-        if named.degree is not None:
-            return named.type(**{named.degree: degree})
-        if degree != 1:
-            raise ValueError(
-                f"degree={degree} has no meaning beside kernel={kernel!r}. Leave `degree` at 1, or "
-                f"pass kernel={named.type.__name__}(...) with parameters of its own."
-            )
-        return named.type()
-    if degree != 1:
-        raise ValueError(
-            f"degree={degree} serves a kernel given by name only; got kernel={kernel!r}, which "
-            "carries its own. Leave `degree` at 1."
-        )
+        return NAMED_KERNELS[kernel].type()
     if is_degree(kernel):
         return PolynomialKernel(int(kernel))
     # Checked before "transform", which data frames have as well.
@@ -109,15 +96,13 @@ def kernel_of_degree(kernel: Any, degree: int) -> Any:
     return kernel
 
 
-def describe_kernel(kernel: Any, degree: int = 1) -> str:
+def describe_kernel(kernel: Any) -> str:
     """Return a kernel in words, for descriptions of estimators and constraints.
 
     Parameters
     ----------
     kernel : int, str, transformer or callable
         The parameter `kernel`.
-    degree : int, default=1
-        The parameter `degree`, for a kernel given by name.
 
     Returns
     -------
@@ -126,24 +111,20 @@ def describe_kernel(kernel: Any, degree: int = 1) -> str:
     Examples
     --------
     >>> from gedi_sklearn.kernels import PolynomialKernel, describe_kernel
-    >>> describe_kernel("fourier", 2)
-    'Fourier kernel of order 2'
+    >>> describe_kernel(3)
+    'polynomial kernel of degree 3'
     >>> describe_kernel(PolynomialKernel(5, standardize=True))
     'polynomial kernel of degree 5, standardised'
     """
-    if is_degree(kernel):
-        return describe_kernel("polynomial", kernel)
-    if isinstance(kernel, str):
-        named = NAMED_KERNELS[kernel]
-        order = "" if named.degree is None else f" of {named.degree} {degree}"
-        return f"{named.word} kernel{order}"
+    if isinstance(kernel, str) or is_degree(kernel):
+        kernel = resolve_kernel(kernel)
     if isinstance(kernel, PolynomialKernel):
         scale = ", standardised" if kernel.standardize else ""
-        return describe_kernel("polynomial", kernel.degree) + scale
+        return f"polynomial kernel of degree {kernel.degree}{scale}"
     if isinstance(kernel, FourierKernel):
         period = "" if kernel.period is None else f", period {kernel.period:g}"
-        return describe_kernel("fourier", kernel.order) + period
-    return f"kernel {kernel!r}"
+        return f"Fourier kernel of order {kernel.order}{period}"
+    return "spline kernel" if repr(kernel) == "SplineKernel()" else f"kernel {kernel!r}"
 
 
 def kernel_to_dict(kernel: Any) -> Any:

@@ -438,19 +438,15 @@ class NamedKernel:
     type : type
         The transformer.
     degree : str or None
-        Name of its parameter that `degree` sets and `relative` asks for; None where they have
-        no meaning.
-    word : str
-        Its name in descriptions.
+        Name of its parameter that `relative` asks for; None where it has no meaning.
     """
 
     type: type
     degree: str | None
-    word: str
 
 
 NAMED_KERNELS = {
-    "polynomial": NamedKernel(PolynomialKernel, "degree", "polynomial"),
-    "fourier": NamedKernel(FourierKernel, "order", "Fourier"),
-    "spline": NamedKernel(SplineKernel, None, "spline"),
+    "polynomial": NamedKernel(PolynomialKernel, "degree"),
+    "fourier": NamedKernel(FourierKernel, "order"),
+    "spline": NamedKernel(SplineKernel, None),
 }

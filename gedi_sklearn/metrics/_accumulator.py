@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -132,10 +132,8 @@ class GediAccumulator(BaseEstimator):
 
     Parameters
     ----------
-    kernel : str, transformer or callable, default="polynomial"
+    kernel : int, str, transformer or callable, default=1
         The functions of the attribute whose influence counts; see :func:`gedi`.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
     reference : array-like of shape (r,) or (r, m), default=None
         Values of the attribute that fix the scale in which sums are taken, the knots of splines and
         the period of a Fourier kernel: a sample over the attribute's whole range. None takes 1,000
@@ -167,32 +165,29 @@ class GediAccumulator(BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> x, noise = rng.normal(size=(2, 3000))
     >>> y = x + x**2 + noise
-    >>> accumulator = GediAccumulator(degree=2)
+    >>> accumulator = GediAccumulator(kernel=2)
     >>> for rows in np.split(np.arange(3000), 3):
     ...     accumulator.update(y[rows], sensitive_features=x[rows])
-    GediAccumulator(degree=2)
+    GediAccumulator(kernel=2)
     ...
-    >>> round(accumulator.gedi() - gedi(y, sensitive_features=x, degree=2), 9) + 0.0
+    >>> round(accumulator.gedi() - gedi(y, sensitive_features=x, kernel=2), 9) + 0.0
     0.0
     """
 
     _parameter_constraints: ClassVar[dict] = {
         "kernel": KERNEL_CONSTRAINTS,
-        "degree": [Interval(Integral, 1, None, closed="left")],
         "reference": ["array-like", None],
         "pos_label": "no_validation",
     }
 
     def __init__(
         self,
-        kernel: Any = "polynomial",
-        degree: int = 1,
+        kernel: Any = 1,
         *,
         reference: Any = None,
         pos_label: Any = None,
     ) -> None:
         self.kernel = kernel
-        self.degree = degree
         self.reference = reference
         self.pos_label = pos_label
 
@@ -510,7 +505,7 @@ class GediAccumulator(BaseEstimator):
                 f"constraint bounds more than the predictions of all rows have sums of: "
                 f"{constraint!r}. Leave subset and on at their defaults."
             )
-        own = resolve_kernel(self.kernel, self.degree)
+        own = resolve_kernel(self.kernel)
         kernel = constraint.kernel
         if kernel is not None:
             kernel = resolve_kernel(kernel)
@@ -536,7 +531,6 @@ class GediAccumulator(BaseEstimator):
         sums = self._sums()
         return {
             "kernel": kernel_to_dict(self.kernel),
-            "degree": as_plain(self.degree),
             "pos_label": as_plain(self.pos_label),
             "reference": self.reference_.tolist(),
             "names": self._names,
@@ -569,9 +563,7 @@ class GediAccumulator(BaseEstimator):
                 column[:] = [Level(v) if isinstance(v, str) else v for v in column]
         else:
             reference = reference.astype(np.float64)
-        accumulator = cls(
-            kernel_from_dict(state["kernel"]), state["degree"], pos_label=state["pos_label"]
-        )
+        accumulator = cls(kernel_from_dict(state["kernel"]), pos_label=state["pos_label"])
         accumulator._start(reference, state["names"], state["columns"], np.array(state["origin"]))
         sums = accumulator.sums_
         sums.n_rows = state["n_rows"]
@@ -606,7 +598,7 @@ class GediAccumulator(BaseEstimator):
         origin: np.ndarray,
     ) -> None:
         """Set the basis, with sums of no row."""
-        fitted = fit_kernel(self.kernel, reference, degree=self.degree, names=names).fitted
+        fitted = fit_kernel(self.kernel, reference, names=names).fitted
         fitted.attribute_columns = columns
         self.reference_, self._names, self._columns = reference, names, columns
         self.sums_ = KernelSums(fitted, origin, _N_PARTS)
@@ -653,7 +645,7 @@ class GediAccumulator(BaseEstimator):
     def _reference_columns(self, degree: int) -> np.ndarray:
         """Return the columns of the same kernel at the degree that `relative` asks for."""
         known = self._sums().fitted.names
-        own = resolve_kernel(self.kernel, self.degree)
+        own = resolve_kernel(self.kernel)
         wanted = kernel_of_degree(own, degree)
         names = list_columns(wanted, self.reference_, names=self._names)
         if not set(names) <= set(known):

@@ -122,7 +122,7 @@ def didi(
     Notes
     -----
     For an attribute of two values, the regression form is their distance times
-    ``gedi(..., degree=1)``. Source: S. Aghaei, M. J. Azizi, P. Vayanos (2019): Learning Optimal
+    ``gedi(..., kernel=1)``. Source: S. Aghaei, M. J. Azizi, P. Vayanos (2019): Learning Optimal
     and Fair Decision Trees for Non-Discriminative Decision-Making. AAAI.
 
     Examples

@@ -39,7 +39,6 @@ from ._reference import check_relative, positive_unit, reference_disparity
 
 INDICATOR_CONSTRAINTS: dict = {
     "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
-    "degree": [Interval(Integral, 1, None, closed="left")],
 }
 NORMS = ("l1", "sd", "adjusted_sd")
 # True is degree 1.
@@ -62,8 +61,7 @@ def gedi(
     y_pred: Any = None,
     *,
     sensitive_features: Any,
-    kernel: Any = "polynomial",
-    degree: int = 1,
+    kernel: Any = 1,
     relative: bool | int = False,
     norm: str = "l1",
     conditional_on: Any = None,
@@ -91,14 +89,13 @@ def gedi(
         The protected attribute; several columns are measured jointly, interactions included.
         Columns of text and pandas categories are categorical: one indicator for each level but
         the first in sorted order, to which the others are compared.
-    kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
-        The functions of the attribute whose influence counts: an object, or a name such as
-        "polynomial", "fourier" and "spline", a key of ``gedi_sklearn.kernels.NAMED_KERNELS``.
+    kernel : int, str, transformer, callable or array of shape (n, k), default=1
+        The functions of the attribute whose influence counts: the polynomial of that degree, an
+        object such as ``FourierKernel(2)``, or the name of one with its default parameters,
+        "polynomial", "fourier" or "spline" (``gedi_sklearn.kernels.NAMED_KERNELS``).
         ``PolynomialKernel(degree, standardize=True)`` makes the value independent of the
         attribute's unit and origin, and is recommended at degree 2 and above. A callable gets
         the attribute, as (n,) or (n, m), and is applied to blocks of rows.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
     relative : bool or int, default=False
         Divide by the indicator of `y_true` at this degree; True is 1, the paper's "GeDI %". A
         kernel without a degree is divided by its own value of `y_true` (a spline takes True only),
@@ -173,7 +170,6 @@ def gedi(
             y_pred,
             sensitive_features,
             kernel,
-            degree,
             relative,
             norm,
             conditional_on,
@@ -213,8 +209,7 @@ def gedi_coefficients(
     y: Any,
     *,
     sensitive_features: Any,
-    kernel: Any = "polynomial",
-    degree: int = 1,
+    kernel: Any = 1,
     pos_label: Any = None,
     sample_weight: Any = None,
     return_names: bool = False,
@@ -227,10 +222,8 @@ def gedi_coefficients(
         Targets or predictions: numbers, booleans, or labels together with `pos_label`.
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute.
-    kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
+    kernel : int, str, transformer, callable or array of shape (n, k), default=1
         The functions of the attribute whose influence counts; see :func:`gedi`.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
     pos_label : object, default=None
         The label that counts as 1; needed for text and categories.
     sample_weight : array-like of shape (n,), default=None
@@ -260,15 +253,15 @@ def gedi_coefficients(
     >>> import numpy as np
     >>> from gedi_sklearn.metrics import gedi_coefficients
     >>> x = np.linspace(-1, 1, 41)
-    >>> gedi_coefficients(2 * x - x**2, sensitive_features=x, degree=2).round(9)
+    >>> gedi_coefficients(2 * x - x**2, sensitive_features=x, kernel=2).round(9)
     array([ 2., -1.])
     """
     sample = check_sample(y, None, sensitive_features, sample_weight, pos_label)
     try:
-        design = fit_gedi(sample, kernel, degree).indicator.design
+        design = fit_gedi(sample, kernel).indicator.design
     except RankDeficientKernelError as error:
         missing = undefined_if_constant(error)
-        names = list_columns(kernel, sample.values, degree=degree, names=sample.names)
+        names = list_columns(kernel, sample.values, names=sample.names)
         coefficients = np.full(len(names), missing)
     else:
         names, coefficients = design.fitted.names, design.checked_coefficients(sample.target)
@@ -327,7 +320,6 @@ def fit_arguments(
     y_pred: Any,
     sensitive_features: Any,
     kernel: Any,
-    degree: int,
     relative: bool | int,
     norm: str,
     conditional_on: Any,
@@ -351,11 +343,11 @@ def fit_arguments(
         return None
     y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel = given
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
-    return fit_gedi(sample, kernel, degree, norm, conditional_on)
+    return fit_gedi(sample, kernel, norm, conditional_on)
 
 
 def fit_gedi(
-    sample: Sample, kernel: Any, degree: int, norm: str = "l1", conditional_on: Any = None
+    sample: Sample, kernel: Any, norm: str = "l1", conditional_on: Any = None
 ) -> FittedGedi:
     """Fit the kernel of a public function, with warnings about unsuitable attributes.
 
@@ -363,7 +355,7 @@ def fit_gedi(
     ----------
     sample : Sample
         The sample.
-    kernel, degree, norm, conditional_on
+    kernel, norm, conditional_on
         As in :func:`gedi`.
 
     Returns
@@ -375,7 +367,7 @@ def fit_gedi(
     RankDeficientKernelError
         If the kernel's columns are linearly dependent (rank 0: a constant attribute).
     """
-    kernel = resolve_kernel(kernel, degree)
+    kernel = resolve_kernel(kernel)
     if isinstance(kernel, np.ndarray):
         kernel = sample.select(kernel, "kernel")
     covariates = _checked_covariates(conditional_on, sample)

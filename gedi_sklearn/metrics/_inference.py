@@ -195,8 +195,7 @@ def gedi_inference(
     y_pred: Any = None,
     *,
     sensitive_features: Any,
-    kernel: Any = "polynomial",
-    degree: int = 1,
+    kernel: Any = 1,
     relative: bool | int = False,
     norm: str = "l1",
     conditional_on: Any = None,
@@ -223,7 +222,7 @@ def gedi_inference(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, kernel, degree, relative, norm, conditional_on
+    y_true, y_pred, sensitive_features, kernel, relative, norm, conditional_on
         As in :func:`gedi`; the reference of `relative` is taken as known. `norm` is "l1" or "sd".
     pos_label, sample_weight, subset, on
         As in :func:`gedi`. Each row is one observation, whatever its weight.
@@ -326,7 +325,6 @@ def gedi_inference(
         y_pred,
         sensitive_features,
         kernel,
-        degree,
         relative,
         norm,
         conditional_on,

@@ -15,7 +15,6 @@ def reference_disparity(
     values: np.ndarray,
     *,
     kernel: Any,
-    degree: int = 1,
     relative: bool | int = True,
     weight: np.ndarray | None = None,
     norm: str = "l1",
@@ -32,11 +31,9 @@ def reference_disparity(
         Original targets.
     values : ndarray of shape (n, m)
         The attribute.
-    kernel : str, transformer, callable or array of shape (n, k)
+    kernel : int, str, transformer, callable or array of shape (n, k)
         The kernel of the indicator; the reference takes the same family and standardisation. One
         without a degree is its own reference.
-    degree : int, default=1
-        Its degree, where it is given by name.
     relative : bool or int, default=True
         Degree of the reference in the L1 norm; True is 1.
     weight : ndarray of shape (n,), default=None
@@ -53,7 +50,7 @@ def reference_disparity(
     float
         Exactly 0.0 where it counts as zero.
     """
-    kernel = resolve_kernel(kernel, degree)
+    kernel = resolve_kernel(kernel)
     if norm == "l1":
         kernel = kernel_of_degree(kernel, int(relative))
     design = fit_resolved(kernel, values, weight, target=y).beside(covariates)

@@ -128,7 +128,7 @@ class GediMeasure(Measure):
 
     def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
         kernel, norm = self.options["kernel"], self.options["norm"]
-        fitted = fit_gedi(sample, kernel, 1, norm, self._given(rows))
+        fitted = fit_gedi(sample, kernel, norm, self._given(rows))
         return fitted.indicator, fitted.unit(self.relative)
 
     def _given(self, rows: np.ndarray) -> np.ndarray | None:

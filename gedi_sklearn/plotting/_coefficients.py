@@ -66,7 +66,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
     >>> from gedi_sklearn.plotting import GediCoefficientsDisplay
     >>> x = np.linspace(-1, 1, 41)
     >>> display = GediCoefficientsDisplay.from_predictions(
-    ...     2 * x - x**2, 0.5 * x, sensitive_features=x, degree=2
+    ...     2 * x - x**2, 0.5 * x, sensitive_features=x, kernel=2
     ... )
     >>> display.coefficients.round(9) + 0.0
     array([[ 2. , -1. ],
@@ -133,8 +133,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
         y_pred: Any = None,
         *,
         sensitive_features: Any,
-        kernel: Any = "polynomial",
-        degree: int = 1,
+        kernel: Any = 1,
         norm: str = "l1",
         pos_label: Any = None,
         sample_weight: Any = None,
@@ -152,10 +151,8 @@ class GediCoefficientsDisplay(PredictionDisplay):
             Predictions; None shows the targets alone.
         sensitive_features : array-like of shape (n,) or (n, m)
             The protected attribute.
-        kernel : str, transformer, callable or array of shape (n, k), default="polynomial"
+        kernel : int, str, transformer, callable or array of shape (n, k), default=1
             The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
-        degree : int, default=1
-            Degree (order) of a kernel given by name.
         norm : {"l1", "sd"}, default="l1"
             Whether the bars are coefficients, which sum to GeDI, or the deviation that each term
             explains; see :func:`gedi_sklearn.metrics.gedi`.
@@ -176,7 +173,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
         sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-        design = fit_gedi(sample, kernel, degree).indicator.design
+        design = fit_gedi(sample, kernel).indicator.design
         names, series = ["targets"], [sample.y_true]
         if y_pred is not None:
             names.append(name or "predictions")

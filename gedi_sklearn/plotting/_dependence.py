@@ -80,7 +80,7 @@ class DependenceDisplay(PredictionDisplay):
     >>> import numpy as np
     >>> from gedi_sklearn.plotting import DependenceDisplay
     >>> x = np.linspace(-1, 1, 41)
-    >>> display = DependenceDisplay.from_predictions(x**2, sensitive_features=x, degree=2, bins=4)
+    >>> display = DependenceDisplay.from_predictions(x**2, sensitive_features=x, kernel=2, bins=4)
     >>> bool(np.allclose(display.curve, display.grid**2))
     True
     >>> display.ax_.get_ylabel()
@@ -165,8 +165,7 @@ class DependenceDisplay(PredictionDisplay):
         y_pred: Any = None,
         *,
         sensitive_features: Any,
-        kernel: Any = "polynomial",
-        degree: int = 1,
+        kernel: Any = 1,
         norm: str = "l1",
         bins: int = 10,
         pos_label: Any = None,
@@ -189,10 +188,8 @@ class DependenceDisplay(PredictionDisplay):
             Predictions; None shows the targets alone.
         sensitive_features : array-like of shape (n,)
             The protected attribute, one numeric column.
-        kernel : str, transformer or callable, default="polynomial"
+        kernel : int, str, transformer or callable, default=1
             The functions of the attribute; see :func:`gedi_sklearn.metrics.gedi`.
-        degree : int, default=1
-            Degree (order) of a kernel given by name.
         norm : {"l1", "sd"}, default="l1"
             Whether the legend has GeDI, or the deviation that the curve explains.
         bins : int, default=10
@@ -224,7 +221,7 @@ class DependenceDisplay(PredictionDisplay):
         """
         import_pyplot(f"{cls.__name__}.from_predictions")
         sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-        indicator = fit_gedi(sample, kernel, degree, norm).indicator
+        indicator = fit_gedi(sample, kernel, norm).indicator
         design = indicator.design
         _require_one_numeric_attribute(cls.__name__, sample, design)
         values = sample.values[:, 0]

@@ -161,7 +161,7 @@ class PredictionDisplay(ABC):
         name : str, default=None
             Name of the predictions; None takes it from the estimator.
         **keywords : dict
-            Further keywords of :meth:`from_predictions`, such as `kernel`, `degree`,
+            Further keywords of :meth:`from_predictions`, such as `kernel`,
             `sample_weight` and `ax`.
 
         Returns

@@ -219,6 +219,6 @@ def _too_blind(constraint: FittedConstraint) -> InfeasibleProjectionError:
     return InfeasibleProjectionError(
         "sensitive_at_predict=False: the other columns of X say too little of the attribute to "
         f"correct for it ({facts['n_columns']} kernel column(s), {facts['n_rows']} rows). Lower "
-        "`degree`, raise `threshold`, give another `attribute_estimator`, or pass the attribute "
+        "the degree, raise `threshold`, give another `attribute_estimator`, or pass the attribute "
         "at prediction time."
     )

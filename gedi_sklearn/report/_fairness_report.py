@@ -28,7 +28,6 @@ _PERMUTATIONS = 999
     {
         **TARGET_CONSTRAINTS,
         "kernel": KERNEL_CONSTRAINTS,
-        "degree": [Interval(Integral, 1, None, closed="left")],
         "norm": [StrOptions({"l1", "sd"})],
         "threshold": [Interval(Real, 0, None, closed="left"), "array-like", None],
         "degrees": ["array-like"],
@@ -51,7 +50,6 @@ def fairness_report(
     *,
     sensitive_features: Any,
     kernel: Any = "spline",
-    degree: int = 1,
     norm: str = "sd",
     threshold: Any = None,
     degrees: Any = (1, 2, 3, 4, 5),
@@ -79,11 +77,9 @@ def fairness_report(
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute; text and categories are categorical. Of several each is measured
         alone, and the table has rows for all of them together.
-    kernel : str, transformer or callable, default="spline"
+    kernel : int, str, transformer or callable, default="spline"
         The functions of the attribute in the sentences and verdicts; see
         :func:`gedi_sklearn.metrics.gedi`.
-    degree : int, default=1
-        Degree (order) of a kernel given by name.
     norm : {"sd", "l1"}, default="sd"
         The indicator in the sentences and verdicts: the deviation that the attribute explains, or
         the paper's sum of coefficients.
@@ -186,7 +182,6 @@ def fairness_report(
             name,
             own,
             kernel=kernel,
-            degree=degree,
             norm=norm,
             asked=bound,
             confidence_level=confidence_level,

@@ -102,7 +102,6 @@ def find(
     samples: list[Sample],
     *,
     kernel: Any,
-    degree: int,
     norm: str,
     asked: float | None,
     confidence_level: float,
@@ -117,7 +116,7 @@ def find(
         Its name.
     samples : list of Sample
         The sample, or one for each of more than two classes: the worst is reported.
-    kernel, degree, norm, confidence_level, n_resamples
+    kernel, norm, confidence_level, n_resamples
         As in :func:`fairness_report`.
     asked : float or None
         The largest share that may be left.
@@ -128,7 +127,7 @@ def find(
     -------
     Findings
     """
-    fitted = fit_gedi(samples[0], kernel, degree, norm)
+    fitted = fit_gedi(samples[0], kernel, norm)
     indicator, design = fitted.indicator, fitted.indicator.design.with_matrix()
     sample = max(samples, key=lambda own: indicator.measure(own.target))
     z, y = sample.target, sample.y_true
