@@ -11,6 +11,7 @@ import numpy as np
 
 from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..exceptions import warn_caller
+from ._cuts import CutsIndicator
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments
 from ._linear import LinearIndicator
 from ._sampling import normal_draws, robust_covariance
@@ -181,6 +182,46 @@ class GediInference:
         return limit / self._unit
 
 
+class CutsInference(GediInference):
+    """The same of the largest cut, whose value under independence only permutations tell."""
+
+    _indicator: CutsIndicator
+
+    @cached_property
+    def null_mean(self) -> float:
+        """Its expected value under independence."""
+        return float(self.null_distribution.mean())
+
+    @cached_property
+    def null_distribution(self) -> np.ndarray:
+        """Its values for permutations of the scores."""
+        generator = np.random.default_rng(self._rng.randint(2**31))
+        drawn = self._indicator.permuted(self._target, self._n_resamples, generator)
+        return drawn / self._unit
+
+    @cached_property
+    def pvalue(self) -> float:
+        """How often chance reaches the value."""
+        reached = int((self.null_distribution >= self.value * (1 - 1e-12)).sum())
+        return (1 + reached) / (1 + self._n_resamples)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the confidence interval.
+
+        The distance of two largest values is at most the largest distance, which is below that
+        quantile of independent scores, whose cuts vary most.
+        """
+        if not self._has_errors:
+            return float("nan"), float("nan")
+        one_sided = (1 + self._confidence) / 2
+        low = self.value - float(np.quantile(self.null_distribution, one_sided))
+        high = self._indicator.upper_limit(
+            self._target, one_sided, is_fitted=self._fitted, n_new=self._n_new
+        )
+        return max(low, 0.0), high / self._unit
+
+
 @validate_params(
     {
         **GEDI_CONSTRAINTS,
@@ -335,7 +376,8 @@ def gedi_inference(
     )
     if measured is None:
         return GediInference.undefined(n_resamples)
-    return GediInference(
+    kind = CutsInference if on == "distribution" else GediInference
+    return kind(
         measured.indicator,
         measured.sample.target,
         measured.unit(relative),
