@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._verdict import InWords
-from .constraints import FittedConstraint
+from .constraints import FittedConstraint, FittedCuts
 from .exceptions import CertificateNotIssuedWarning, warn_caller
 
 __all__ = ["Certificate", "issue_certificate"]
@@ -95,7 +95,7 @@ class Issued(NamedTuple):
 
 
 def issue_certificate(
-    constraint: FittedConstraint,
+    constraint: FittedConstraint | FittedCuts,
     corrected: Callable[[float], np.ndarray | None],
     confidence: float,
     *,

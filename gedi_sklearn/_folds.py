@@ -25,7 +25,10 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from ._validation import _check_method_params, _safe_indexing, check_group_codes
 from .exceptions import warn_caller
 
-__all__ = ["FoldMaker", "Folds", "asks_for_groups"]
+__all__ = ["CORRECTION_FOLDS", "FoldMaker", "Folds", "asks_for_groups"]
+
+# Folds of the correction where it is judged by rows that it has not seen.
+CORRECTION_FOLDS = 3
 
 # What `None` stands for, as in scikit-learn.
 _DEFAULT_FOLDS = 5
@@ -143,6 +146,12 @@ class FoldMaker:
         if lacks_groups and not folds.n_tests.all():  # scikit-learn 1.6 takes None as one group
             raise no_groups
         return folds
+
+    def correction_splits(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return folds that judge corrections; none of too few rows, or groups, of a class."""
+        if self.n_independent <= CORRECTION_FOLDS:
+            return []
+        return self(CORRECTION_FOLDS, self.y).splits
 
     def shuffled(self, n_folds: int) -> Any:
         """Return the splitter that an integer stands for."""

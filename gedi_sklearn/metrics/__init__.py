@@ -5,6 +5,7 @@ packages of this library measure with: checked samples, linear indicators, refer
 """
 
 from ._accumulator import GediAccumulator, TargetCorrection, spread_rows
+from ._cuts import CutsIndicator
 from ._didi import bin_codes, didi, quantile_bin_edges
 from ._gedi import INDICATOR_CONSTRAINTS, RELATIVE, fit_gedi, gedi, gedi_coefficients
 from ._hgr import hgr, hides_class, resampled_hgr
@@ -19,6 +20,7 @@ __all__ = [
     "INDICATOR_CONSTRAINTS",
     "RELATIVE",
     "TARGET_CONSTRAINTS",
+    "CutsIndicator",
     "GediAccumulator",
     "GediInference",
     "GroupIndicator",

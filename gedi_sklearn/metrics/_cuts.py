@@ -21,6 +21,8 @@ from ._sampling import upper_limits
 
 # Cuts of which the largest limit is taken, beside the one of the largest value.
 _LIMITED = 99
+# Rows and permutations that tell a quantile of the value under independence.
+_PERMUTED, _DRAWS = 2000, 200
 # A value below is rounding.
 _ROUNDING = 1e-12
 
@@ -85,6 +87,25 @@ class CutsIndicator(KernelIndicator):
         self.design.with_matrix()
         draws = (self._along(rng.permutation(len(z)), last) for _ in range(n_resamples))
         return np.array([values.max(initial=0.0) for values in draws])
+
+    def null_quantile(self, z: np.ndarray, level: float) -> float:
+        """Return a quantile of the indicator of scores that do not depend on the attribute.
+
+        It is in proportion to n^(-1/2), so that a part of the rows tells it.
+        """
+        rng = np.random.default_rng(0)
+        n = len(z)
+        rows = np.sort(rng.choice(n, min(n, _PERMUTED), replace=False))
+        columns = self.design.orthonormal_of(rows)
+        columns -= columns.mean(axis=0)
+        last = np.flatnonzero(np.diff(np.sort(z[rows])) > 0)
+        if not len(last):
+            return 0.0
+        draws = [
+            np.linalg.norm(np.cumsum(rng.permutation(columns), axis=0)[last], axis=1).max()
+            for _ in range(_DRAWS)
+        ]
+        return float(np.quantile(draws, level)) / np.sqrt(len(rows) * n)
 
     def upper_limit(
         self,

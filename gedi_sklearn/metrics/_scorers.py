@@ -37,8 +37,12 @@ _COLUMNS = [Integral, str, list, tuple, None]
 # What the scorer gives an indicator itself, and what has no say in the upper limit.
 _GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight"}
 _UNUSED = {("gedi_upper", name) for name in ("method", "n_resamples", "random_state")}
-# What `predict` and its like return where a constraint bounds it.
-_RESPONSES = {"predictions": "predict", "probabilities": "predict_proba"}
+# What is asked of an estimator where a constraint bounds it; of a regressor `predict`.
+_RESPONSES: dict[str, Any] = {
+    "predictions": "predict",
+    "probabilities": "predict_proba",
+    "distribution": ["predict_proba", "predict"],
+}
 
 
 def _gedi_upper(y_true: Any, y_pred: Any, **options: Any) -> float:
@@ -202,7 +206,7 @@ def _bounded(
     if not constraint.joins_classes:
         names += ["kernel", "norm"]
     own = {name: getattr(constraint, name) for name in names if hasattr(constraint, name)}
-    if response:  # what is measured of it are the responses themselves
+    if response and constraint.on != "distribution":  # the responses themselves are measured
         own["on"] = "predictions"
     return "didi" if constraint.joins_classes else "gedi", own, response_method or response
 

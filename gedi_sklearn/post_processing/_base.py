@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
-from .._folds import FoldMaker
+from .._folds import CORRECTION_FOLDS, FoldMaker
 from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
 from .._prediction_source import make_prediction_source
 from .._predictions import asks_for_attribute, checked_predict
@@ -32,9 +32,7 @@ from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
 from ._corrections import attribute_blind_correction
 from ._cross_correction import CrossCorrection, Fold
-
-# Folds of the correction where it is judged by rows that it has not seen.
-CORRECTION_FOLDS = 3
+from ._cuts import BoundsCuts
 
 
 class Learned(NamedTuple):
@@ -61,7 +59,7 @@ class Learned(NamedTuple):
     weight: np.ndarray | None
 
 
-class Projected(AttributeBlind):
+class Projected(BoundsCuts, AttributeBlind):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
 
     # Requested by default, as in `fit`, so that predict(X, sensitive_features=s) of a pipeline and
@@ -172,6 +170,9 @@ class Projected(AttributeBlind):
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
+        if self._bounds_cuts:
+            self._fit_cuts(p, fold_maker, is_unseen=source.is_unseen)
+            return self
         covariates = self._fit_covariates(X, len(y))
         outcomes = self._outcomes(y) if source.is_unseen else None
         projection = self._make_projection(y, attribute, sample_weight, covariates, outcomes)
@@ -345,7 +346,7 @@ class Projected(AttributeBlind):
         is_plain = all(own.encoder is None for own in self._kernels)
         is_asked = self._is_exact and covariates is None and is_plain
         if is_unseen and self._kernels and (is_asked or self.confidence is not None):
-            for train, test in _correction_splits(fold_maker):
+            for train, test in fold_maker.correction_splits():
                 weight = None if learned.weight is None else learned.weight[train]
                 own = beside[train] if beside is not None else None
                 rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
@@ -441,6 +442,16 @@ class Projected(AttributeBlind):
             expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
             blind = self._recalibration(p, np.reshape(expected, (-1, k)))
             return blind @ self.orthonormal_correction_.T
+        values = self._new_values(X, sensitive_features)
+        if self.kernel_ is None:
+            return 0.0
+        columns = self._new_columns(values, X)
+        if self._has_subset:
+            columns = self._weighed(columns, p)
+        return columns @ self.orthonormal_correction_.T
+
+    def _new_values(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return the attribute of new rows, which their predictions need."""
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows as "
@@ -454,13 +465,7 @@ class Projected(AttributeBlind):
                 "use (drop_sensitive=True), but the correction does. Pass X with them, or set "
                 "sensitive_at_predict=False for a correction without the attribute."
             )
-        values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
-        if self.kernel_ is None:
-            return 0.0
-        columns = self._new_columns(values, X)
-        if self._has_subset:
-            columns = self._weighed(columns, p)
-        return columns @ self.orthonormal_correction_.T
+        return self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
 
     @property
     def _kernels(self) -> list[FittedKernel]:
@@ -492,6 +497,8 @@ class Projected(AttributeBlind):
         """Return corrected scores of new rows, shape (n,)."""
         inner = self._new_inner_X(X)
         p = self._scores(self.estimator_, inner)
+        if self._bounds_cuts:
+            return self._on_scale(self._moved(p, self._new_values(X, sensitive_features)))
         return p + self._shift(X, sensitive_features, p)
 
     @answers_as_fitted
@@ -525,10 +532,3 @@ class Projected(AttributeBlind):
         return self.predict(
             X, sensitive_features=sensitive_features if self.sensitive_at_predict else None
         )
-
-
-def _correction_splits(fold_maker: FoldMaker) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return folds for corrections; none where there are too few rows, or groups, of a class."""
-    if fold_maker.n_independent <= CORRECTION_FOLDS:
-        return []
-    return fold_maker(CORRECTION_FOLDS, fold_maker.y).splits

@@ -100,7 +100,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
 
     @property
     def _bounds_labels(self) -> bool:
-        return bounded_output(self.constraint) != "probabilities"
+        return bounded_output(self.constraint) not in ("probabilities", "distribution")
 
     @property
     def _loss(self) -> str:
@@ -156,6 +156,21 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         proba = checked_predict_proba(estimator, X, self.classes_)
         proba = check_numbers(proba, f"the probabilities of {inner}")
         return proba[:, 1] if len(self.classes_) == 2 else proba
+
+    def _fit_scale(self, p: np.ndarray, moved: np.ndarray, weight: np.ndarray | None) -> None:
+        """Find the cut above which as many rows are as the learner takes for the second class."""
+        weight = np.ones(len(p)) if weight is None else weight
+        order = np.argsort(moved, kind="stable")
+        below = np.cumsum(weight[order]) <= weight[codes_of(p) == 0].sum() * (1 + 1e-12)
+        ends = np.r_[0.0, moved[order], 1.0]
+        self._cut = float(ends[below.sum() : below.sum() + 2].mean())
+
+    def _on_scale(self, moved: np.ndarray) -> np.ndarray:
+        """Return probabilities that are above 1/2 where the moved score is above the cut."""
+        score = _bent(np.clip(moved, 0.0, 1.0), self._cut)
+        # Rounding is to change no decision.
+        least = np.nextafter(0.5, 1.0)
+        return np.where(moved > self._cut, np.maximum(score, least), np.minimum(score, 0.5))
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[codes_of(scores)]
@@ -237,6 +252,9 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
+        if self._bounds_cuts:
+            score = self._corrected(X, sensitive_features)
+            return np.column_stack([1 - score, score])
         inner = self._new_inner_X(X)
         p = self._scores(self.estimator_, inner)
         shift = self._shift(X, sensitive_features, p)

@@ -173,6 +173,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
         name = f"the predictions of {type(self._inner_estimator()).__name__}"
         return check_numbers(checked_predict(estimator, X), name, n_columns=1)
 
+    def _on_scale(self, moved: np.ndarray) -> np.ndarray:
+        return self._decide(moved)
+
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return np.clip(scores, *self._bounds)
 
