@@ -228,6 +228,17 @@ class FittedKernel:
         """Return β with F̃β = Qc from c, shape (k,)."""
         return self.to_raw(self.R_inverse @ coordinates)
 
+    @property
+    def coefficient_sizes(self) -> np.ndarray:
+        """Norms of the rows of T R⁻¹: what an error of 1 in c is in each coefficient, (k,)."""
+        return np.hypot.reduce(self.basis.to_raw @ self.R_inverse, axis=1)
+
+    @property
+    def dependence(self) -> float:
+        """‖R⁻¹‖ of columns of norm 1, which is large where they are nearly dependent."""
+        norms = np.linalg.norm(self.R_, axis=0)
+        return float(np.linalg.norm(self.R_inverse * norms[:, None]))
+
     def beside(self, regression: Regression, R: np.ndarray) -> FittedKernel:
         """Return the kernel residualised on covariates, whose columns have the factor R."""
         other = FittedKernel(self.kernel, self.basis, self.names, self.n_attributes, self.encoder)
