@@ -38,6 +38,7 @@ from ._attribute import (
     check_group_codes,
     check_levels,
     check_sensitive,
+    refuse_mixed_levels,
     warn_many_groups,
 )
 from ._classes import check_all_weighted, check_classes
@@ -113,6 +114,7 @@ __all__ = [
     "is_text",
     "named_in_errors",
     "refuse_misplaced",
+    "refuse_mixed_levels",
     "remember_signature",
     "select_columns",
     "target_kind",

@@ -94,9 +94,19 @@ class LevelEncoder(AttributeEncoder):
         The levels, the reference first.
     """
 
-    def __init__(self, values: np.ndarray, names: list[str] | None = None) -> None:
-        super().__init__(values, names)
+    def __init__(
+        self,
+        values: np.ndarray,
+        names: list[str] | None = None,
+        parameter: str = "sensitive_features",
+    ) -> None:
+        super().__init__(values, names, parameter)
         self.known = np.asarray([*self.references, *(self.levels[0] or ())])
+
+    def of_levels(self, present: np.ndarray) -> LevelEncoder:
+        """Return the encoder of some of the levels, given by their numbers."""
+        name = self.names[0][: -len(self.known[1]) - 1]
+        return LevelEncoder(self.known[present, None], [name], self.parameter)
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """Return the number of each row's level, shape (n, 1); one not seen is an error."""

@@ -353,7 +353,7 @@ class Design(BaseDesign):
     def null_noise(self, z: np.ndarray) -> np.ndarray:
         shares = np.broadcast_to(self.shares(slice(None)), self.n_rows)
         variance = float(np.var(self.residual(z))) * self.n_rows / (self.n_rows - 1)
-        return variance * self.of_points(shares**2) / (self.fitted.share * self.group_weights) ** 2
+        return variance * self.of_points(shares**2) / self._point_shares**2
 
     @cached_property
     def _null_gram(self) -> np.ndarray:

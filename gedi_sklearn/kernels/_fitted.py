@@ -150,6 +150,10 @@ class FittedKernel:
         """
         return self.orthonormal_columns(self._encoded(values), covariates)
 
+    def explained(self, values: Any, coordinates: np.ndarray) -> np.ndarray:
+        """Return Q c for new rows, shape (n,); see :meth:`orthonormal`."""
+        return self.orthonormal(values) @ coordinates
+
     def orthonormal_within_range(
         self, values: Any, covariates: Any = None, *, warns: bool = True
     ) -> np.ndarray:

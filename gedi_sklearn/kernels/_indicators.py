@@ -93,6 +93,9 @@ class IndicatorKernel(FittedKernel):
         if self.n_columns > _MOST_GROUPS or n_rows * self.n_columns > _MOST_NUMBERS:
             raise TooManyGroupsError.from_numbers(n_rows, self.n_columns + 1)
 
+    def explained(self, values: Any, coordinates: np.ndarray) -> np.ndarray:
+        return self.of_groups(coordinates)[self._encoded(values)[:, 0].astype(int)]
+
     def orthonormal_within_range(  # type: ignore[override]
         self, values: Any, covariates: Any = None, *, warns: bool = True
     ) -> GroupColumns:

@@ -143,8 +143,8 @@ class GediInference:
             value = self._indicator.form.of_targets(self._centred)
         else:
             value = self._indicator.value(self._indicator.design.coordinates(self._target))
-        value = float(value) / self._unit
-        reached = int((self.null_distribution >= value * (1 - 1e-12)).sum())
+        least = float(value) / self._unit * (1 - 1e-12)
+        reached = int((self.null_distribution >= least).sum())
         return (1 + reached) / (1 + self._n_resamples)
 
     @cached_property
@@ -360,9 +360,7 @@ def _permuted(
     return values
 
 
-def _drawn_rows(
-    n_rows: int, n_resamples: int, rng: np.random.RandomState
-) -> Iterator[np.ndarray]:
+def _drawn_rows(n_rows: int, n_resamples: int, rng: np.random.RandomState) -> Iterator[np.ndarray]:
     """Yield rows drawn with replacement, batch by batch, (b, n)."""
     batch = max(1, _BATCH // n_rows)
     for start in range(0, n_resamples, batch):
