@@ -123,6 +123,9 @@ def _fit_rows(
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes = values.shape[1]
     if isinstance(kernel, PolynomialKernel):
+        if kernel.degree >= len(values):  # whatever they are, there are too few
+            n_distinct = len(check_group_codes(values)[1])
+            raise RankDeficientKernelError.from_rank(n_distinct - 1, kernel.degree, n_distinct)
         kernel.fit_checked(values, weight)
         some = None if weight is None else sampled(weight)
         basis: Basis = PolynomialBasis(kernel, sampled(values), some)
