@@ -118,6 +118,19 @@ def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
     return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
 
 
+class LevelIndicators:
+    """The same for one number of levels: a function that can be saved as one of this library."""
+
+    def __init__(self, n_levels: int) -> None:
+        self.n_levels = n_levels
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        return level_indicators(numbers, self.n_levels)
+
+    def __repr__(self) -> str:
+        return f"LevelIndicators({self.n_levels})"
+
+
 class GroupEncoder:
     """Number the groups of rows that agree in all attributes, in sorted order of their labels.
 

@@ -12,14 +12,14 @@ Products with Q are then cumulative sums, and thousands of groups need no matrix
 from __future__ import annotations
 
 import copy
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from ..exceptions import TooManyGroupsError
 from ._basis import ColumnBasis, KernelColumns
-from ._categories import level_indicators
+from ._categories import LevelIndicators
 from ._fitted import FittedKernel
 
 # Numbers of the largest matrix that is made of indicators, and the most groups of a square one.
@@ -42,7 +42,7 @@ class IndicatorKernel(FittedKernel):
 
     def __init__(self, weights: np.ndarray, names: list[str] | None = None) -> None:
         self.weights, own = weights, weights[1:]
-        columns_of = KernelColumns(partial(level_indicators, n_levels=len(weights)))
+        columns_of = KernelColumns(LevelIndicators(len(weights)))
         basis = ColumnBasis(columns_of, own, np.sqrt(own * (1 - own)))
         super().__init__(columns_of.kernel, basis, names or [""] * len(own), 1)
         self.range_ = np.array([[0.0], [len(own)]])
