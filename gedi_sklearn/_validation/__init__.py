@@ -39,6 +39,7 @@ from ._attribute import (
     check_groups,
     check_levels,
     check_sensitive,
+    refuse_mixed_levels,
     warn_many_groups,
 )
 from ._classes import check_all_weighted, check_classes
@@ -115,6 +116,7 @@ __all__ = [
     "is_text",
     "named_in_errors",
     "refuse_misplaced",
+    "refuse_mixed_levels",
     "remember_signature",
     "select_columns",
     "target_kind",

@@ -18,8 +18,6 @@ from ._sampling import normal_draws, robust_covariance
 
 # Numbers that a batch of permuted or resampled targets may hold.
 _BATCH = 4_000_000
-# Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
-_SINGULAR = 1e-9
 # What every form of inference takes beside the arguments of the indicator.
 INFERENCE_CONSTRAINTS: dict = {
     "norm": [StrOptions({"l1", "sd"})],
@@ -128,8 +126,7 @@ class GediInference:
         if self._method == "permutation":
             values = _permuted(indicator, self._centred, n_resamples, self._rng)
         else:
-            covariance = indicator.design.null_covariance(self._target)
-            values = indicator.value(normal_draws(covariance, n_resamples, self._rng))
+            values = indicator.form.null_draws(self._target, n_resamples, self._rng)
         return values / self._unit
 
     @cached_property
@@ -141,14 +138,14 @@ class GediInference:
     @cached_property
     def pvalue(self) -> float:
         """How often chance reaches the value."""
-        # Of the coordinates as the draws have them, so that equal values are equal but for the
-        # last digits: discrete targets have many.
+        # As the draws are computed, so that equal values are equal but for the last digits:
+        # discrete targets have many.
         if self._method == "permutation":
-            coordinates = self._indicator.coordinates(self._centred)
+            value = self._indicator.form.of_targets(self._centred)
         else:
-            coordinates = self._indicator.design.coordinates(self._target)
-        value = float(self._indicator.value(coordinates)) / self._unit
-        reached = int((self.null_distribution >= value * (1 - 1e-12)).sum())
+            value = self._indicator.value(self._indicator.design.coordinates(self._target))
+        least = float(value) / self._unit * (1 - 1e-12)
+        reached = int((self.null_distribution >= least).sum())
         return (1 + reached) / (1 + self._n_resamples)
 
     @cached_property
@@ -162,8 +159,8 @@ class GediInference:
             noise = normal_draws(covariance, self._n_resamples, self._rng)
             drawn = indicator.value(indicator.design.coordinates(z) + noise)
         elif self._method == "bootstrap":
-            parts = _bootstrap(indicator, z, self._n_resamples, self._rng)
-            drawn = _defined(np.concatenate(list(parts)))
+            rows = _drawn_rows(len(z), self._n_resamples, self._rng)
+            drawn = _defined(np.concatenate(list(indicator.form.resampled(z, rows))))
         else:
             low, high = indicator.range_over_ellipsoid(z, self._confidence)
             return low / self._unit, high / self._unit
@@ -401,37 +398,15 @@ def _permuted(
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         permuted = np.stack([generator.permutation(target) for _ in range(size)])
-        values[start : start + batch] = indicator.value(indicator.coordinates(permuted))
+        values[start : start + batch] = indicator.form.of_targets(permuted)
     return values
 
 
-def _bootstrap(
-    indicator: LinearIndicator, z: np.ndarray, n_resamples: int, rng: np.random.RandomState
-) -> Iterator[np.ndarray]:
-    """Yield the indicator of rows drawn with replacement, batch by batch.
-
-    A resample is a vector of counts; its coordinates solve the counted normal equations of the
-    orthonormal columns, which are well conditioned unless the resample lacks what tells the
-    columns apart, e.g. a level: then it is NaN.
-    """
-    design = indicator.design
-    Q, z = design.orthonormal, design.residual(z)
-    n, k = Q.shape
-    relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
-    system = np.column_stack([np.ones(n), Q])
-    products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
-    products = products.reshape(n, -1) * relative_weight[:, None]
-    batch = max(1, _BATCH // n)
+def _drawn_rows(n_rows: int, n_resamples: int, rng: np.random.RandomState) -> Iterator[np.ndarray]:
+    """Yield rows drawn with replacement, batch by batch, (b, n)."""
+    batch = max(1, _BATCH // n_rows)
     for start in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - start)
-        rows = rng.randint(n, size=(size, n)) + n * np.arange(size)[:, None]
-        counts = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
-        moments = (counts @ products / n).reshape(size, k + 1, k + 2)
-        solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
-        solution = np.full((size, k), np.nan)
-        known = moments[solved]
-        solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
-        yield indicator.value(solution)
+        yield rng.randint(n_rows, size=(min(batch, n_resamples - start), n_rows))
 
 
 def _defined(resampled: np.ndarray) -> np.ndarray:

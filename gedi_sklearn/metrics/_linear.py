@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, minimize
-from scipy.special import gammaln
 from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
+from ._forms import GroupForm, MatrixForm, norm_of
 from ._sampling import farthest, robust_covariance, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
@@ -42,9 +42,16 @@ class LinearIndicator:
         "l1", or else the Euclidean norm.
     """
 
+    block: Block
+
     def __init__(self, block: Block) -> None:
         self.block, self.design = block, block.design
         self.norm = block.allowed.norm
+
+    @cached_property
+    def form(self) -> MatrixForm | GroupForm:
+        """What its values, and those under independence, are computed from."""
+        return MatrixForm(self.design, self.matrix, self.norm)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -69,38 +76,14 @@ class LinearIndicator:
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the indicator for coordinates (…, k)."""
-        return self._norm(coordinates @ self.matrix.T)
-
-    def _norm(self, terms: np.ndarray) -> np.ndarray:
-        return np.abs(terms).sum(axis=-1) if self.norm == "l1" else np.linalg.norm(terms, axis=-1)
-
-    @cached_property
-    def weighted_columns(self) -> np.ndarray:
-        """W Q, shape (n, k): its product with targets gives their coordinates."""
-        weight = np.reshape(self.design.shares(slice(None)), (-1, 1))
-        return np.ascontiguousarray(self.design.orthonormal * weight)
-
-    def coordinates(self, z: np.ndarray) -> np.ndarray:
-        """Return c for many targets at once, shape (…, n) to (…, k)."""
-        return z @ self.weighted_columns
+        return self.form.value(coordinates)
 
     def null_mean(self, z: np.ndarray) -> float:
         """Return the expected value under independence, for normal coordinates.
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        unit, matrix = self.scaled_matrix
-        covariance = matrix @ self.design.null_covariance(z) @ matrix.T
-        if self.norm == "l1":
-            return unit * float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
-        # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
-        # if the weights are equal.
-        total = float(np.trace(covariance))
-        if total == 0:
-            return 0.0
-        free = 1 / float(np.square(covariance / total).sum())
-        ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
-        return unit * float(np.sqrt(2 * total / free) * ratio)
+        return self.form.null_mean(z)
 
     def upper_limit(
         self,
@@ -176,9 +159,19 @@ class KernelIndicator(LinearIndicator):
     """
 
     def __init__(self, design: BaseDesign, norm: str = "l1", size: float | None = None) -> None:
-        super().__init__(coefficient_block(design) if norm == "l1" else deviation_block(design))
-        self.norm = norm
+        self.design, self.norm = design, norm
         self._size = design.n_rows if size is None else size
+
+    @cached_property
+    def block(self) -> Block:  # type: ignore[override]
+        """What it is a norm of; its matrices are made when they are asked for."""
+        own = coefficient_block if self.norm == "l1" else deviation_block
+        return own(self.design)
+
+    @cached_property
+    def form(self) -> MatrixForm | GroupForm:
+        has_means = self.design.fitted.has_closed_form
+        return GroupForm(self.design, self.norm) if has_means else super().form
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator, with a warning if its rounding error may be visible.
@@ -215,7 +208,7 @@ class KernelIndicator(LinearIndicator):
         return float(np.abs(fitted.basis.to_raw[:k, :k] @ standardized).sum())
 
     def _value(self, terms: np.ndarray, z: np.ndarray) -> float:
-        value = float(self._norm(terms))
+        value = float(norm_of(terms, self.norm))
         if self.norm != "adjusted_sd":
             return value
         n_columns = self.design.fitted.n_columns
@@ -241,6 +234,10 @@ class GroupIndicator(LinearIndicator):
 
     def __init__(self, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0) -> None:
         super().__init__(group_block(fit_codes(codes, weight=weight), factor=factor))
+
+    @cached_property
+    def form(self) -> GroupForm:
+        return GroupForm(self.design, "didi", self.block.factor)
 
 
 def is_negligible(design: BaseDesign, standardized: np.ndarray, y: np.ndarray) -> bool:

@@ -232,10 +232,13 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{found.share:.0%} of theirs{beside(share)}."
         )
     if not alone and not np.isnan(found.left):
-        yield (
-            f"Left of the dependence of the targets: {found.left:.0%} ({level:.0%} interval "
-            f"{found.low:.0%} to {found.high:.0%}, upper limit {found.upper:.0%})."
+        limits = (
+            f"{level:.0%} interval {found.low:.0%} to {found.high:.0%}, upper limit "
+            f"{found.upper:.0%}"
         )
+        if np.isnan([found.low, found.high, found.upper]).any():
+            limits = "the rows are too few for an interval"
+        yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
     chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
     yield (
         f"This is {chance} (p = {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "
