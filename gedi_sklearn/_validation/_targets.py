@@ -48,7 +48,7 @@ class Targets:
         if loss not in CLASS_LOSSES:
             self.y = check_numbers(y, "y", n_columns=1, sets_scale=True)
             if loss == "kl":
-                check_not_negative(self.y, "y")
+                check_multiplied(self.y, "y")
             return
         labels = check_labels(y, "y")
         self.classes = np.unique(labels)
@@ -143,7 +143,7 @@ class Targets:
         return z if self.classes is None else self.classes[z.astype(int)]
 
 
-def check_not_negative(y: np.ndarray, name: str) -> None:
+def check_multiplied(y: np.ndarray, name: str) -> None:
     """Refuse targets that loss='kl' means nothing for: negative ones, and nothing but zeros."""
     if (y < 0).any():
         raise ValueError(
@@ -162,9 +162,9 @@ def check_positive(p: np.ndarray, name: str) -> None:
     """Refuse predictions that loss='kl' means nothing for."""
     if not (p > 0).all():
         raise ValueError(
-            f"loss='kl' multiplies predictions, which have to be positive: {name} has "
-            f"{int((p <= 0).sum())} value(s) of at most 0, the least {p.min():.6g}. Use a learner "
-            "with a log link, such as PoissonRegressor, or loss='squared_error'."
+            f"loss='kl' multiplies predictions, which have to be positive: {int((p <= 0).sum())} "
+            f"value(s) of {name} are at most 0, the least {p.min():.6g}. Use a learner with a log "
+            "link, such as PoissonRegressor, or loss='squared_error'."
         )
 
 

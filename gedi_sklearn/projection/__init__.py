@@ -5,6 +5,7 @@ A problem is a fitted constraint and a loss: :mod:`._real_targets`,
 geometry, and a solver for its linear or quadratic models.
 """
 
+from ._losses import Loss
 from ._project import ProjectionPath, project_targets, projection_path
 from ._projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._result import ProjectionResult
@@ -12,6 +13,7 @@ from ._solver import Solver
 
 __all__ = [
     "PROJECTION_PARAMETERS",
+    "Loss",
     "Projection",
     "ProjectionPath",
     "ProjectionResult",

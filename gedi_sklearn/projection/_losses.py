@@ -31,6 +31,8 @@ class Loss(ABC):
     factor: ClassVar[float]
     # Whether the mean of the targets is that of t.
     keeps_mean: ClassVar[bool]
+    # Whether z = t + m, without bounds.
+    is_linear: bool = False
 
     rows: slice | np.ndarray = slice(None)
     unit: float = 1.0
@@ -82,7 +84,8 @@ class SquaredError(Loss):
         share: np.ndarray,
         bounds: tuple[float, float] = (-np.inf, np.inf),
     ) -> None:
-        self._share, self._low, self._high = share, bounds[0] - t, bounds[1] - t
+        self._share, self.is_linear = share, bool(np.isinf(bounds).all())
+        self._low, self._high = (end - t if np.isfinite(end) else end for end in bounds)
 
     @staticmethod
     def of_rows(z: Any, p: Any, y: Any, target_weight: float) -> Any:
@@ -95,7 +98,7 @@ class SquaredError(Loss):
         return u, float(self._share @ (move * u - 0.5 * u**2)), 0.0
 
     def rates(self, changes: np.ndarray) -> np.ndarray:
-        return ((changes > self._low) & (changes < self._high)).astype(float)
+        return np.asarray((changes > self._low) & (changes < self._high), dtype=float)
 
 
 class KullbackLeibler(Loss):

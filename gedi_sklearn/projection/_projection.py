@@ -49,7 +49,7 @@ from ..kernels import AttributeEncoder, GroupColumns
 from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
 from ._gurobi import open_session
-from ._losses import KullbackLeibler, SquaredError
+from ._losses import KullbackLeibler, Loss, SquaredError
 from ._real_targets import RealTargets
 from ._result import ProjectionResult, Solution
 from ._solver import check_solver
@@ -544,7 +544,13 @@ class Projection:
         elif self._target_bounds is not None:
             self._session.refuse("target_bounds with loss='squared_error'", "an exact method")
         loss = KullbackLeibler if self.loss == "kl" else SquaredError
-        return RealTargets(constraint, y, loss, self._target_bounds, self._session)
+        bounds = {} if self._target_bounds is None else {"bounds": self._target_bounds}
+        return RealTargets(constraint, y, loss, bounds, self._session)
+
+    def loss_against(self, t: np.ndarray) -> Loss:
+        """Return the loss of targets of the rows that count, against those of least loss."""
+        assert isinstance(self._problem, RealTargets)  # asked for losses with a link only
+        return self._problem.loss_against(t)
 
     def _class_problem(self, constraint: FittedConstraint) -> ClassTargets:
         """Return the problem of classes under a constraint on the rows."""

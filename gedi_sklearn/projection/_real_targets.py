@@ -21,7 +21,7 @@ the solution.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,16 +73,16 @@ class RealTargets:
         Original targets.
     loss : type of Loss
         The loss.
-    target_bounds : tuple of (float, float) or None
-        Lowest and highest target at squared error; infinite where there is none.
+    options : dict
+        Further parameters of the loss.
     session : SolverSession
         Solves the problem of the squared error without bounds on the targets.
     """
 
     constraint: FittedConstraint
     y: np.ndarray
-    loss: type[Loss]
-    target_bounds: tuple[float, float] | None
+    loss: type[SquaredError] | type[KullbackLeibler]
+    options: dict[str, Any]
     session: SolverSession
 
     def __post_init__(self) -> None:
@@ -142,12 +142,14 @@ class RealTargets:
 
     def _nearest(self, t: np.ndarray, deadline: Deadline) -> _Nearest:
         """Return the allowed z nearest to t."""
-        share = self.span.normalized_weight
-        if self.loss is KullbackLeibler:
-            return self._by_dual(t, KullbackLeibler(t, share), deadline)
-        if self.target_bounds is not None:
-            return self._by_dual(t, SquaredError(t, share, self.target_bounds), deadline)
-        return self._closed_form(t, deadline)
+        loss = self.loss_against(t)
+        if loss.is_linear:
+            return self._closed_form(t, deadline)
+        return self._by_dual(t, loss, deadline)
+
+    def loss_against(self, t: np.ndarray) -> Loss:
+        """Return the loss of targets against those of least loss."""
+        return self.loss(t, self.span.normalized_weight, **self.options)
 
     def _closed_form(self, t: np.ndarray, deadline: Deadline) -> _Nearest:
         """Return the same at squared error, without bounds."""
