@@ -66,6 +66,7 @@ def multiplying():
 @pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
+@pytest.mark.filterwarnings("ignore:all predictions are the same. no tree could split:UserWarning")
 # A log-linear learner cannot follow every target.
 @pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
 @parametrize_with_checks(
