@@ -144,6 +144,18 @@ class InfeasibleProjectionError(ValueError):
             f"more rows.{hint}"
         )
 
+    @classmethod
+    def from_support(
+        cls, *, n_positive: int, constraint: str, n_rows: int, threshold: object, **_: object
+    ) -> InfeasibleProjectionError:
+        """Build the error for targets of loss='kl', which are 0 where the given ones are."""
+        return cls(
+            f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
+            f"and loss='kl' keeps targets of 0, which {n_rows - n_positive} of {n_rows} rows have. "
+            "Pass positive predictions as `y_pred` beside them, raise `threshold`, or use "
+            "loss='squared_error'."
+        )
+
 
 class SolverError(RuntimeError):
     """A solver is missing, refused its licence, or ended without a solution."""

@@ -265,7 +265,7 @@ def check_fit_is_repeatable(estimator):
 
 
 def check_workers_agree(estimator):
-    X, y = make_data(estimator)
+    X, y = make_data(estimator, n=120)  # enough for trees to split two thirds
     scores = [
         cross_validate(with_known(estimator, random_state=0), X, y, cv=3, n_jobs=n_jobs)
         for n_jobs in (1, 2)

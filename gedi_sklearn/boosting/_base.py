@@ -27,9 +27,10 @@ from .._verdict import make_verdict
 from ..constraints import FittedConstraint, fit_constraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
 from ._ascent import Ascent
-from ._backends import BACKENDS, Backend, check_features, find_backend
+from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
-from ._training import Member, Rows, Trained, decide, train
+from ._parameters import refusals_named
+from ._training import Member, Rows, Trained, Unit, decide, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.
@@ -160,6 +161,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             backend, constraint.scaled(share), (features, y, weight), folds, further
         )
         self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
+        self._warn_no_split(backend, trained, rows)
         self._judge(constraint, trained, y)
         self._calibrate(trained.scores, rows)
         return self
@@ -175,15 +177,16 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         """Run the rounds on features, targets and weights."""
         features, y, weight = data
         rows = self._rows(constraint, y, weight)
-        members = self._members(backend, features, folds, rows.y.shape[1], further)
-        is_held_out = members[0].held is not None
-        trained = train(
-            members,
-            rows,
-            Ascent(constraint, self.n_estimators, self.learning_rate, is_held_out=is_held_out),
-            evaluations=[constraint.columns(targets).astype(np.float64) for _, targets in further],
-            **self._round_params(rows),
-        )
+        with refusals_named(self.backend, self.backend_params):
+            members = self._members(backend, features, folds, rows.y.shape[1], further)
+            is_held_out = members[0].held is not None
+            trained = train(
+                members,
+                rows,
+                Ascent(constraint, self.n_estimators, self.learning_rate, is_held_out=is_held_out),
+                evaluations=[constraint.columns(own).astype(np.float64) for _, own in further],
+                **self._round_params(rows),
+            )
         return trained, members, rows
 
     def _certify(
@@ -232,30 +235,25 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
     def _rows(self, constraint: FittedConstraint, y: np.ndarray, weight: np.ndarray | None) -> Rows:
         """Return what the rounds need of the rows."""
         columns = constraint.columns(y).astype(np.float64)
-        everything = np.ones(len(y)) if weight is None else weight
-        return Rows(columns, everything, constraint.orthonormal, is_classifier(self))
+        # Limits of the trees, such as the least weight of a leaf, are for weights of mean 1.
+        own = np.ones(len(y)) if weight is None else weight / weight.max()
+        return Rows(columns, own / own.mean(), constraint.orthonormal, is_classifier(self))
 
     def _round_params(self, rows: Rows) -> dict[str, Any]:
-        """Return the keywords of the rounds, and set the intercept."""
-        self.intercept_ = rows.mean(rows.y)
+        """Return the keywords of the rounds, and set the unit of the trees."""
+        unit = Unit.of(rows)
+        self.intercept_, self.scale_ = unit
         return {
             "n_rounds": self.n_estimators,
-            "intercept": self.intercept_,
+            "unit": unit,
             "patience": self.early_stopping_rounds,
             "verbose": self.verbose,
         }
 
-    def _booster_params(self, n_outputs: int, backend: type[Backend]) -> dict[str, Any]:
+    def _booster_params(self, n_outputs: int) -> dict[str, Any]:
         """Return the keywords of every booster but its rows and threads."""
-        given = self.backend_params or {}
-        names = {name: backend.parameter_name(name) for name in given}
-        if owned := sorted(name for name in given if names[name] in backend.owned):
-            raise ValueError(
-                f"backend_params sets {owned}, which this estimator does itself. Leave them out; "
-                "learning_rate, n_jobs and n_estimators are its own parameters."
-            )
         return {
-            "params": {names[name]: value for name, value in given.items()},
+            "params": self.backend_params or {},
             "n_outputs": n_outputs,
             "learning_rate": self.learning_rate,
             "seed": self._seed(),
@@ -309,7 +307,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         further: Sequence[tuple[Any, np.ndarray]],
     ) -> list[Member]:
         """Return the boosters: one on all rows, or one for each fold."""
-        params = self._booster_params(n_outputs, backend)
+        params = self._booster_params(n_outputs)
         n_jobs = effective_n_jobs(self.n_jobs)
 
         def member(rows: Any, held: Any) -> Member:
@@ -407,6 +405,18 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         if self.verdict_ is not None:
             self.verdict_.warn()
 
+    def _warn_no_split(self, backend: type[Backend], trained: Trained, rows: Rows) -> None:
+        """Warn where no tree has a split, with the cause."""
+        if np.ptp(trained.scores, axis=0).any() or not np.ptp(rows.y, axis=0).any():
+            return
+        name = backend.leaf_weight
+        least = backend.table.check(self.backend_params or {}).get(name, LEAF_WEIGHT)
+        warn_caller(
+            f"all predictions are the same: no tree could split the {len(rows.y)} rows. Where their "
+            f"mean weight is 1, a leaf must weigh at least {least:g}, and a split gain what "
+            f"backend_params ask for. Use more rows, or a smaller {name!r} in backend_params."
+        )
+
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of new rows, shape (n, C)."""
         features = check_features(self._new_inner_X(X))
@@ -418,7 +428,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
         pairs = zip(boosters, trees, strict=True)
         found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
-        return np.mean(found, axis=0) + self.intercept_
+        return Unit(self.intercept_, self.scale_).scores(np.mean(found, axis=0))
 
     def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds as one column, classes as 0…K − 1."""

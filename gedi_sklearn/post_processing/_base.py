@@ -30,7 +30,7 @@ from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, sile
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
-from ._corrections import attribute_blind_correction
+from ._corrections import Correction, attribute_blind_correction
 from ._cross_correction import CrossCorrection, Fold
 from ._cuts import BoundsCuts
 
@@ -265,19 +265,24 @@ class Projected(BoundsCuts, AttributeBlind):
         projection, p, columns, labels, weight = learned
         self.constraint_ = projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
-        correction = np.empty(0)
+        correction = Correction(np.empty(0))
         if columns.shape[1]:
             stricter = projection if share == 1.0 else projection.scaled(share)
             correction = self._find_correction(stricter, p, columns)
         constraint = projection.fitted_constraint_
-        self.orthonormal_correction_ = constraint.by_column(correction)
-        self.correction_ = constraint.by_column(constraint.raw_correction(correction))
-        corrected = p + columns @ self.orthonormal_correction_.T
+        coordinates, self._intercept = correction
+        self.orthonormal_correction_ = constraint.by_column(coordinates)
+        self.correction_ = constraint.by_column(constraint.raw_correction(coordinates))
+        corrected = self._apply(p, columns @ self.orthonormal_correction_.T, self._intercept)
         self._warn_missed(projection, corrected)
         self.targets_ = self._as_targets(corrected)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
             self.targets_ = np.where(weight > 0, self.targets_, labels)
+
+    def _apply(self, p: np.ndarray, shift: np.ndarray | float, intercept: float) -> np.ndarray:
+        """Return corrected scores, from what the correction is of them."""
+        return p + shift
 
     @property
     def _target_bounds(self) -> Any:
@@ -290,27 +295,30 @@ class Projected(BoundsCuts, AttributeBlind):
         low, high = self._target_bounds or (None, None)
         return -np.inf if low is None else low, np.inf if high is None else high
 
-    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         """Return the correction of predictions; here that of real targets."""
         if not self.sensitive_at_predict:
-            return attribute_blind_correction(projection, p, columns, self._bounds)
+            return attribute_blind_correction(projection, p, columns)
         # With weight 0 the targets do not matter: the result is nearest to the predictions.
-        return projection.solve(p, 0.0).orthonormal_correction
+        result = projection.solve(p, 0.0)
+        return Correction(result.orthonormal_correction, result.intercept)
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
         """Warn where corrected scores miss the constraint.
 
-        Those of real targets do not, but for attribute-blind ones that are cut.
+        Those of real targets do not, but for attribute-blind ones with a link.
         """
-        if self.sensitive_at_predict or np.isinf(self._bounds).all():
+        bounds = self._target_bounds
+        if self.sensitive_at_predict or (self._loss == "squared_error" and bounds is None):
             return
         violation = projection.violation(self._as_numbers(scores))
         if violation > 0.0:
             warn_caller(
                 f"the corrected predictions miss the constraint by {violation:.3g} on the rows of "
                 f"the fit: no correction without the attribute (sensitive_at_predict=False) was "
-                f"found that meets it between {self._target_bounds}. Raise `threshold`, give "
-                "another `attribute_estimator`, or pass the attribute at prediction time.",
+                f"found that meets it{'' if bounds is None else f' between {bounds}'}. Raise "
+                "`threshold`, give another `attribute_estimator`, or pass the attribute at "
+                "prediction time.",
                 ConstraintNotMetWarning,
             )
 
@@ -338,7 +346,7 @@ class Projected(BoundsCuts, AttributeBlind):
         constraint, scores = learned.projection.fitted_constraint_, learned.scores
         beside = None if covariates is None else self._covariate_encoder.transform(covariates)
 
-        def correct(projection: Projection, rows: np.ndarray) -> np.ndarray:
+        def correct(projection: Projection, rows: np.ndarray) -> Correction:
             return self._fold_correction(projection, scores[rows], learned.columns[rows])
 
         folds: list[Fold] = []
@@ -361,16 +369,17 @@ class Projected(BoundsCuts, AttributeBlind):
                     other = () if beside is None else (beside[test],)
                     columns = projection.columns_of(attribute[test], *other)
                 folds.append(Fold(train, test, projection, columns))
-        return CrossCorrection(constraint, scores, correct, folds)
+        return CrossCorrection(constraint, scores, correct, self._apply, folds)
 
-    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         """Return the correction of some rows, which others will be judged by."""
         return self._find_correction(projection, p, columns)
 
     @property
     def _is_one_event(self) -> bool:
         """Whether scores miss their true indicator by the same error, however corrected."""
-        return not is_classifier(self) and self._is_exact and self._target_bounds is None
+        is_added = self._loss == "squared_error" and self._target_bounds is None
+        return not is_classifier(self) and self._is_exact and is_added
 
     def _certify(self, learned: Learned, others: CrossCorrection) -> float:
         """Set the certificate, and return the share of the bound that it corrects to."""
@@ -395,7 +404,8 @@ class Projected(BoundsCuts, AttributeBlind):
 
     def _judge(self, learned: Learned, others: CrossCorrection, share: float) -> None:
         """Set the verdict on the corrected predictions, and warn of it."""
-        corrected = learned.scores + learned.columns @ self.orthonormal_correction_.T
+        shift = learned.columns @ self.orthonormal_correction_.T
+        corrected = self._apply(learned.scores, shift, self._intercept)
         predictions = {"training": self._as_numbers(corrected)}
         scores = others.at(share)
         if scores is not None:
@@ -499,7 +509,7 @@ class Projected(BoundsCuts, AttributeBlind):
         p = self._scores(self.estimator_, inner)
         if self._bounds_cuts:
             return self._on_scale(self._moved(p, self._new_values(X, sensitive_features)))
-        return p + self._shift(X, sensitive_features, p)
+        return self._apply(p, self._shift(X, sensitive_features, p), self._intercept)
 
     @answers_as_fitted
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
 from ._base import Projected
-from ._corrections import Recalibration, score_correction
+from ._corrections import Correction, Recalibration, score_correction
 from ._label_search import TIE, LabelRule, Tried, codes_of
 
 
@@ -190,7 +190,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     ) -> Recalibration:
         return Recalibration.fit(projection, p, expected)
 
-    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
             return super()._find_correction(projection, p, columns)
         if projection.violation(codes_of(p)) == 0.0:
@@ -203,7 +203,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             start = score_correction(projection, p, columns, fraction)
             return rule.nearest(ascend(constraint.scaled(fraction), rule.decided, start))
 
-        return rule.search(attempt)
+        return Correction(rule.search(attempt))
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
         if not self._bounds_labels:
@@ -219,19 +219,21 @@ class ProjectedClassifier(ClassifierMixin, Projected):
                 ConstraintNotMetWarning,
             )
 
-    def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
+    def _plain_correction(self, projection: Projection, p: np.ndarray) -> Correction:
         if projection.violation(codes_of(p)) == 0.0:
-            return np.zeros(projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
-        return score_correction(projection, p, None, 1.0)
+            size = projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1])
+            return Correction(np.zeros(size))
+        return Correction(score_correction(projection, p, None, 1.0))
 
-    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
             return self._find_correction(projection, p, columns)
         if self._is_exact or projection.violation(codes_of(p)) == 0.0:
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.
         constraint, decided = projection.fitted_constraint_, _rule(projection, p, columns).decided
-        return next(ascend(constraint, decided, score_correction(projection, p, columns, 1.0)))
+        start = score_correction(projection, p, columns, 1.0)
+        return Correction(next(ascend(constraint, decided, start)))
 
     @answers_as_fitted
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
