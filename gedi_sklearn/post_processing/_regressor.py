@@ -107,6 +107,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         "target_bounds": PROJECTION_PARAMETERS["target_bounds"],
     }
     _loss = "squared_error"
+    _read_by_predictions = (*Projected._read_by_predictions, "target_bounds")
 
     def __init__(
         self,
