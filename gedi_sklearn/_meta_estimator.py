@@ -8,6 +8,8 @@ metadata routing on and off. The tags are those of the inner estimator.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral
 from typing import Any
 
@@ -31,6 +33,7 @@ from ._validation import (
     Interval,
     _check_feature_names,
     _check_n_features,
+    _fit_context,
     _get_feature_names,
     attribute_columns,
     change_tables,
@@ -64,6 +67,26 @@ COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
 
 # Keywords that both this library's `fit` and, where it has them, that of a learner use.
 _SHARED = ("X_val", "y_val", "groups")
+
+
+def fit_method(fit: Callable) -> Callable:
+    """Return a `fit` that checks the parameters, and changes the object only once it has succeeded.
+
+    It runs on a copy without fitted attributes, whose state the object then takes over. So an error
+    or an interrupt leaves the old model as it was, and a new one has nothing of it.
+    """
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    @wraps(fit)
+    def fitted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        fresh = object.__new__(type(self))
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        vars(fresh).update(kept)
+        fit(fresh, *args, **kwargs)
+        self.__dict__ = vars(fresh)
+        return self
+
+    return fitted
 
 
 class ColumnsMixin:

@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
 from .._folds import CORRECTION_FOLDS, FoldMaker
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
 from .._prediction_source import make_prediction_source
 from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
@@ -21,7 +21,6 @@ from .._validation import (
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     _num_samples,
     check_attribute,
 )
@@ -113,7 +112,7 @@ class Projected(BoundsCuts, AttributeBlind):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
