@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from ._prediction_source import PredictionSource, make_prediction_source
+from ._folds import FoldMaker, asks_for_groups
 from ._validation import (
     Interval,
     _check_feature_names,
@@ -34,6 +34,7 @@ from ._validation import (
     attribute_columns,
     change_tables,
     check_attribute_columns,
+    check_groups,
     check_nested,
     check_same_length,
     check_sample_weight,
@@ -61,7 +62,7 @@ COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 # Keywords that both this library's `fit` and, where it has them, that of a learner use.
-_SHARED = ("X_val", "y_val")
+_SHARED = ("X_val", "y_val", "groups")
 
 
 class ColumnsMixin:
@@ -199,10 +200,14 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     `estimator_` in its `fit`.
     """
 
+    # Requested by default, so that a search routes them to the folds without set_fit_request.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
     estimator: Any
     cv: Any
     conditional_on: Any
     n_jobs: int | None
+    random_state: Any
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -249,18 +254,23 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         """Tell whether `cv` is an object with its own metadata; strings have a `split`, too."""
         return hasattr(self.cv, "split") and not isinstance(self.cv, str)
 
-    def _prediction_source(
-        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
-    ) -> PredictionSource:
-        """Return whose predictions are used for the rows of a child's fit."""
-        return make_prediction_source(
-            cv,
-            X,
-            y,
+    def _fold_maker(
+        self,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: Any,
+        attribute: np.ndarray,
+        split_params: dict[str, Any],
+    ) -> FoldMaker:
+        """Return what makes folds of the rows of a fit."""
+        return FoldMaker(
+            y=y,
             is_classifier=is_classifier(self),
-            fit_params=keywords[child],
-            split_params=keywords["splitter"],
-            n_jobs=self.n_jobs,
+            weight=weight,
+            groups=check_groups(groups, len(y)),
+            attribute=attribute,
+            random_state=self.random_state,
+            split_params=split_params,
         )
 
     def _own_request(self) -> MetadataRequest:
@@ -282,10 +292,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         routing : MetadataRouter
-            This estimator's `fit` requests `sensitive_features`, and `sample_weight` where the
-            inner estimator's does. What the inner estimator's `fit` requests is passed on to it,
-            and what the `split` of a splitter in `cv` requests (groups) is passed on to the
-            splitter.
+            This estimator's `fit` requests `sensitive_features` and `groups`, and `sample_weight`
+            where the inner estimator's does. What the inner estimator's `fit` requests is passed
+            on to it, and what the `split` of a splitter in `cv` requests (groups) is passed on to
+            the splitter.
         """
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self._own_request())
         for name, child in self._fitted_children().items():
@@ -328,7 +338,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, dict[str, Any]]:
         """Return the keywords without routing: further ones belong to the inner estimator."""
         children = self._fitted_children()
-        known = inspect.signature(children["estimator"].fit).parameters
+        learner = children["estimator"]
+        known = set(inspect.signature(learner.fit).parameters)
+        if asks_for_groups(getattr(learner, "cv", None)):  # a search, whose fit takes any keyword
+            known.add("groups")
         shared = {name: given[name] for name in _SHARED if name in given and name in known}
         extra = {"estimator": {**shared, **fit_params}}
         weight = given.get("sample_weight")

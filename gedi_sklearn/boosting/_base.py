@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._certificate import Certificate, issue_certificate
-from .._folds import make_folds
+from .._folds import FoldMaker
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
 from .._validation import (
     N_JOBS,
@@ -20,6 +19,7 @@ from .._validation import (
     StrOptions,
     _fit_context,
     _safe_indexing,
+    check_groups,
     check_random_state,
     check_same_length,
 )
@@ -41,7 +41,7 @@ _FOLDS = 3
 class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
     """Base class of the regressor and the classifier, which add targets and output."""
 
-    __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
+    __metadata_request__fit = {"sample_weight": True, "groups": True}  # noqa: RUF012
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "backend": [StrOptions(set(BACKENDS))],
@@ -97,6 +97,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         eval_set: Any = None,
     ) -> BaseConstrainedBoosting:
         """Grow the trees under the constraint.
@@ -115,6 +116,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             names them in X.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, in the trees and in the kernel. A row of weight 0 is ignored.
+        groups : array-like of shape (n,), default=None
+            Which rows are not independent of each other, such as those of one person: folds do not
+            split them. None takes all rows as independent.
         eval_set : list of (X, y), default=None
             Further rows whose loss `evals_result_` has for every round; the last pair decides on
             early stopping.
@@ -143,13 +147,15 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
-        folds = self._folds(features, y, weight)
+        groups = check_groups(groups, len(y))
+        folds = self._folds(features, y, weight, groups, attribute)
         if weight is not None and not weight.all():
             counted = np.flatnonzero(weight > 0)
             y, weight, attribute = y[counted], weight[counted], attribute[counted]
+            groups = None if groups is None else groups[counted]
             features = _safe_indexing(features, counted)
         constraint = self._fit_constraint(attribute, y, weight)
-        share = self._certify(backend, constraint, (features, y, weight, attribute))
+        share = self._certify(backend, constraint, (features, y, weight, attribute, groups))
         trained, members, rows = self._grow(
             backend, constraint.scaled(share), (features, y, weight), folds, further
         )
@@ -184,7 +190,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         self,
         backend: type[Backend],
         constraint: FittedConstraint,
-        data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray],
+        data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None],
     ) -> float:
         """Set the certificate, and return the share of the bound that the trees grow under."""
         self.certificate_: Certificate | None = None
@@ -195,19 +201,24 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 f"confidence={self.confidence} grows boosters on parts of the rows, so cv must be "
                 "None, an integer or a splitter, got splits."
             )
-        X, y, weight, attribute = data
-        kind = StratifiedKFold if is_classifier(self) else KFold
-        splits = list(kind(_FOLDS, shuffle=True, random_state=0).split(attribute, y))
+        X, y, weight, attribute, groups = data
+        fold_maker = self._fold_maker(y, None, groups, attribute)
+        is_split = fold_maker.n_independent > _FOLDS
+        splits = fold_maker(_FOLDS, X).splits if is_split else []
 
         def held_out(share: float) -> np.ndarray | None:
+            if not splits:
+                return None
             scores = np.empty((len(y), constraint.columns(y[:1]).shape[1]))
             for rows, test in splits:
                 own = _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
+                parts = None if groups is None else groups[rows]
                 try:
                     part = self._fit_constraint(attribute[rows], *own[1:]).scaled(share)
                 except RankDeficientKernelError:
                     return None
-                trained, members, _ = self._grow(backend, part, own, self._folds(*own))
+                folds = self._folds(*own, parts, attribute[rows])
+                trained, members, _ = self._grow(backend, part, own, folds)
                 boosters = [one.backend.finish() for one in members]
                 found = self._mean_scores(boosters, trained.trees, _safe_indexing(X, test))
                 scores[test] = found
@@ -311,36 +322,45 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         return [member(train, held) for train, held in folds]
 
     def _folds(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None
-    ) -> list[tuple[Any, np.ndarray | None]]:
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None,
+        attribute: np.ndarray,
+    ) -> Sequence[tuple[Any, np.ndarray | None]]:
         """Return the rows of every booster and those that it alone has not seen, if any.
 
         They are positions among the rows of positive weight.
         """
-        cv = self.cv
-        if cv is None:
+        if self.cv is None:
             return [(slice(None), None)]
-        if isinstance(cv, Integral):
-            kind = StratifiedKFold if is_classifier(self) else KFold
-            cv = kind(int(cv), shuffle=True, random_state=self._seed())
-        folds = make_folds(
-            cv,
-            X,
-            y,
-            is_classifier=is_classifier(self),
-            split_params={},
-            groups_hint="Pass the splits themselves, cv=list(splitter.split(X, y, groups)).",
-        )
-        counted = np.ones(len(y), dtype=bool) if weight is None else weight > 0
-        if (folds.n_tests[counted] != 1).any():
+        folds = self._fold_maker(y, weight, groups, attribute)(self.cv, X)
+        if (folds.n_tests != 1).any():
             raise ValueError(
                 f"cv: {folds.origin} must hold out every row once; {folds.uneven_rows()}."
             )
-        position = np.cumsum(counted) - 1
-        return [
-            (position[train[counted[train]]], position[held[counted[held]]])
-            for train, held in folds.splits
-        ]
+        if weight is None:
+            return folds.splits
+        position = np.cumsum(weight > 0) - 1
+        return [(position[train], position[held]) for train, held in folds.splits]
+
+    def _fold_maker(
+        self,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None,
+        attribute: np.ndarray,
+    ) -> FoldMaker:
+        """Return what makes folds of rows."""
+        return FoldMaker(
+            y=y,
+            is_classifier=is_classifier(self),
+            weight=weight,
+            groups=groups,
+            attribute=attribute,
+            random_state=self._seed(),
+        )
 
     def _seed(self) -> int:
         """Return the seed of the backend and of the folds; 0 without `random_state`."""

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._certificate import Certificate, issue_certificate
+from .._folds import FoldMaker
 from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
+from .._prediction_source import make_prediction_source
 from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
@@ -82,6 +83,7 @@ class Projected(AttributeBlind):
         "attribute_estimator": [HasMethods(["fit", "predict"]), None],
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "n_jobs": N_JOBS,
+        "random_state": ["random_state"],
         **COVARIATE_CONSTRAINTS,
     }
 
@@ -98,6 +100,7 @@ class Projected(AttributeBlind):
         cv: Any = 5,
         confidence: float | None = None,
         n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -109,6 +112,7 @@ class Projected(AttributeBlind):
         self.cv = cv
         self.confidence = confidence
         self.n_jobs = n_jobs
+        self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -118,6 +122,7 @@ class Projected(AttributeBlind):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         **fit_params: Any,
     ) -> Projected:
         """Fit the inner estimator once, and find the correction of its predictions.
@@ -131,7 +136,11 @@ class Projected(AttributeBlind):
         sensitive_features : array-like of shape (n,) or (n, m), default=None
             The protected attribute(s). None if `sensitive_columns` names them in X.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows in every fit, in the projection and in the kernel.
+            Weights of the rows in every fit, in the projection and in the kernel. Rows of weight 0
+            have no part in the folds.
+        groups : array-like of shape (n,), default=None
+            Which rows are not independent of each other, such as those of one person: folds do not
+            split them. None takes all rows as independent.
         **fit_params : dict
             Further keywords of the inner estimator's `fit`. `drop_sensitive=True` applies to a
             further X among them (`X_val`, `eval_X`, and those in `eval_set`) as well.
@@ -142,14 +151,22 @@ class Projected(AttributeBlind):
         """
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         inner = self._inner_X(X)
-        own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        own = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "groups": groups,
+        }
         keywords = self._route_fit(own, fit_params)
         self._read_table(X)
-        source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
+        fold_maker = self._fold_maker(y, weight, groups, attribute, keywords["splitter"])
+        source = make_prediction_source(
+            self.cv, inner, fold_maker, keywords["estimator"], self.n_jobs
+        )
         if self.confidence is not None and not source.is_unseen:
             raise ValueError(
                 f"confidence={self.confidence} needs predictions of rows that the learner has not "
-                f"seen, and cv={self.cv!r} has none. Use cv='oob', an integer or a splitter."
+                f"seen, nor rows of the same group, and cv={self.cv!r} has none. Use an integer or "
+                "a splitter, or without groups cv='oob'."
             )
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
@@ -164,7 +181,9 @@ class Projected(AttributeBlind):
             if columns.shape[1] and self.sensitive_at_predict and self._has_subset:
                 columns = self._weighed(self._new_columns(attribute, X, warns=False), p)
             elif columns.shape[1] and not self.sensitive_at_predict:
-                expected = self._expect_kernel(X, y, np.asarray(columns), keywords, source)
+                expected = self._expect_kernel(
+                    X, np.asarray(columns), keywords["attribute_estimator"], source, fold_maker
+                )
                 self._recalibration = self._recalibrate(projection, p, expected)
                 columns = self._recalibration(p, expected)
             learned = Learned(projection, p, columns, self._own_targets(y), weight)
@@ -172,7 +191,7 @@ class Projected(AttributeBlind):
                 self._learned = learned
             else:
                 is_unseen = source.is_unseen
-                with self._cross_correction(learned, y, attribute, covariates, is_unseen) as others:
+                with self._cross_correction(learned, fold_maker, covariates, is_unseen) as others:
                     share = self._certify(learned, others)
                     self._correct(learned, share)
                     self._judge(learned, others, share)
@@ -308,12 +327,12 @@ class Projected(AttributeBlind):
     def _cross_correction(
         self,
         learned: Learned,
-        y: np.ndarray,
-        attribute: np.ndarray,
+        fold_maker: FoldMaker,
         covariates: np.ndarray | None,
         is_unseen: bool,
     ) -> CrossCorrection:
         """Return corrections by other rows: by none where nobody asks for them."""
+        y, attribute = fold_maker.y, fold_maker.attribute
         constraint, scores = learned.projection.fitted_constraint_, learned.scores
         beside = None if covariates is None else self._covariate_encoder.transform(covariates)
 
@@ -325,7 +344,7 @@ class Projected(AttributeBlind):
         is_plain = all(own.encoder is None for own in self._kernels)
         is_asked = self._is_exact and covariates is None and is_plain
         if is_unseen and self._kernels and (is_asked or self.confidence is not None):
-            for train, test in self._splits(learned, y):
+            for train, test in _correction_splits(fold_maker):
                 weight = None if learned.weight is None else learned.weight[train]
                 own = beside[train] if beside is not None else None
                 rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
@@ -341,17 +360,6 @@ class Projected(AttributeBlind):
                     columns = projection.columns_of(attribute[test], *other)
                 folds.append(Fold(train, test, projection, columns))
         return CrossCorrection(constraint, scores, correct, folds)
-
-    def _splits(self, learned: Learned, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return folds of the rows; none where a class has too few."""
-        if is_classifier(self):
-            counted = learned.projection.counted(y)
-            if np.unique(counted, return_counts=True)[1].min() <= CORRECTION_FOLDS:
-                return []
-        folds = (StratifiedKFold if is_classifier(self) else KFold)(
-            CORRECTION_FOLDS, shuffle=True, random_state=0
-        )
-        return list(folds.split(y, y))
 
     def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
         """Return the correction of some rows, which others will be judged by."""
@@ -515,3 +523,10 @@ class Projected(AttributeBlind):
         return self.predict(
             X, sensitive_features=sensitive_features if self.sensitive_at_predict else None
         )
+
+
+def _correction_splits(fold_maker: FoldMaker) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return folds for corrections; none where there are too few rows, or groups, of a class."""
+    if fold_maker.n_independent <= CORRECTION_FOLDS:
+        return []
+    return fold_maker(CORRECTION_FOLDS, fold_maker.y).splits

@@ -39,7 +39,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         exceed 1/2, and bounded by nothing. That needs two classes.
     sensitive_columns, drop_sensitive, conditional_on, sensitive_at_predict, attribute_estimator
         As in :class:`ProjectedRegressor`.
-    cv, confidence, n_jobs
+    cv, confidence, n_jobs, random_state
         As in :class:`ProjectedRegressor`.
 
     Attributes

@@ -46,7 +46,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
         missing values. What it cannot take is an error before anything is fitted.
     cv : {"train", "oob"}, int or splitter, default=5
         Whose predictions the correction is computed from: those of clones fitted on the other
-        folds, out-of-bag ones, or those of the fit itself ("train").
+        folds, out-of-bag ones, or those of the fit itself ("train"). Unlike in scikit-learn, an
+        integer shuffles the rows (stratified for classes), since files come sorted; with `groups`
+        in `fit` it makes folds of these. A splitter is taken as it is.
     confidence : float, default=None
         Probability with which new rows are to keep the bound, 0.95 for example: predictions are
         corrected to a stricter threshold, and `certificate_` says what is promised. It needs
@@ -58,6 +60,10 @@ class ProjectedRegressor(RegressorMixin, Projected):
         these bounds. `y` must lie between them.
     n_jobs : int, default=None
         Number of processes for the folds.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds that an integer `cv` makes, and of those of `certificate_` and `verdict_`.
+        None is 0, so that, unlike in scikit-learn, a fit can be repeated. The learner has seeds of
+        its own.
 
     Attributes
     ----------
@@ -122,6 +128,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         confidence: float | None = None,
         target_bounds: Any = None,
         n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -134,6 +141,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
             cv=cv,
             confidence=confidence,
             n_jobs=n_jobs,
+            random_state=random_state,
         )
         self.target_bounds = target_bounds
 
