@@ -135,6 +135,7 @@ def issue_certificate(
         If even the strictest correction has an upper limit beyond the bound.
     """
     parts = [part for part in constraint.parts if part.bounds_anything]
+    empty: dict[float, str] = {}
     if not parts:
         return Issued(None, 1.0)
     if any((part.allowed.limits == 0).any() for part in parts):
@@ -149,6 +150,7 @@ def issue_certificate(
         predictions = corrected(share)
         if predictions is None:
             return None
+        empty[share] = constraint.emptiness(predictions)
         columns, found = constraint.columns(predictions), []
         for part in parts:
             upper, limits = part.upper_limits(columns, own_confidence), part.allowed.limits
@@ -166,6 +168,9 @@ def issue_certificate(
                 confidence, *(found or _Limit(np.inf, np.inf, np.nan))
             )
         )
+        return Issued(None, 1.0)
+    if words := empty[share]:
+        warn_caller(CertificateNotIssuedWarning.from_labels(confidence, words))
         return Issued(None, 1.0)
     certificate = Certificate(
         bound=found.bound,

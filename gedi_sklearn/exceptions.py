@@ -17,6 +17,7 @@ __all__ = [
     "AttributeScaleWarning",
     "CertificateNotIssuedWarning",
     "ConstraintNotMetWarning",
+    "EmptyBoundWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
     "NoisyReferenceWarning",
@@ -242,13 +243,32 @@ class ConstraintNotMetWarning(UserWarning):
         )
 
     @classmethod
-    def from_new_rows(cls, ratio: float, low: float) -> ConstraintNotMetWarning:
-        """Build the warning for predictions of rows that a model has not seen."""
+    def from_new_rows(cls, ratio: float, low: float, bound: float) -> ConstraintNotMetWarning:
+        """Build the warning for predictions of rows that a model has not seen.
+
+        `bound` is 1 where the numbers are multiples of it, else 0.
+        """
+        found = f"{ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or more)"
+        if bound == 0:
+            found = f"{ratio:.3g} (with 95 % confidence {low:.3g} or more) where the bound is 0"
         return cls(
-            f"the constraint is not met on new rows: predictions of rows that the model has not "
-            f"seen are at {ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or "
-            "more). Use out-of-bag or cross-fitted predictions, cv='oob' or an integer, a smaller "
-            "`threshold`, or more rows."
+            "the constraint is not met on new rows: predictions of rows that the model has not "
+            f"seen are at {found}. Use out-of-bag or cross-fitted predictions, cv='oob' or an "
+            "integer, a smaller `threshold`, or more rows."
+        )
+
+
+class EmptyBoundWarning(UserWarning):
+    """A bound on labels that so rare labels meet however they are arranged."""
+
+    @classmethod
+    def from_labels(cls, words: str, score: float | None) -> EmptyBoundWarning:
+        """Build the warning for labels in words, with the share that the score keeps."""
+        kept = "" if score is None else f", while the score keeps {score:.0%} of that of y"
+        return cls(
+            f"the bound on labels says nothing: {words}, so few that they meet it however they are "
+            f"arranged{kept}. Bound the score instead, on='probabilities' (of two classes, in "
+            "ProjectedClassifier)."
         )
 
 
@@ -284,6 +304,15 @@ class NoisyReferenceWarning(UserWarning):
 
 class CertificateNotIssuedWarning(UserWarning):
     """No correction has an upper confidence limit within the bound."""
+
+    @classmethod
+    def from_labels(cls, confidence: float, words: str) -> CertificateNotIssuedWarning:
+        """Build the warning for labels, in words, that could not exceed the bound."""
+        return cls(
+            f"no certificate can be issued: the bound on labels says nothing, as {words}. The "
+            f"{confidence:.0%} confidence would be one of nothing: bound what the score does, "
+            "on='probabilities'."
+        )
 
     @classmethod
     def from_limit(

@@ -160,8 +160,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             backend, constraint.scaled(share), (features, y, weight), folds, further
         )
         self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
-        self._judge(constraint, trained, y)
         self._calibrate(trained.scores, rows)
+        self._judge(constraint, trained, y)
         return self
 
     def _grow(
@@ -390,7 +390,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         """Set the verdict, and warn where the constraint is not met."""
         z = self._as_numbers(trained.scores)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
-        self.verdict_ = make_verdict(constraint, y, z, **seen)
+        scores = self._class_scores(trained.scores)
+        self.verdict_ = make_verdict(constraint, y, z, scores=scores, **seen)
         if self.cv is None:
             constraint.warn_excess(
                 z,

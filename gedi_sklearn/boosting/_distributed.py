@@ -121,8 +121,8 @@ def fit_on_cluster(
     )
     estimator.certificate_ = None
     estimator._set_fitted(constraint, trained, [booster])
-    estimator._judge(constraint, trained, y[counted])
     estimator._calibrate(trained.scores, rows)
+    estimator._judge(constraint, trained, y[counted])
     return estimator
 
 

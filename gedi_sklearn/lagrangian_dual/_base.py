@@ -141,7 +141,10 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self._set_fitted(constraint)
         outputs = self._forward(features)
         predictions = expit(outputs) if is_classification else outputs
-        self.verdict_ = make_verdict(constraint, y, predictions, training=predictions)
+        scores = predictions if is_classification else None
+        self.verdict_ = make_verdict(
+            constraint, y, predictions, training=predictions, scores=scores
+        )
         if self.multiplier_learning_rate > 0:  # else the constraint was left out
             constraint.warn_excess(
                 predictions,

@@ -80,11 +80,15 @@ class Master:
         """Return by how much targets or hard predictions miss the constraint."""
         return self.constraint.judge(self._counted(values)).violation
 
-    def verdict(self, predictions: np.ndarray, *, is_unseen: bool) -> Verdict | None:
-        """Return what the constraint has come to for hard predictions."""
+    def verdict(
+        self, predictions: np.ndarray, scores: np.ndarray | None, *, is_unseen: bool
+    ) -> Verdict | None:
+        """Return what the constraint has come to for hard predictions and scores of classes."""
         own = self._counted(predictions)
+        scores = None if scores is None else self._counted(scores)
         kind = "new_rows" if is_unseen else "training"
-        return make_verdict(self.constraint, self._counted(self.y), own, **{kind: own})
+        y = self._counted(self.y)
+        return make_verdict(self.constraint, y, own, scores=scores, **{kind: own})
 
     def allows(self, values: np.ndarray) -> bool:
         """Tell whether targets or hard predictions satisfy the constraint."""

@@ -194,7 +194,7 @@ class Projected(AttributeBlind):
                 with self._cross_correction(learned, fold_maker, covariates, is_unseen) as others:
                     share = self._certify(learned, others)
                     self._correct(learned, share)
-                    self._judge(learned, others, share)
+                    self._judge(learned, others, share, X)
         return self
 
     def _fit_covariates(self, X: Any, n_rows: int) -> np.ndarray | None:
@@ -312,6 +312,10 @@ class Projected(AttributeBlind):
                 ConstraintNotMetWarning,
             )
 
+    def _class_scores(self, p: np.ndarray, shift: Any) -> np.ndarray | None:
+        """Return the probabilities that correspond to corrected scores; None of real targets."""
+        return None
+
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds: here the predictions."""
         return self._decide(scores)
@@ -391,14 +395,18 @@ class Projected(AttributeBlind):
         )
         return share
 
-    def _judge(self, learned: Learned, others: CrossCorrection, share: float) -> None:
+    def _judge(self, learned: Learned, others: CrossCorrection, share: float, X: Any) -> None:
         """Set the verdict on the corrected predictions, and warn of it."""
-        corrected = learned.scores + learned.columns @ self.orthonormal_correction_.T
-        predictions = {"training": self._as_numbers(corrected)}
+        shift = learned.columns @ self.orthonormal_correction_.T
+        predictions = {"training": self._as_numbers(learned.scores + shift)}
+        if not self.sensitive_at_predict and self._kernels:
+            predictions["predicted"] = self._as_numbers(self._corrected(X, None))
         scores = others.at(share)
         if scores is not None:
             predictions["new_rows"] = self._as_numbers(scores)
-        self.verdict_ = learned.projection.verdict(predictions["training"], **predictions)
+        self.verdict_ = learned.projection.verdict(
+            predictions["training"], scores=self._class_scores(learned.scores, shift), **predictions
+        )
         if self.verdict_ is not None:
             self.verdict_.warn()
 
