@@ -24,7 +24,13 @@ from .._validation import (
     check_attribute,
 )
 from ..constraints import joint_columns
-from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, silent, warn_caller
+from ..exceptions import (
+    ConstraintNotMetWarning,
+    RankDeficientKernelError,
+    UnseenLevelError,
+    silent,
+    warn_caller,
+)
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
@@ -332,13 +338,13 @@ class Projected(AttributeBlind):
                 try:
                     with silent():
                         projection = self._make_projection(*rows)
-                except RankDeficientKernelError:
+                    columns: Any = learned.columns[test]
+                    if self._is_exact:
+                        other = () if beside is None else (beside[test],)
+                        columns = projection.columns_of(attribute[test], *other)
+                except (RankDeficientKernelError, UnseenLevelError):
                     folds = []
                     break
-                columns: Any = learned.columns[test]
-                if self._is_exact:
-                    other = () if beside is None else (beside[test],)
-                    columns = projection.columns_of(attribute[test], *other)
                 folds.append(Fold(train, test, projection, columns))
         return CrossCorrection(constraint, scores, correct, folds)
 
