@@ -33,7 +33,7 @@ from .exceptions import (
     warn_caller,
 )
 from .kernels import Design, fit_resolved, kernel_of_degree, resolve_kernel, spline_columns
-from .metrics import lower_limits
+from .metrics import cluster_p_value, lower_limits
 
 __all__ = ["InWords", "Verdict", "make_verdict"]
 
@@ -238,6 +238,7 @@ def make_verdict(
     new_rows: np.ndarray | None = None,
     predicted: np.ndarray | None = None,
     scores: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> Verdict | None:
     """Return the verdict on predictions for the rows of a constraint.
 
@@ -255,6 +256,8 @@ def make_verdict(
         What `predict` returns for the rows, where `training` is something else.
     scores : ndarray of shape (n,) or (n, K), default=None
         Scores of the second of two classes, or of every class.
+    groups : ndarray of shape (n,), default=None
+        Clusters of the rows; None where rows are taken as independent.
 
     Returns
     -------
@@ -279,13 +282,16 @@ def make_verdict(
         if first.given.relative:
             design, used, k = _reference_design(first, rows)
             numbers = [number for part in own for number in part.outputs]
-            p_values += [_p_value(design, targets[used, number], k) for number in numbers]
+            own_groups = None if groups is None else groups[used]
+            p_values += [
+                _p_value(design, targets[used, number], k, own_groups) for number in numbers
+            ]
         if not first.given.needs_outcomes:  # which kernels see less of is not known of some rows
             names = _names(constraint, j)
-            left += _remainders(own, rows, targets, columns, names)
+            left += _remainders(own, rows, targets, columns, names, groups)
     return Verdict(
-        None if training is None else _ratio(parts, constraint.columns(training)),
-        None if new_rows is None else _ratio(parts, constraint.columns(new_rows)),
+        None if training is None else _ratio(parts, constraint.columns(training), groups),
+        None if new_rows is None else _ratio(parts, constraint.columns(new_rows), groups),
         max(left, key=lambda one: one.low - one.asked, default=None),
         min(p_values, default=None),
         len(y),
@@ -295,16 +301,18 @@ def make_verdict(
     )
 
 
-def _ratio(parts: list[ColumnConstraint], columns: np.ndarray) -> Ratio | None:
+def _ratio(
+    parts: list[ColumnConstraint], columns: np.ndarray, groups: np.ndarray | None
+) -> Ratio | None:
     """Return the largest indicator over its bound; None where every bound is infinite.
 
     Bounds of 0 speak for themselves where they are exceeded, or where there are no others.
     """
     found: dict[float, list[np.ndarray]] = {0.0: [], 1.0: []}
     for part in parts:
-        sizes, low, limits = part.sizes(columns)
+        sizes, low, limits = part.sizes(columns, groups)
         sizes = np.where(sizes <= VIOLATION_TOLERANCE * part.allowed.unit, 0.0, sizes)
-        high = part.upper_limits(columns, _LIMIT)
+        high = part.upper_limits(columns, _LIMIT, groups).values
         numbers = np.array([sizes, np.maximum(low, 0.0), high])
         for bound, kept in ((0.0, limits == 0), (1.0, np.isfinite(limits) & (limits > 0))):
             found[bound] += list((numbers[:, kept] / np.where(bound, limits[kept], 1.0)).T)
@@ -369,8 +377,10 @@ def _reference_design(
     return design, rows, design.fitted.n_columns
 
 
-def _p_value(design: Design, z: np.ndarray, k: int) -> float:
+def _p_value(design: Design, z: np.ndarray, k: int, groups: np.ndarray | None) -> float:
     """Return the p-value of the F test that a target does not depend on the first k columns."""
+    if groups is not None:
+        return cluster_p_value(design, z, k, groups)
     n = design.n_rows
     explained = float(np.sum(design.coordinates(z)[:k] ** 2))
     rest = design.deviation(design.residual(z)) ** 2 - explained
@@ -386,6 +396,7 @@ def _remainders(
     targets: np.ndarray,
     predictions: np.ndarray,
     names: list[str],
+    groups: np.ndarray | None,
 ) -> Iterator[Remainder]:
     """Yield what is left of each numeric attribute that y depends on, in each class.
 
@@ -395,7 +406,7 @@ def _remainders(
     asked = [(part, share) for part in parts if (share := _asked_share(part, targets)) < 1]
     if not asked or first.kernel.encoder is not None:
         return
-    weight = _weight(first, rows)
+    weight, groups = _weight(first, rows), None if groups is None else groups[rows]
     for j, x in enumerate(first.design.points[rows].T):
         columns = spline_columns(x, weight, _N_KNOTS)
         try:
@@ -406,9 +417,9 @@ def _remainders(
             y, z = (own[rows, part.outputs[0]] for own in (targets, predictions))
             # The matrix Q is made here, which what follows uses too.
             size = float(np.linalg.norm(design.inner_products(y)))
-            if _p_value(design, y, design.fitted.n_columns) > _CHANCE:
+            if _p_value(design, y, design.fitted.n_columns, groups) > _CHANCE:
                 continue
-            low = lower_limits(deviation_block(design), z[:, None])[0]
+            low = lower_limits(deviation_block(design), z[:, None], groups=groups)[0]
             own = float(np.linalg.norm(design.inner_products(z)))
             yield Remainder(names[j], own / size, float(low) / size, share)
 

@@ -18,6 +18,7 @@ __all__ = [
     "CertificateNotIssuedWarning",
     "ConstraintNotMetWarning",
     "EmptyBoundWarning",
+    "FewRowsWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
     "NoisyReferenceWarning",
@@ -27,10 +28,11 @@ __all__ = [
     "SolverLimitError",
     "TooManyGroupsError",
     "UnseenDependenceWarning",
+    "UnseenLevelError",
 ]
 
 # Frames of these packages lie between the warning and the line that the user can change.
-_SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib"}
+_SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib", "functools"}
 _IS_SILENT = ContextVar("is_silent", default=False)
 
 
@@ -104,6 +106,10 @@ class RankDeficientKernelError(ValueError):
         )
         error.rank = rank
         return error
+
+
+class UnseenLevelError(ValueError):
+    """New rows have a level of the attribute that no row of the fit has."""
 
 
 class TooManyGroupsError(ValueError):
@@ -302,6 +308,19 @@ class NoisyReferenceWarning(UserWarning):
         )
 
 
+class FewRowsWarning(UserWarning):
+    """A confidence limit rests on few rows."""
+
+    @classmethod
+    def from_place(cls, what: str, place: str) -> FewRowsWarning:
+        """Build the warning for a limit, with the place that most of its error comes from."""
+        return cls(
+            f"`{what}` rests on few rows: {place}. It is wide for that reason, and infinite where "
+            "one row or group alone determines a coefficient. Join rare levels, take a kernel of "
+            "fewer columns, or use more rows."
+        )
+
+
 class CertificateNotIssuedWarning(UserWarning):
     """No correction has an upper confidence limit within the bound."""
 
@@ -316,18 +335,25 @@ class CertificateNotIssuedWarning(UserWarning):
 
     @classmethod
     def from_limit(
-        cls, confidence: float, ratio: float, upper: float, bound: float
+        cls, confidence: float, ratio: float, upper: float, bound: float, few: str = ""
     ) -> CertificateNotIssuedWarning:
         """Build the warning for the limit of the strictest correction, ``ratio`` times the bound.
 
-        The ratio is infinite where the rows are too few for any.
+        The ratio is infinite where the rows are too few for any; `few` names a place with few.
         """
+        unbounded = (
+            "parts of the rows do not determine a correction, or leave no degree of freedom."
+        )
+        if few:
+            unbounded = f"no limit is finite: {few}."
         smallest = (
             f"the smallest bound that can be promised is {upper:.4g}, {ratio:.3g} times the one "
             f"that was asked for ({bound:.4g})."
             if ratio < float("inf")
-            else "parts of the rows do not determine a correction, or leave no degree of freedom."
+            else unbounded
         )
+        if few and ratio < float("inf"):
+            smallest += f" The limit rests on few rows: {few}."
         return cls(
             f"no certificate can be issued: with {confidence:.0%} confidence, {smallest} "
             "The predictions are corrected as without `confidence`. Use a larger `threshold`, more "

@@ -15,7 +15,7 @@ from .._geometry import Block, Span, capacity, pieces
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import Design, GroupColumns
-from ..metrics import lower_limits, upper_limits
+from ..metrics import Limits, lower_limits, upper_limits
 from ._base import Constraint
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
@@ -123,10 +123,12 @@ class ColumnConstraint:
         coordinates = map(block.design.coordinates, block.of(columns).T)
         return np.concatenate([block.v(c) for c in coordinates])
 
-    def sizes(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sizes(
+        self, columns: np.ndarray, groups: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is bounded of all columns, its lower 95 % confidence limits, the bounds."""
-        v = self.block.measure(columns)[0]
-        return self.allowed.sizes(v), lower_limits(self.block, columns), self.allowed.limits
+        v, low = self.block.measure(columns)[0], lower_limits(self.block, columns, groups=groups)
+        return self.allowed.sizes(v), low, self.allowed.limits
 
     def is_empty(self, columns: np.ndarray) -> bool:
         """Tell whether labels as rare as these meet every bound however they are arranged."""
@@ -134,12 +136,15 @@ class ColumnConstraint:
         kept = np.isfinite(limits)
         return bool((capacity(self.block, columns)[kept] <= limits[kept]).all())
 
-    def upper_limits(self, columns: np.ndarray, confidence: float) -> np.ndarray:
+    def upper_limits(
+        self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> Limits:
         """Return upper confidence limits of what is bounded, in the shape of the bounds.
 
-        They hold together, also for predictions that were corrected on these rows.
+        They hold together, also for predictions that were corrected on these rows; `groups` are
+        clusters of these.
         """
-        return upper_limits(self.block, columns, confidence, simultaneous=True)
+        return upper_limits(self.block, columns, confidence, simultaneous=True, groups=groups)
 
     def excess(self, columns: np.ndarray) -> Excess | None:
         """Return by how much predictions exceed a bound, where that is worth a warning."""

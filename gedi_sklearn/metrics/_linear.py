@@ -20,7 +20,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
-from ._sampling import farthest, robust_covariance, upper_limits
+from ._ellipsoids import farthest
+from ._errors import Errors, null_covariance
+from ._limits import Limits, both_limits, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
@@ -84,13 +86,13 @@ class LinearIndicator:
         """Return c for many targets at once, shape (…, n) to (…, k)."""
         return z @ self.weighted_columns
 
-    def null_mean(self, z: np.ndarray) -> float:
+    def null_mean(self, z: np.ndarray, groups: np.ndarray | None = None) -> float:
         """Return the expected value under independence, for normal coordinates.
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
         unit, matrix = self.scaled_matrix
-        covariance = matrix @ self.design.null_covariance(z) @ matrix.T
+        covariance = matrix @ null_covariance(self.design, z, groups) @ matrix.T
         if self.norm == "l1":
             return unit * float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
         # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
@@ -109,56 +111,61 @@ class LinearIndicator:
         *,
         is_fitted: bool = False,
         n_new: int | None = None,
-    ) -> float:
+        groups: np.ndarray | None = None,
+    ) -> Limits:
         """Return the upper confidence limit of the value; see :func:`gedi_inference`."""
-        return self.block.factor * float(
-            upper_limits(
-                self.block,
-                z[:, None],
-                confidence,
-                simultaneous=is_fitted or n_new is not None,
-                inflation=1.0 if n_new is None else 1 + self.design.n_rows / n_new,
-            )[0]
+        found = upper_limits(
+            self.block,
+            z[:, None],
+            confidence,
+            simultaneous=is_fitted or n_new is not None,
+            n_new=n_new,
+            groups=groups,
         )
+        return found._replace(values=self.block.factor * found.values)
 
-    @property
-    def n_free(self) -> int:
-        """Degrees of freedom that the coefficients, covariates and constant leave."""
-        return self.design.n_rows - self.design.n_covariates - self.design.fitted.n_columns - 1
-
-    def has_errors(self) -> bool:
+    def has_errors(self, groups: np.ndarray | None = None) -> bool:
         """Tell, with a warning, whether standard errors are defined: else all residuals are 0."""
-        if self.n_free > 0:
+        n_columns = self.design.n_covariates + self.design.fitted.n_columns
+        units = self.design.n_rows if groups is None else len(np.unique(groups))
+        if units > (n_columns + 1 if groups is None else 1):
             return True
+        what = "rows" if groups is None else "groups of rows"
         warn_caller(
-            f"{self.design.n_rows} rows leave no degree of freedom beside "
-            f"{self.design.fitted.n_columns} coefficient(s): the confidence interval is NaN.",
+            f"{units} {what} leave no degree of freedom beside {self.design.fitted.n_columns} "
+            "coefficient(s): the confidence interval is NaN.",
             UndefinedMetricWarning,
         )
         return False
 
-    def range_over_ellipsoid(self, z: np.ndarray, confidence: float) -> tuple[float, float]:
-        """Return the smallest and largest value over the confidence ellipsoid of c.
+    def interval(
+        self, z: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> tuple[float, float, str]:
+        """Return both limits of the value, and what they rest on where that is little.
 
-        The ellipsoid holds the true c with the given confidence, so the range holds the true
-        value with at least that: 0 is its lower end exactly where independence is not rejected.
+        Of a single coordinate they are those of the rule of limits; of several the smallest and
+        the largest value over the confidence ellipsoid of c. That holds the true c with the given
+        confidence, so the range holds the true value with at least that: 0 is its lower end
+        exactly where independence is not rejected.
         """
-        # In units of the targets' deviation, so that the solvers' tolerances suit every sample.
-        residual = self.design.residual(z)
-        unit = self.design.deviation(residual)
-        if unit == 0:
-            return 0.0, 0.0
-        z = (residual - self.design.mean(residual)) / unit
-        center = self.design.coordinates(z)
-        covariance = robust_covariance(self.design, z[:, None])
+        errors = Errors(self.design, z[:, None], groups=groups)
+        center, unit = errors.coordinates[0], errors.unit
         k = len(center)
-        radius = float(np.sqrt(k * f_distribution.ppf(confidence, k, self.n_free)))
+        if k == 1:
+            low, high, few = both_limits(errors, confidence)
+            factor = unit * float(self.value(np.ones(1)))
+            return low * factor, high * factor, few
+        if errors.any_alone:
+            return 0.0, np.inf, errors.describe_heaviest(center)
+        covariance, nu = errors.ellipsoid()
+        free = nu - k + 1
+        radius = np.sqrt(k * nu / free * f_distribution.ppf(confidence, k, free))
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
         if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span
             exact = float(self.value(center)) * unit
-            return exact, exact
-        return _smallest(self, center, root) * unit, _largest(self, center, root) * unit
+            return exact, exact, ""
+        return _smallest(self, center, root) * unit, _largest(self, center, root) * unit, ""
 
 
 class KernelIndicator(LinearIndicator):

@@ -35,7 +35,7 @@ from ._reference import check_relative
 
 _COLUMNS = [Integral, str, list, tuple, None]
 # What the scorer gives an indicator itself, and what has no say in the upper limit.
-_GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight"}
+_GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight", "groups"}
 _UNUSED = {("gedi_upper", name) for name in ("method", "n_resamples", "random_state")}
 # What `predict` and its like return where a constraint bounds it.
 _RESPONSES = {"predictions": "predict", "probabilities": "predict_proba"}
@@ -77,6 +77,9 @@ def make_disparity_scorer(
     **metric_params: Any,
 ) -> DisparityScorer:
     """Scorer of a disparity, negated: the largest score is the fairest.
+
+    "gedi_upper" takes `groups`, clusters of rows, by metadata routing
+    (``set_score_request(groups=True)``); without them rows are taken as independent.
 
     Parameters
     ----------
@@ -334,6 +337,7 @@ def _score(
     *,
     sensitive_features: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     **options: Any,
 ) -> float:
     """Return the indicator; NaN, with a warning, if it is undefined on a small fold.
@@ -341,6 +345,13 @@ def _score(
     The signature declares what can be routed.
     """
     options["sample_weight"] = sample_weight
+    if groups is not None:
+        if indicator is not _gedi_upper:
+            raise ValueError(
+                "the scorer got groups=, which change limits and no indicator: only the metric "
+                "'gedi_upper' takes them."
+            )
+        options["groups"] = groups
     if sensitive_features is None:
         raise ValueError(_NO_ATTRIBUTE)
     try:

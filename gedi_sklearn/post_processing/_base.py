@@ -25,7 +25,13 @@ from .._validation import (
     check_attribute,
 )
 from ..constraints import joint_columns
-from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, silent, warn_caller
+from ..exceptions import (
+    ConstraintNotMetWarning,
+    RankDeficientKernelError,
+    UnseenLevelError,
+    silent,
+    warn_caller,
+)
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
@@ -49,8 +55,8 @@ class Learned(NamedTuple):
         Q(x) of the kernels of all constraints, or its prediction from X.
     labels : ndarray of shape (n,)
         The original targets, as they would be in `targets_`.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows.
+    weight, groups : ndarray of shape (n,) or None
+        Weights of the rows, and which of them are not independent.
     """
 
     projection: Projection
@@ -58,6 +64,7 @@ class Learned(NamedTuple):
     columns: Any
     labels: np.ndarray
     weight: np.ndarray | None
+    groups: np.ndarray | None
 
 
 class Projected(AttributeBlind):
@@ -186,7 +193,8 @@ class Projected(AttributeBlind):
                 )
                 self._recalibration = self._recalibrate(projection, p, expected)
                 columns = self._recalibration(p, expected)
-            learned = Learned(projection, p, columns, self._own_targets(y), weight)
+            labels = self._own_targets(y)
+            learned = Learned(projection, p, columns, labels, weight, fold_maker.groups)
             if self._is_corrected_later:
                 self._learned = learned
             else:
@@ -260,7 +268,7 @@ class Projected(AttributeBlind):
 
     def _correct(self, learned: Learned, share: float = 1.0) -> None:
         """Find the correction at a share of the threshold of the projection."""
-        projection, p, columns, labels, weight = learned
+        projection, p, columns, labels, weight, _ = learned
         self.constraint_ = projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
         correction = np.empty(0)
@@ -355,13 +363,13 @@ class Projected(AttributeBlind):
                 try:
                     with silent():
                         projection = self._make_projection(*rows)
-                except RankDeficientKernelError:
+                    columns: Any = learned.columns[test]
+                    if self._is_exact:
+                        other = () if beside is None else (beside[test],)
+                        columns = projection.columns_of(attribute[test], *other)
+                except (RankDeficientKernelError, UnseenLevelError):
                     folds = []
                     break
-                columns: Any = learned.columns[test]
-                if self._is_exact:
-                    other = () if beside is None else (beside[test],)
-                    columns = projection.columns_of(attribute[test], *other)
                 folds.append(Fold(train, test, projection, columns))
         return CrossCorrection(constraint, scores, correct, folds)
 
@@ -392,6 +400,7 @@ class Projected(AttributeBlind):
             self.confidence,
             is_one_event=self._is_one_event,
             n_folds=CORRECTION_FOLDS,
+            groups=None if learned.groups is None else learned.projection.counted(learned.groups),
         )
         return share
 
@@ -405,7 +414,10 @@ class Projected(AttributeBlind):
         if scores is not None:
             predictions["new_rows"] = self._as_numbers(scores)
         self.verdict_ = learned.projection.verdict(
-            predictions["training"], scores=self._class_scores(learned.scores, shift), **predictions
+            predictions["training"],
+            scores=self._class_scores(learned.scores, shift),
+            groups=learned.groups,
+            **predictions,
         )
         if self.verdict_ is not None:
             self.verdict_.warn()
