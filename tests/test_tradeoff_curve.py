@@ -413,7 +413,8 @@ def test_groups_and_iterables_of_folds(data):
     with pytest.raises(ValueError, match=r"cv: GroupKFold splits by groups.* Pass them, groups="):
         tradeoff_curve(FAIR, X, t, thresholds=PATH, cv=GroupKFold(3))
     splits = GroupKFold(3).split(X, t, groups)
-    assert_same_curve(curve, tradeoff_curve(FAIR, X, t, thresholds=PATH, cv=splits))
+    given = {"thresholds": PATH, "cv": splits, "groups": groups}  # which the fits get as well
+    assert_same_curve(curve, tradeoff_curve(FAIR, X, t, **given))
 
 
 def test_a_fold_too_small_for_the_kernel_is_nan(data):

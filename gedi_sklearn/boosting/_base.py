@@ -144,7 +144,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 "not see: pass eval_set=[(X_val, y_val)] to fit, or set cv."
             )
         if is_dask(X):
-            return fit_on_cluster(self, X, y, sensitive_features, sample_weight, eval_set)
+            refused = {"groups": groups, "eval_set": eval_set}
+            return fit_on_cluster(self, X, y, sensitive_features, sample_weight, **refused)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
@@ -162,8 +163,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         )
         self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
         self._warn_no_split(backend, trained, rows)
-        self._judge(constraint, trained, y)
         self._calibrate(trained.scores, rows)
+        self._judge(constraint, trained, y, groups)
         return self
 
     def _grow(
@@ -228,7 +229,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             return self._as_numbers(scores)
 
         self.certificate_, share = issue_certificate(
-            constraint, held_out, self.confidence, is_one_event=False, n_folds=_FOLDS
+            constraint, held_out, self.confidence, is_one_event=False, n_folds=_FOLDS, groups=groups
         )
         return share
 
@@ -384,11 +385,18 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         names = (f"validation_{number}" for number in range(len(trained.evaluated)))
         self.evals_result_ = dict(zip(names, trained.evaluated, strict=True))
 
-    def _judge(self, constraint: FittedConstraint, trained: Trained, y: np.ndarray) -> None:
+    def _judge(
+        self,
+        constraint: FittedConstraint,
+        trained: Trained,
+        y: np.ndarray,
+        groups: np.ndarray | None = None,
+    ) -> None:
         """Set the verdict, and warn where the constraint is not met."""
         z = self._as_numbers(trained.scores)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
-        self.verdict_ = make_verdict(constraint, y, z, **seen)
+        scores = self._class_scores(trained.scores)
+        self.verdict_ = make_verdict(constraint, y, z, scores=scores, groups=groups, **seen)
         if self.cv is None:
             constraint.warn_excess(
                 z,

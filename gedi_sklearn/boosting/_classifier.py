@@ -211,8 +211,14 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         """
         if is_dask(X):
             return lazily(self.predict_proba, X)
-        scores = _of_every_class(self._scores(X))
-        return softmax(self._slope * scores, axis=1)
+        return self._proba(self._scores(X))
+
+    def _proba(self, scores: np.ndarray) -> np.ndarray:
+        return softmax(self._slope * _of_every_class(scores), axis=1)
+
+    def _class_scores(self, scores: np.ndarray) -> np.ndarray:
+        proba = self._proba(scores)
+        return proba[:, 1] if len(self.classes_) == 2 else proba
 
     @answers_as_fitted
     def decision_function(self, X: Any) -> np.ndarray:

@@ -157,6 +157,9 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         pass  # scores are predictions
 
+    def _class_scores(self, scores: np.ndarray) -> None:
+        return None
+
     @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not needed.

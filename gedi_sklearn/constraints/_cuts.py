@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from .._geometry import Ball
 from ..kernels import fit_kernel
-from ..metrics import CutsIndicator
+from ..metrics import CutsIndicator, Limits
 from ._base import Constraint
 
 
@@ -50,12 +50,22 @@ class FittedCuts:
         """Return scores as columns."""
         return scores[:, None]
 
-    def sizes(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sizes(
+        self, columns: np.ndarray, groups: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the indicator, its lower 95 % confidence limit and the bound, shape (1,) each."""
-        value = self.indicator.measure(columns[:, 0])
-        low = value - self.indicator.null_quantile(columns[:, 0], 0.95)
+        scores = columns[:, 0]
+        value = self.indicator.measure(scores)
+        low = value - self.indicator.null_quantile(scores, 0.95, groups)
         return np.array([value]), np.array([max(low, 0.0)]), self.allowed.limits
 
-    def upper_limits(self, columns: np.ndarray, confidence: float) -> np.ndarray:
-        """Return the upper confidence limit of the largest cut, shape (1,)."""
-        return np.array([self.indicator.upper_limit(columns[:, 0], confidence, is_fitted=True)])
+    def emptiness(self, scores: np.ndarray) -> str:
+        """Return "": scores are no labels, which may be too few to exceed a bound."""
+        return ""
+
+    def upper_limits(
+        self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> Limits:
+        """Return the upper confidence limit of the largest cut, of scores moved on these rows."""
+        scores = columns[:, 0]
+        return self.indicator.upper_limit(scores, confidence, is_fitted=True, groups=groups)

@@ -16,11 +16,12 @@ import numpy as np
 
 from .._geometry import deviation_block
 from ..kernels import Design, row_blocks
+from ._errors import null_covariance
+from ._limits import Limits, upper_limits
 from ._linear import KernelIndicator
-from ._sampling import upper_limits
 
 # Cuts of which the largest limit is taken, beside the one of the largest value.
-_LIMITED = 99
+_LIMITED = 19
 # Rows and permutations that tell a quantile of the value under independence.
 _PERMUTED, _DRAWS = 2000, 200
 # A value below is rounding.
@@ -88,10 +89,11 @@ class CutsIndicator(KernelIndicator):
         draws = (self._along(rng.permutation(len(z)), last) for _ in range(n_resamples))
         return np.array([values.max(initial=0.0) for values in draws])
 
-    def null_quantile(self, z: np.ndarray, level: float) -> float:
+    def null_quantile(self, z: np.ndarray, level: float, groups: np.ndarray | None = None) -> float:
         """Return a quantile of the indicator of scores that do not depend on the attribute.
 
-        It is in proportion to n^(-1/2), so that a part of the rows tells it.
+        It is in proportion to n^(-1/2), so that a part of the rows tells it. Clusters widen it as
+        they widen the deviation of the coordinates at the largest cut.
         """
         rng = np.random.default_rng(0)
         n = len(z)
@@ -105,7 +107,15 @@ class CutsIndicator(KernelIndicator):
             np.linalg.norm(np.cumsum(rng.permutation(columns), axis=0)[last], axis=1).max()
             for _ in range(_DRAWS)
         ]
-        return float(np.quantile(draws, level)) / np.sqrt(len(rows) * n)
+        quantile = float(np.quantile(draws, level)) / np.sqrt(len(rows) * n)
+        if groups is None:
+            return quantile
+        cuts, values = self.curve(z)
+        above = (z > cuts[values.argmax()]).astype(np.float64)
+        alone, together = (
+            np.trace(null_covariance(self.design, above, own)) for own in (None, groups)
+        )
+        return quantile * float(np.sqrt(max(together / alone, 1.0)))
 
     def upper_limit(
         self,
@@ -114,11 +124,12 @@ class CutsIndicator(KernelIndicator):
         *,
         is_fitted: bool = False,
         n_new: int | None = None,
-    ) -> float:
+        groups: np.ndarray | None = None,
+    ) -> Limits:
         """Return the largest upper limit of a cut: one of them is that of the true largest."""
         cuts, values = self.curve(z)
         if not len(cuts):
-            return 0.0
+            return Limits(np.zeros(1))
         spread = np.linspace(0, len(cuts) - 1, min(_LIMITED, len(cuts))).astype(int)
         chosen = cuts[np.unique(np.append(spread, values.argmax()))]
         block = deviation_block(self.design)
@@ -128,14 +139,15 @@ class CutsIndicator(KernelIndicator):
                 (z > t).astype(np.float64)[:, None],
                 confidence,
                 simultaneous=is_fitted or n_new is not None,
-                inflation=1.0 if n_new is None else 1 + self.design.n_rows / n_new,
-            )[0]
+                n_new=n_new,
+                groups=groups,
+            )
             for t in chosen
         ]
-        return float(np.max(limits))
+        return max(limits, key=lambda limit: float(limit.values[0]))
 
 
-def check_cuts(norm: str, conditional_on: object) -> None:
+def check_cuts(norm: str, conditional_on: object, groups: object) -> None:
     """Refuse what has no meaning for the distribution of predictions.
 
     Raises
@@ -147,5 +159,6 @@ def check_cuts(norm: str, conditional_on: object) -> None:
             f"on='distribution' measures the deviation explained of the share above each cut; got "
             f"norm={norm!r}. Pass norm='sd'."
         )
-    if conditional_on is not None:
-        raise ValueError("on='distribution' does not go with conditional_on. Leave one out.")
+    for name, given in {"conditional_on": conditional_on, "groups": groups}.items():
+        if given is not None:
+            raise ValueError(f"on='distribution' does not go with {name}. Leave one out.")

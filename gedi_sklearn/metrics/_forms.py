@@ -14,7 +14,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..kernels import BaseDesign
-from ._sampling import normal_draws
+from ._ellipsoids import normal_draws
+from ._errors import null_covariance
 
 # Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
 _SINGULAR = 1e-9
@@ -51,8 +52,10 @@ class MatrixForm:
         """Return the norm for many targets at once, shape (…, n)."""
         return self.value(z @ self._weighted_columns)
 
-    def resampled(self, z: np.ndarray, batches: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        """Yield the norm for one target on rows that are drawn with replacement, (b, n) of them.
+    def resampled(
+        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: np.ndarray | None = None
+    ) -> Iterator[np.ndarray]:
+        """Yield the norm for one target on rows, or clusters, drawn with replacement, (b, n).
 
         A resample is a vector of counts; its coordinates solve the counted normal equations of the
         orthonormal columns, which are well conditioned unless the resample lacks what tells the
@@ -64,28 +67,38 @@ class MatrixForm:
         relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
         system = np.column_stack([np.ones(n), Q])
         products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
-        products = products.reshape(n, -1) * relative_weight[:, None]
+        products = products.reshape(n, -1) * (relative_weight / n)[:, None]
+        if groups is not None:
+            codes = np.unique(groups, return_inverse=True)[1]
+            products = np.stack([np.bincount(codes, own) for own in products.T], axis=-1)
+            n = len(products)
         for rows in batches:
             size = len(rows)
             cells = (rows + n * np.arange(size)[:, None]).ravel()
             counts = np.bincount(cells, minlength=size * n).reshape(size, n)
-            moments = (counts @ products / n).reshape(size, k + 1, k + 2)
+            moments = (counts @ products).reshape(size, k + 1, k + 2)
             solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
             solution = np.full((size, k), np.nan)
             known = moments[solved]
             solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
             yield self.value(solution)
 
-    def null_draws(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return the norm for normal coordinates of targets that are independent of the groups."""
-        return self.value(normal_draws(self.design.null_covariance(z), n_draws, rng))
+    def null_draws(
+        self,
+        z: np.ndarray,
+        n_draws: int,
+        rng: np.random.RandomState,
+        groups: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the norm for normal coordinates of targets that do not depend on the attribute."""
+        return self.value(normal_draws(null_covariance(self.design, z, groups), n_draws, rng))
 
-    def null_mean(self, z: np.ndarray) -> float:
+    def null_mean(self, z: np.ndarray, groups: np.ndarray | None = None) -> float:
         """Return their mean."""
         # The largest entry is the unit, so that squares do not overflow.
         unit = float(np.abs(self.matrix).max()) or 1.0
         matrix = self.matrix / unit
-        covariance = matrix @ self.design.null_covariance(z) @ matrix.T
+        covariance = matrix @ null_covariance(self.design, z, groups) @ matrix.T
         size = float(np.trace(covariance)) or 1.0
         covariance /= size
         square = float(np.square(covariance).sum())
@@ -128,7 +141,9 @@ class GroupForm:
         sums = np.stack([design.of_points(own) for own in weighted])
         return self._of_means(self.kernel.deviations(sums)).reshape(z.shape[:-1])
 
-    def resampled(self, z: np.ndarray, batches: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    def resampled(
+        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: None = None
+    ) -> Iterator[np.ndarray]:
         """Yield the norm for one target on rows drawn with replacement; NaN without a group."""
         design: Any = self.design
         n_groups = len(self.kernel.weights)
@@ -143,12 +158,14 @@ class GroupForm:
             with np.errstate(invalid="ignore"):
                 yield self._of_means((sums / totals).reshape(len(rows), n_groups))
 
-    def null_draws(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+    def null_draws(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: None = None
+    ) -> np.ndarray:
         """Return the norm for normal means of targets that are independent of the groups."""
         deviation = np.sqrt(self.design.null_noise(z))
         return self._of_means(rng.standard_normal((n_draws, len(deviation))) * deviation)
 
-    def null_mean(self, z: np.ndarray) -> float:
+    def null_mean(self, z: np.ndarray, groups: None = None) -> float:
         """Return their mean."""
         noise, b = self.design.null_noise(z), self._origin
         size = float(noise.max()) or 1.0

@@ -12,6 +12,7 @@ from .._validation import (
     Interval,
     StrOptions,
     check_attribute,
+    check_labels,
     check_notion,
     validate_params,
 )
@@ -285,12 +286,15 @@ class FittedGedi(NamedTuple):
         What it is conditional on.
     indicator : KernelIndicator
         The indicator on the rows of the sample.
+    groups : ndarray of shape (n,) or None
+        Clusters of its rows.
     """
 
     sample: Sample
     kernel: Any
     covariates: np.ndarray | None
     indicator: KernelIndicator
+    groups: np.ndarray | None = None
 
     def reference(self, relative: bool | int) -> float:
         """Return the indicator of the original targets at the degree `relative`."""
@@ -331,6 +335,7 @@ def fit_arguments(
     sample_weight: Any,
     subset: Any,
     on: str,
+    groups: Any = None,
 ) -> FittedGedi | None:
     """Check the arguments of :func:`gedi`, and fit its kernel; see :func:`fit_gedi`.
 
@@ -342,17 +347,19 @@ def fit_arguments(
     check_relative(relative, norm)
     check_notion(subset, on, relative)
     if on == "distribution":
-        check_cuts(norm, conditional_on)
-    arrays = (y_pred, sensitive_features, sample_weight, conditional_on, kernel)
+        check_cuts(norm, conditional_on, groups)
+    arrays = (y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups)
     given = on_subset(subset, y_true, pos_label, *arrays)
     if given is None:
         return None
-    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel = given
+    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups = given
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
     fitted = fit_gedi(sample, kernel, norm, conditional_on)
-    if on != "distribution":
+    if on == "distribution":
+        return fitted._replace(indicator=CutsIndicator(fitted.indicator.design))
+    if groups is None:
         return fitted
-    return fitted._replace(indicator=CutsIndicator(fitted.indicator.design))
+    return fitted._replace(groups=sample.select(check_labels(groups, "groups"), "groups"))
 
 
 def fit_gedi(

@@ -35,7 +35,7 @@ from ._reference import check_relative
 
 _COLUMNS = [Integral, str, list, tuple, None]
 # What the scorer gives an indicator itself, and what has no say in the upper limit.
-_GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight"}
+_GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight", "groups"}
 _UNUSED = {("gedi_upper", name) for name in ("method", "n_resamples", "random_state")}
 # What is asked of an estimator where a constraint bounds it; of a regressor `predict`.
 _RESPONSES: dict[str, Any] = {
@@ -81,6 +81,9 @@ def make_disparity_scorer(
     **metric_params: Any,
 ) -> DisparityScorer:
     """Scorer of a disparity, negated: the largest score is the fairest.
+
+    "gedi_upper" takes `groups`, clusters of rows, by metadata routing
+    (``set_score_request(groups=True)``); without them rows are taken as independent.
 
     Parameters
     ----------
@@ -338,6 +341,7 @@ def _score(
     *,
     sensitive_features: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     **options: Any,
 ) -> float:
     """Return the indicator; NaN, with a warning, if it is undefined on a small fold.
@@ -345,6 +349,13 @@ def _score(
     The signature declares what can be routed.
     """
     options["sample_weight"] = sample_weight
+    if groups is not None:
+        if indicator is not _gedi_upper:
+            raise ValueError(
+                "the scorer got groups=, which change limits and no indicator: only the metric "
+                "'gedi_upper' takes them."
+            )
+        options["groups"] = groups
     if sensitive_features is None:
         raise ValueError(_NO_ATTRIBUTE)
     try:

@@ -178,7 +178,12 @@ class TargetsEstimator(MetaEstimator):
         outcome = Outcome(learner, y, weight, first, selected, target_weight)
         outcome.warn_collapse()
         is_unseen = learner.source.is_unseen
-        self.verdict_ = master.verdict(selected.fit.predictions, is_unseen=is_unseen)
+        self.verdict_ = master.verdict(
+            selected.fit.predictions,
+            scores=learner.class_scores(selected.fit, y),
+            groups=fold_maker.groups,
+            is_unseen=is_unseen,
+        )
         if not (steps.has_failed or is_unseen):  # else a search has failed, and said so
             outcome.warn_unmet(master.constraint)
         if self.verdict_ is not None:

@@ -25,7 +25,13 @@ from .._validation import (
     check_attribute,
 )
 from ..constraints import joint_columns
-from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, silent, warn_caller
+from ..exceptions import (
+    ConstraintNotMetWarning,
+    RankDeficientKernelError,
+    UnseenLevelError,
+    silent,
+    warn_caller,
+)
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
@@ -47,8 +53,8 @@ class Learned(NamedTuple):
         Q(x) of the kernels of all constraints, or its prediction from X.
     labels : ndarray of shape (n,)
         The original targets, as they would be in `targets_`.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows.
+    weight, groups : ndarray of shape (n,) or None
+        Weights of the rows, and which of them are not independent.
     """
 
     projection: Projection
@@ -56,6 +62,7 @@ class Learned(NamedTuple):
     columns: Any
     labels: np.ndarray
     weight: np.ndarray | None
+    groups: np.ndarray | None
 
 
 class Projected(BoundsCuts, AttributeBlind):
@@ -187,7 +194,8 @@ class Projected(BoundsCuts, AttributeBlind):
                 )
                 self._recalibration = self._recalibrate(projection, p, expected)
                 columns = self._recalibration(p, expected)
-            learned = Learned(projection, p, columns, self._own_targets(y), weight)
+            labels = self._own_targets(y)
+            learned = Learned(projection, p, columns, labels, weight, fold_maker.groups)
             if self._is_corrected_later:
                 self._learned = learned
             else:
@@ -195,7 +203,7 @@ class Projected(BoundsCuts, AttributeBlind):
                 with self._cross_correction(learned, fold_maker, covariates, is_unseen) as others:
                     share = self._certify(learned, others)
                     self._correct(learned, share)
-                    self._judge(learned, others, share)
+                    self._judge(learned, others, share, X)
         return self
 
     def _fit_covariates(self, X: Any, n_rows: int) -> np.ndarray | None:
@@ -261,7 +269,7 @@ class Projected(BoundsCuts, AttributeBlind):
 
     def _correct(self, learned: Learned, share: float = 1.0) -> None:
         """Find the correction at a share of the threshold of the projection."""
-        projection, p, columns, labels, weight = learned
+        projection, p, columns, labels, weight, _ = learned
         self.constraint_ = projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
         correction = Correction(np.empty(0))
@@ -321,6 +329,10 @@ class Projected(BoundsCuts, AttributeBlind):
                 ConstraintNotMetWarning,
             )
 
+    def _class_scores(self, p: np.ndarray, shift: Any) -> np.ndarray | None:
+        """Return the probabilities that correspond to corrected scores; None of real targets."""
+        return None
+
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds: here the predictions."""
         return self._decide(scores)
@@ -360,13 +372,13 @@ class Projected(BoundsCuts, AttributeBlind):
                 try:
                     with silent():
                         projection = self._make_projection(*rows)
-                except RankDeficientKernelError:
+                    columns: Any = learned.columns[test]
+                    if self._is_exact:
+                        other = () if beside is None else (beside[test],)
+                        columns = projection.columns_of(attribute[test], *other)
+                except (RankDeficientKernelError, UnseenLevelError):
                     folds = []
                     break
-                columns: Any = learned.columns[test]
-                if self._is_exact:
-                    other = () if beside is None else (beside[test],)
-                    columns = projection.columns_of(attribute[test], *other)
                 folds.append(Fold(train, test, projection, columns))
         return CrossCorrection(constraint, scores, correct, self._apply, folds)
 
@@ -398,18 +410,26 @@ class Projected(BoundsCuts, AttributeBlind):
             self.confidence,
             is_one_event=self._is_one_event,
             n_folds=CORRECTION_FOLDS,
+            groups=None if learned.groups is None else learned.projection.counted(learned.groups),
         )
         return share
 
-    def _judge(self, learned: Learned, others: CrossCorrection, share: float) -> None:
+    def _judge(self, learned: Learned, others: CrossCorrection, share: float, X: Any) -> None:
         """Set the verdict on the corrected predictions, and warn of it."""
         shift = learned.columns @ self.orthonormal_correction_.T
         corrected = self._apply(learned.scores, shift, self._intercept)
         predictions = {"training": self._as_numbers(corrected)}
+        if not self.sensitive_at_predict and self._kernels:
+            predictions["predicted"] = self._as_numbers(self._corrected(X, None))
         scores = others.at(share)
         if scores is not None:
             predictions["new_rows"] = self._as_numbers(scores)
-        self.verdict_ = learned.projection.verdict(predictions["training"], **predictions)
+        self.verdict_ = learned.projection.verdict(
+            predictions["training"],
+            scores=self._class_scores(learned.scores, shift),
+            groups=learned.groups,
+            **predictions,
+        )
         if self.verdict_ is not None:
             self.verdict_.warn()
 

@@ -259,14 +259,16 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             return np.column_stack([1 - score, score])
         inner = self._new_inner_X(X)
         p = self._scores(self.estimator_, inner)
-        shift = self._shift(X, sensitive_features, p)
+        proba = self._class_scores(p, self._shift(X, sensitive_features, p))
+        return proba if proba.ndim == 2 else np.column_stack([1 - proba, proba])
+
+    def _class_scores(self, p: np.ndarray, shift: Any) -> np.ndarray:
         if p.ndim == 2:
             return _raised(p, shift)
         score = _bent(p, 0.5 - shift) if self._bounds_labels else np.clip(p + shift, 0.0, 1.0)
         # Rounding is to change no decision.
         second = codes_of(p + shift) == 1
-        score = np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
-        return np.column_stack([1 - score, score])
+        return np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
 
     @answers_as_fitted
     def score(

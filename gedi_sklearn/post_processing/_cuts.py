@@ -96,6 +96,12 @@ class BoundsCuts:
         splits = []
         if is_unseen and self.kernel_.encoder is None:  # else a fold may lack levels
             splits = fold_maker.correction_splits()
+        if fold_maker.weight is not None:  # the rows of weight 0 are not among these
+            number = np.cumsum(fold_maker.weight > 0) - 1
+            splits = [(number[train], number[test]) for train, test in splits]
+        groups = fold_maker.groups
+        if groups is not None and fold_maker.weight is not None:
+            groups = groups[fold_maker.weight > 0]
         correction = DistributionCorrection(fitted, attribute, splits)
         self._map, bound = correction.map, fitted.threshold
 
@@ -110,6 +116,7 @@ class BoundsCuts:
                 self.confidence,
                 is_one_event=False,
                 n_folds=CORRECTION_FOLDS,
+                groups=groups,
             )
         self.share_ = correction.share(stricter * bound)
         scores = correction.at(self.share_)
@@ -117,8 +124,9 @@ class BoundsCuts:
             fitted,
             training=mixed(self.share_, fitted.scores, correction.moved),
             new_rows=scores if correction.is_unseen else None,
+            groups=groups,
         )
-        value, low, _ = (size[0] for size in fitted.sizes(scores[:, None]))
+        value, low, _ = (size[0] for size in fitted.sizes(scores[:, None], groups))
         if low > bound:  # less is chance
             warn_caller(
                 f"the rate above the worst cut depends on the attribute by {value:.3g} "
