@@ -25,6 +25,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from ._as_fitted import keep_parameters
 from ._prediction_source import PredictionSource, make_prediction_source
 from ._validation import (
     Interval,
@@ -113,7 +114,8 @@ class ColumnsMixin:
         return y, weight, attribute
 
     def _record_columns(self, X: Any) -> None:
-        """Record the columns of the X of `fit`, of which some rows are enough."""
+        """Record the parameters and the columns of the X of `fit`, of which some rows are enough."""
+        keep_parameters(self)
         _check_feature_names(self, X, reset=True)
         _check_n_features(self, X, reset=True)
         # By position: at prediction X may come without the names it had in `fit`.

@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
+from .._as_fitted import answers_as_fitted
 from .._validation import Outcomes, check_classes, check_column, check_labels
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
@@ -172,6 +173,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
 
         self._slope = float(np.exp(minimize_scalar(loss, bounds=_SLOPES, method="bounded").x))
 
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes; the attribute is not needed.
 
@@ -189,6 +191,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         best = _of_every_class(self._scores(X)).argmax(axis=1)
         return self.classes_[best]
 
+    @answers_as_fitted
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class; `predict` returns the most probable one.
 
@@ -207,6 +210,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         scores = _of_every_class(self._scores(X))
         return softmax(self._slope * scores, axis=1)
 
+    @answers_as_fitted
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores that `predict` decides on.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from .._as_fitted import answers_as_fitted
 from .._validation import Outcomes, check_column, check_numbers
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
@@ -152,6 +153,7 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         pass  # scores are predictions
 
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not needed.
 

@@ -12,6 +12,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
+from .._as_fitted import answers_as_fitted
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
 from .._validation import (
     Interval,
@@ -174,6 +175,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
     # The indicators in `history_`.
     _measured: ClassVar[tuple[str, ...]] = ("predictions_gedi",)
 
+    @answers_as_fitted
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the network's outputs on rows, shape (n,)."""
         return self._forward(self._features(self._new_inner_X(X)))

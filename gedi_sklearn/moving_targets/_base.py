@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._as_fitted import answers_as_fitted
 from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator
 from .._prediction_source import leaves_rows_out
 from .._validation import (
@@ -226,6 +227,7 @@ class TargetsEstimator(MetaEstimator):
         self.history_ = history.as_arrays()
         self.n_iter_ = len(history.entries) - 1
 
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict with the fitted inner estimator; the attribute is not needed.
 

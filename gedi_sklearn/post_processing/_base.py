@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
 from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
 from .._predictions import asks_for_attribute, checked_predict
@@ -485,6 +486,7 @@ class Projected(AttributeBlind):
         p = self._scores(self.estimator_, inner)
         return p + self._shift(X, sensitive_features, p)
 
+    @answers_as_fitted
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Predict with the inner estimator, and correct the predictions.
 

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
+from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
 from .._validation import Outcomes, check_classes, check_numbers
 from ..constraints import bounded_output
@@ -217,6 +218,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         constraint, decided = projection.fitted_constraint_, _rule(projection, p, columns).decided
         return next(ascend(constraint, decided, score_correction(projection, p, columns, 1.0)))
 
+    @answers_as_fitted
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return corrected probabilities; `predict` returns the more probable class.
 
@@ -246,6 +248,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         score = np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
         return np.column_stack([1 - score, score])
 
+    @answers_as_fitted
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:

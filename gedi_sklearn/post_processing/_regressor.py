@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
+from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict
 from .._validation import check_column, check_numbers
 from ..projection import PROJECTION_PARAMETERS, Projection
@@ -167,6 +168,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return np.clip(scores, *self._bounds)
 
+    @answers_as_fitted
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
