@@ -114,7 +114,7 @@ class ColumnsMixin:
         return y, weight, attribute
 
     def _record_columns(self, X: Any) -> None:
-        """Record the parameters and the columns of the X of `fit`, of which some rows are enough."""
+        """Record the parameters and the columns of the X of `fit`; some rows are enough."""
         keep_parameters(self)
         _check_feature_names(self, X, reset=True)
         _check_n_features(self, X, reset=True)
