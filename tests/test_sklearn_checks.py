@@ -56,6 +56,7 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
+@pytest.mark.filterwarnings("ignore:all predictions are the same. no tree could split:UserWarning")
 @parametrize_with_checks(variants(public_estimators()), expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     if hasattr(estimator, "backend") and check.func.__name__ in _EQUIVALENCE:

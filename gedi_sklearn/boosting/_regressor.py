@@ -35,8 +35,10 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     learning_rate : float, default=0.1
         Share of a tree's step that is taken, at most 1.
     backend_params : dict, default=None
-        Further parameters of the package, such as ``{"max_leaves": 8}``. Trees of both have
-        31 leaves at most, each of rows that weigh at least 20, unless it says otherwise.
+        Further parameters of the package, such as ``{"max_leaves": 8}``; what would have no effect
+        is refused. Trees of both have 31 leaves at most, each of rows that weigh at least 20,
+        unless it says otherwise. They see targets of deviation 1 (classes: 0 and 1) and weights
+        of mean 1, which all limits refer to.
     cv : int, splitter or iterable of splits, default=None
         Folds. One booster is grown for each, all at once and with the same multipliers, which
         ascend on the predictions of the rows that a booster has not seen; a prediction is the
@@ -67,10 +69,12 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     Attributes
     ----------
     booster_ : xgboost.Booster, lightgbm.Booster or list of these
-        The booster; with `cv`, that of every fold. Its raw scores and `intercept_` add up to the
-        scores.
+        The booster; with `cv`, that of every fold. Scores are its raw ones times `scale_`, plus
+        `intercept_`.
     intercept_ : ndarray of shape (C,)
         The mean of y, or the share of each class (of two, of the second).
+    scale_ : float
+        The deviation of y; 1 for classes.
     multipliers_ : ndarray of shape (k,) or (K, k)
         λ in the orthonormal basis of the kernel, those of several constraints one after another;
         a row for each of more than two classes.

@@ -10,7 +10,7 @@ import numpy as np
 from ._ascent import Ascent
 from ._backends import Backend
 
-__all__ = ["Member", "Rows", "Trained", "decide", "train"]
+__all__ = ["Member", "Rows", "Trained", "Unit", "decide", "train"]
 
 # With early stopping a round may be kept that exceeds no bound by more than this share of it, else
 # that of this share of all rounds, the last ones, which exceeds one least: labels come in steps.
@@ -61,6 +61,39 @@ def decide(scores: np.ndarray, *, is_class: bool) -> np.ndarray:
     if scores.shape[1] == 1:
         return (scores > 0.5).astype(np.float64)
     return (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])).astype(np.float64)
+
+
+class Unit(NamedTuple):
+    """What turns the trees' own scores, of targets of deviation 1, into scores.
+
+    Their limits, such as the least gain of a split, then mean the same in every unit of y.
+
+    Attributes
+    ----------
+    intercept : ndarray of shape (C,)
+        The mean of the targets.
+    scale : float
+        Their deviation; 1 for the 0/1 columns of classes.
+    """
+
+    intercept: np.ndarray
+    scale: float
+
+    @classmethod
+    def of(cls, rows: Rows) -> Unit:
+        """Return the unit of the rows of one machine, on which all are."""
+        intercept = rows.mean(rows.y)
+        centred = rows.y - intercept
+        largest = np.abs(centred).max()
+        if rows.is_class or largest == 0:
+            return cls(intercept, 1.0)
+        # Squares of large targets would overflow, those of small ones be 0.
+        deviation = np.sqrt(rows.mean(np.square(centred / largest))[0])
+        return cls(intercept, float(largest * deviation))
+
+    def scores(self, own: np.ndarray) -> np.ndarray:
+        """Return the trees' own scores (n, C) as scores."""
+        return own * self.scale + self.intercept
 
 
 class Member(NamedTuple):
@@ -119,7 +152,7 @@ def train(
     ascent: Ascent,
     *,
     n_rounds: int,
-    intercept: np.ndarray,
+    unit: Unit,
     evaluations: Sequence[np.ndarray] = (),
     patience: int | None = None,
     verbose: int = 0,
@@ -136,8 +169,8 @@ def train(
         The multipliers, all 0.
     n_rounds : int
         The most rounds.
-    intercept : ndarray of shape (C,)
-        What is added to the trees' scores.
+    unit : Unit
+        Turns the trees' own scores into scores.
     evaluations : sequence of ndarray of shape (m, C), default=()
         Targets of every further X of the boosters.
     patience : int, default=None
@@ -149,8 +182,8 @@ def train(
     """
     history: dict[str, list[Any]] = {"loss": [], "coordinates": [], "multipliers": []}
     evaluated = [_no_errors(is_class=rows.is_class) for _ in evaluations]
-    inside = [np.tile(intercept, (len(rows.y[own.rows]), 1)) for own in members]
-    scores, least = np.tile(intercept, (len(rows.y), 1)), np.inf
+    inside = [np.tile(unit.intercept, (len(rows.y[own.rows]), 1)) for own in members]
+    scores, least = np.tile(unit.intercept, (len(rows.y), 1)), np.inf
     coordinates = rows.coordinates(scores)
     kept = Trained(scores, ascent.multipliers, 0, [], 0.0, history, evaluated)
     for number in range(1, n_rounds + 1):
@@ -158,17 +191,17 @@ def train(
         targets = rows.y - rows.kernel @ ascent.shift
         for own, f in zip(members, inside, strict=True):
             weight = rows.weight[own.rows]
-            own.backend.boost((f - targets[own.rows]) * weight[:, None], weight)
-        inside = [own.backend.scores() + intercept for own in members]
+            own.backend.boost((f - targets[own.rows]) * (weight / unit.scale)[:, None], weight)
+        inside = [unit.scores(own.backend.scores()) for own in members]
         scores = inside[0]
         if members[0].held is not None:
-            scores = _held_out(members, intercept, np.empty_like(rows.y))
+            scores = _held_out(members, unit, np.empty_like(rows.y))
         coordinates = rows.coordinates(scores)
         loss = float(np.mean(rows.mean(np.square(scores - rows.y))))
         for name, value in zip(history, (loss, coordinates, ascent.multipliers), strict=True):
             history[name].append(value)
         for position, (errors, y) in enumerate(zip(evaluated, evaluations, strict=True)):
-            _add_errors(errors, y, _further(members, position, intercept))
+            _add_errors(errors, y, _further(members, position, unit))
         if verbose and number % verbose == 0:
             print(f"[{number}] loss {loss:.6g}, excess {ascent.excess(coordinates):.3g}")
         excess = ascent.excess(coordinates)
@@ -186,17 +219,17 @@ def train(
     return kept
 
 
-def _held_out(members: Sequence[Member], intercept: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def _held_out(members: Sequence[Member], unit: Unit, scores: np.ndarray) -> np.ndarray:
     """Fill in the score of every row by the booster that has not seen it."""
     for own in members:
-        scores[own.held] = own.backend.scores(0) + intercept
+        scores[own.held] = unit.scores(own.backend.scores(0))
     return scores
 
 
-def _further(members: Sequence[Member], position: int, intercept: np.ndarray) -> np.ndarray:
+def _further(members: Sequence[Member], position: int, unit: Unit) -> np.ndarray:
     """Return the mean scores of a further X."""
     found = [own.backend.scores((own.held is not None) + position) for own in members]
-    return np.mean(found, axis=0) + intercept
+    return unit.scores(np.mean(found, axis=0))
 
 
 def _no_errors(*, is_class: bool) -> dict[str, list[float]]:

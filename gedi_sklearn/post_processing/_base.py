@@ -12,15 +12,14 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
-from .._predictions import asks_for_attribute, checked_predict
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
+from .._predictions import asks_for_attribute
 from .._validation import (
     N_JOBS,
     HasMethods,
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     _num_samples,
     check_attribute,
 )
@@ -111,7 +110,7 @@ class Projected(AttributeBlind):
         self.confidence = confidence
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -430,8 +429,8 @@ class Projected(AttributeBlind):
             k = sum(kernel.n_columns for kernel in self._kernels)
             if not k:
                 return 0.0
-            expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            blind = self._recalibration(p, np.reshape(expected, (-1, k)))
+            expected = self._expected_columns(self.attribute_estimator_, self._blind_X(X), k)
+            blind = self._recalibration(p, expected)
             return blind @ self.orthonormal_correction_.T
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
