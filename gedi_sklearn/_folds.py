@@ -54,6 +54,11 @@ class Folds(NamedTuple):
     n_tests: np.ndarray
     origin: str
 
+    def among(self, counted: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the splits as positions among the rows of a mask, of which they are."""
+        position = np.cumsum(counted) - 1
+        return [(position[train], position[test]) for train, test in self.splits]
+
     def uneven_rows(self) -> str:
         """Return, in words, how many rows are in no test part or in several."""
         n_none, n_several = int((self.n_tests == 0).sum()), int((self.n_tests > 1).sum())
@@ -147,11 +152,11 @@ class FoldMaker:
             raise no_groups
         return folds
 
-    def correction_splits(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def correction_folds(self) -> Folds:
         """Return folds that judge corrections; none of too few rows, or groups, of a class."""
         if self.n_independent <= CORRECTION_FOLDS:
-            return []
-        return self(CORRECTION_FOLDS, self.y).splits
+            return Folds([], np.empty(0, dtype=int), "none")
+        return self(CORRECTION_FOLDS, self.y)
 
     def shuffled(self, n_folds: int) -> Any:
         """Return the splitter that an integer stands for."""
@@ -192,7 +197,9 @@ class FoldMaker:
         tested = np.concatenate([test for _, test in kept])
         n_tests = np.bincount(tested, minlength=len(self.y))[is_counted]
         where = whose if whose == "given" else f"of {whose}"
-        return Folds(kept, n_tests, f"the {len(splits)} split(s) {where}")
+        origin = f"the {len(splits)} split(s) {where}"
+        _require_rows(kept, origin)
+        return Folds(kept, n_tests, origin)
 
     def _warn_of_order(self, splitter: Any) -> None:
         """Warn where a splitter cuts a sorted file into pieces."""
@@ -211,6 +218,16 @@ class FoldMaker:
                 "an integer, which shuffles, or shuffle=True; with `groups` where rows of one "
                 "person or period are alike."
             )
+
+
+def _require_rows(splits: list[Any], origin: str) -> None:
+    """Raise if a part of a split is empty."""
+    for number, split in enumerate(splits):
+        for name, part in zip(("training", "test"), split, strict=True):
+            if not len(part):
+                raise ValueError(
+                    f"cv: of {origin}, split {number} has no {name} rows of positive weight."
+                )
 
 
 def asks_for_groups(splitter: Any) -> bool:

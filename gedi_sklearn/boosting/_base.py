@@ -8,15 +8,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 
 from .._certificate import Certificate, issue_certificate
 from .._folds import FoldMaker
-from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin, fit_method
+from .._meta_estimator import (
+    COLUMN_CONSTRAINTS,
+    ColumnsMixin,
+    add_splitter,
+    fit_method,
+    has_splitter,
+)
 from .._validation import (
     N_JOBS,
     Interval,
     StrOptions,
+    _check_method_params,
     _safe_indexing,
     check_groups,
     check_random_state,
@@ -99,6 +108,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         sample_weight: Any = None,
         groups: Any = None,
         eval_set: Any = None,
+        **split_params: Any,
     ) -> BaseConstrainedBoosting:
         """Grow the trees under the constraint.
 
@@ -122,6 +132,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         eval_set : list of (X, y), default=None
             Further rows whose loss `evals_result_` has for every round; the last pair decides on
             early stopping.
+        **split_params : dict
+            What the splitter in `cv` requests, with metadata routing: ``groups``.
 
         Returns
         -------
@@ -137,12 +149,12 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             If a worker of Dask is lost.
         """
         backend = find_backend(self.backend, type(self).__name__)
-        self._backend = self.backend
         if self.early_stopping_rounds is not None and self.cv is None and not eval_set:
             raise ValueError(
                 f"early_stopping_rounds={self.early_stopping_rounds} needs rows that the trees do "
                 "not see: pass eval_set=[(X_val, y_val)] to fit, or set cv."
             )
+        split_params = self._route_split(split_params)
         if is_dask(X):
             refused = {"groups": groups, "eval_set": eval_set}
             return fit_on_cluster(self, X, y, sensitive_features, sample_weight, **refused)
@@ -150,14 +162,16 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
         groups = check_groups(groups, len(y))
-        folds = self._folds(features, y, weight, groups, attribute)
+        folds = self._folds(features, y, weight, groups, attribute, split_params)
         if weight is not None and not weight.all():
             counted = np.flatnonzero(weight > 0)
             y, weight, attribute = y[counted], weight[counted], attribute[counted]
             groups = None if groups is None else groups[counted]
             features = _safe_indexing(features, counted)
+            split_params = _check_method_params(X, split_params, indices=counted)
         constraint = self._fit_constraint(attribute, y, weight)
-        share = self._certify(backend, constraint, (features, y, weight, attribute, groups))
+        data = features, y, weight, attribute, groups
+        share = self._certify(backend, constraint, data, split_params)
         trained, members, rows = self._grow(
             backend, constraint.scaled(share), (features, y, weight), folds, further
         )
@@ -195,6 +209,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         backend: type[Backend],
         constraint: FittedConstraint,
         data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None],
+        split_params: dict[str, Any],
     ) -> float:
         """Set the certificate, and return the share of the bound that the trees grow under."""
         self.certificate_: Certificate | None = None
@@ -206,7 +221,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 "None, an integer or a splitter, got splits."
             )
         X, y, weight, attribute, groups = data
-        fold_maker = self._fold_maker(y, None, groups, attribute)
+        fold_maker = self._fold_maker(y, None, groups, attribute, {})
         is_split = fold_maker.n_independent > _FOLDS
         splits = fold_maker(_FOLDS, X).splits if is_split else []
 
@@ -221,7 +236,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                     part = self._fit_constraint(attribute[rows], *own[1:]).scaled(share)
                 except RankDeficientKernelError:
                     return None
-                folds = self._folds(*own, parts, attribute[rows])
+                params = _check_method_params(X, split_params, indices=rows)
+                folds = self._folds(*own, parts, attribute[rows], params)
                 trained, members, _ = self._grow(backend, part, own, folds)
                 boosters = [one.backend.finish() for one in members]
                 found = self._mean_scores(boosters, trained.trees, _safe_indexing(X, test))
@@ -320,6 +336,27 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
         return [member(train, held) for train, held in folds]
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing of metadata to `fit` and to the splitter in `cv`.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        router = MetadataRouter(owner=type(self).__name__)
+        return add_splitter(router.add_self_request(super().get_metadata_routing()), self.cv)
+
+    def _route_split(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the keywords of the splitter among those of `fit` that are not its own."""
+        if not given:
+            return {}
+        if not (get_config()["enable_metadata_routing"] and has_splitter(self.cv)):
+            raise TypeError(
+                f"fit() got {sorted(given)}, which only a splitter in cv is passed, and with "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        return dict(process_routing(self, "fit", **given).splitter.split)
+
     def _folds(
         self,
         X: Any,
@@ -327,6 +364,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         weight: np.ndarray | None,
         groups: np.ndarray | None,
         attribute: np.ndarray,
+        split_params: dict[str, Any],
     ) -> Sequence[tuple[Any, np.ndarray | None]]:
         """Return the rows of every booster and those that it alone has not seen, if any.
 
@@ -334,15 +372,12 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         """
         if self.cv is None:
             return [(slice(None), None)]
-        folds = self._fold_maker(y, weight, groups, attribute)(self.cv, X)
+        folds = self._fold_maker(y, weight, groups, attribute, split_params)(self.cv, X)
         if (folds.n_tests != 1).any():
             raise ValueError(
                 f"cv: {folds.origin} must hold out every row once; {folds.uneven_rows()}."
             )
-        if weight is None:
-            return folds.splits
-        position = np.cumsum(weight > 0) - 1
-        return [(position[train], position[held]) for train, held in folds.splits]
+        return folds.splits if weight is None else folds.among(weight > 0)
 
     def _fold_maker(
         self,
@@ -350,6 +385,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         weight: np.ndarray | None,
         groups: np.ndarray | None,
         attribute: np.ndarray,
+        split_params: dict[str, Any],
     ) -> FoldMaker:
         """Return what makes folds of rows."""
         return FoldMaker(
@@ -359,6 +395,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             groups=groups,
             attribute=attribute,
             random_state=self._seed(),
+            split_params=split_params,
         )
 
     def _seed(self) -> int:
@@ -433,7 +470,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _mean_scores(self, boosters: list[Any], trees: list[int], features: Any) -> np.ndarray:
         """Return the scores of rows by the first trees of some boosters."""
-        n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self._backend].predict
+        n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
         pairs = zip(boosters, trees, strict=True)
         found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
         return Unit(self.intercept_, self.scale_).scores(np.mean(found, axis=0))

@@ -14,7 +14,7 @@ from .._certificate import Certificate, issue_certificate
 from .._folds import CORRECTION_FOLDS, FoldMaker
 from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
 from .._prediction_source import make_prediction_source
-from .._predictions import asks_for_attribute, checked_predict
+from .._predictions import asks_for_attribute
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -365,7 +365,7 @@ class Projected(BoundsCuts, AttributeBlind):
         is_plain = all(own.encoder is None for own in self._kernels)
         is_asked = self._is_exact and covariates is None and is_plain
         if is_unseen and self._kernels and (is_asked or self.confidence is not None):
-            for train, test in fold_maker.correction_splits():
+            for train, test in fold_maker.correction_folds().splits:
                 weight = None if learned.weight is None else learned.weight[train]
                 own = beside[train] if beside is not None else None
                 rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
@@ -468,8 +468,8 @@ class Projected(BoundsCuts, AttributeBlind):
             k = sum(kernel.n_columns for kernel in self._kernels)
             if not k:
                 return 0.0
-            expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            blind = self._recalibration(p, np.reshape(expected, (-1, k)))
+            expected = self._expected_columns(self.attribute_estimator_, self._blind_X(X), k)
+            blind = self._recalibration(p, expected)
             return blind @ self.orthonormal_correction_.T
         values = self._new_values(X, sensitive_features)
         if self.kernel_ is None:

@@ -93,15 +93,13 @@ class BoundsCuts:
         self.kernel_ = fitted.design.fitted
         self.constraint_, self.threshold_ = fitted.constraint, fitted.threshold
         self.reference_ = fitted.reference
-        splits = []
+        splits, weight = [], fold_maker.weight
         if is_unseen and self.kernel_.encoder is None:  # else a fold may lack levels
-            splits = fold_maker.correction_splits()
-        if fold_maker.weight is not None:  # the rows of weight 0 are not among these
-            number = np.cumsum(fold_maker.weight > 0) - 1
-            splits = [(number[train], number[test]) for train, test in splits]
+            folds = fold_maker.correction_folds()
+            splits = folds.splits if weight is None else folds.among(weight > 0)
         groups = fold_maker.groups
-        if groups is not None and fold_maker.weight is not None:
-            groups = groups[fold_maker.weight > 0]
+        if groups is not None and weight is not None:
+            groups = groups[weight > 0]
         correction = DistributionCorrection(fitted, attribute, splits)
         self._map, bound = correction.map, fitted.threshold
 
