@@ -8,12 +8,14 @@ metadata routing on and off. The tags are those of the inner estimator.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.metadata_routing import (
@@ -30,6 +32,7 @@ from ._validation import (
     Interval,
     _check_feature_names,
     _check_n_features,
+    _fit_context,
     _get_feature_names,
     attribute_columns,
     change_tables,
@@ -64,6 +67,29 @@ COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
 _SHARED = ("X_val", "y_val")
 
 
+def fit_method(fit: Callable) -> Callable:
+    """Return a `fit` that checks the parameters, and changes the object only once it has succeeded.
+
+    It runs on a copy without fitted attributes, whose state the object then takes over. So an error
+    or an interrupt leaves the old model as it was, and a new one has nothing of it.
+    """
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    @wraps(fit)
+    def fitted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        fresh = object.__new__(type(self))
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        vars(fresh).update(kept)
+        fit(fresh, *args, **kwargs)
+        fresh._params_of_fit = {
+            name: clone(getattr(self, name), safe=False) for name in self._read_by_predictions
+        }
+        self.__dict__ = vars(fresh)
+        return self
+
+    return fitted
+
+
 class ColumnsMixin:
     """The attribute, from one of `sensitive_features` and `sensitive_columns`; the columns of X.
 
@@ -71,6 +97,9 @@ class ColumnsMixin:
     """
 
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
+
+    # Parameters that predictions depend on, and not only `fit`.
+    _read_by_predictions: ClassVar[tuple[str, ...]] = ()
 
     constraint: Any
     sensitive_columns: Any
@@ -91,6 +120,13 @@ class ColumnsMixin:
         objects = {"constraint": "DependenceConstraint()", "solver": "Solver()"}
         check_nested(self, params, objects)
         return super().set_params(**params)  # type: ignore[misc]
+
+    def _as_fitted(self) -> Any:
+        """Return the object as it was fitted, whatever parameters have been set since."""
+        check_is_fitted(self)
+        fitted = object.__new__(type(self))
+        vars(fitted).update(vars(self) | self._params_of_fit)
+        return fitted
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the targets as numbers, shape (n,); a classifier sets `classes_`."""

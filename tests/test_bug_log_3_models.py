@@ -8,6 +8,8 @@ from gedi_sklearn import (
     CoarseConstraint,
     ConstrainedBoostingClassifier,
     ConstrainedBoostingRegressor,
+    LagrangianDualClassifier,
+    LagrangianDualRegressor,
 )
 
 pytestmark = pytest.mark.filterwarnings(
@@ -139,3 +141,110 @@ def test_rows_too_few_for_a_split_are_said_to_be_the_cause(backend):
     most = {"min_gain_to_split" if backend == "lightgbm" else "gamma": 1e9}
     with pytest.warns(UserWarning, match="a split gain what backend_params"):
         boost(backend, backend_params=most).fit(X, y)
+
+
+# --- networks -------------------------------------------------------------------------------------
+def network(kind=LagrangianDualRegressor, **params):
+    defaults = {"constraint": CoarseConstraint(), "max_epochs": 3, "sensitive_columns": 0}
+    return kind((4,), **defaults | {"random_state": 0} | params)
+
+
+def scoring(kind, **params):
+    name = "r2" if kind is LagrangianDualRegressor else "accuracy"
+    return [
+        getattr(skorch_callbacks(), kind_of)(name, on_train=True, **params) for kind_of in SCORINGS
+    ]
+
+
+SCORINGS = ("EpochScoring", "BatchScoring")
+
+
+def skorch_callbacks():
+    return pytest.importorskip("skorch.callbacks")
+
+
+NETWORKS = pytest.mark.parametrize("kind", [LagrangianDualRegressor, LagrangianDualClassifier])
+
+
+@NETWORKS
+@pytest.mark.parametrize("use_caching", [True, False])
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_scores_in_callbacks_are_those_of_the_targets(kind, use_caching, batch_size):
+    skorch_callbacks()
+    X, y = data(120)
+    y = y if kind is LagrangianDualRegressor else np.where(y > 0, "yes", "no")
+    scores = scoring(kind, name="found", use_caching=use_caching)
+    model = network(kind, batch_size=batch_size)
+    right = model.fit(X, y).predict(X)
+    for score in scores:
+        model.set_params(callbacks=[score]).fit(X, y)
+        assert_array_equal(model.predict(X), right)
+        assert len(model.net_.history[:, "found"]) == 3
+    if not use_caching:  # after the last step
+        epoch = network(kind, batch_size=batch_size, callbacks=scores[:1]).fit(X, y)
+        assert_allclose(epoch.net_.history[-1, "found"], epoch.score(X, y), rtol=1e-5)
+
+
+def test_a_checkpoint_brings_the_best_epoch_back(tmp_path):
+    checkpoint = skorch_callbacks().Checkpoint(
+        dirname=tmp_path, monitor=lambda net: len(net.history) == 2, load_best=True
+    )
+    X, y = data(120)
+    model = network(callbacks=[checkpoint]).fit(X, y)
+    two = network(max_epochs=2).fit(X, y)
+    assert_allclose(model.predict(X), two.predict(X))
+    assert_array_equal(model.multipliers_, two.multipliers_)
+
+
+@NETWORKS
+def test_an_interrupt_propagates_and_leaves_what_was_fitted(kind):
+    class Interrupt(skorch_callbacks().Callback):
+        def on_epoch_end(self, net, **kwargs):
+            if len(net.history) == 2:
+                raise KeyboardInterrupt
+
+    X, y = data(60)
+    y = y if kind is LagrangianDualRegressor else y > 0
+    model = network(kind).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callbacks=[Interrupt()]).fit(-X, y)
+    assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("device", ["xx", "cuda:99", "meta"])
+def test_a_device_that_cannot_be_used_is_named(device):
+    pytest.importorskip("torch")
+    X, y = data(60)
+    with pytest.raises(ValueError, match=f"device='{device}' cannot be used"):
+        network(device=device).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "name"),
+    [
+        ({"callbacks": [()]}, TypeError, "callbacks"),
+        ({"callbacks": [("a", 3)]}, TypeError, "callbacks"),
+        *[
+            ({"hidden_layer_sizes": sizes}, ValueError, "hidden_layer_sizes")
+            for sizes in ([True], [2, True], [2.0], [[2]])
+        ],
+    ],
+    ids=str,
+)
+def test_callbacks_and_layers_that_are_none_are_named(params, error, name):
+    pytest.importorskip("torch")
+    X, y = data(60)
+    with pytest.raises(error, match=name):
+        network().set_params(**params).fit(X, y)
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode", "autocast"])
+def test_a_mode_of_torch_changes_nothing(mode):
+    torch = pytest.importorskip("torch")
+    X, y = data(60)
+    model = network()
+    right = model.fit(X, y).predict(X)
+    with torch.autocast("cpu") if mode == "autocast" else getattr(torch, mode)():
+        assert_array_equal(model.fit(X, y).predict(X), right)
+    assert torch.is_grad_enabled()

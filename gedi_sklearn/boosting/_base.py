@@ -13,12 +13,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._certificate import Certificate, issue_certificate
 from .._folds import make_folds
-from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
+from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin, fit_method
 from .._validation import (
     N_JOBS,
     Interval,
     StrOptions,
-    _fit_context,
     _safe_indexing,
     check_random_state,
     check_same_length,
@@ -90,7 +89,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -134,6 +133,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             If a worker of Dask is lost.
         """
         backend = find_backend(self.backend, type(self).__name__)
+        self._backend = self.backend
         if self.early_stopping_rounds is not None and self.cv is None and not eval_set:
             raise ValueError(
                 f"early_stopping_rounds={self.early_stopping_rounds} needs rows that the trees do "
@@ -230,7 +230,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _round_params(self, rows: Rows) -> dict[str, Any]:
         """Return the keywords of the rounds, and set the unit of the trees."""
-        unit = UNITS[self._loss].of(rows)
+        self._unit = unit = UNITS[self._loss].of(rows)
         self.intercept_, self.scale_ = unit
         return {
             "n_rounds": self.n_estimators,
@@ -402,8 +402,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         name = backend.leaf_weight
         least = backend.table.check(self.backend_params or {}).get(name, LEAF_WEIGHT)
         warn_caller(
-            f"all predictions are the same: no tree could split the {len(rows.y)} rows. Where "
-            f"their mean weight is 1, a leaf must weigh at least {least:g}, and a split gain what "
+            f"all predictions are the same: no tree could split the {len(rows.y)} rows. Where the "
+            f"mean weight is 1, a leaf must weigh at least {least:g}, and a split gain what "
             f"backend_params ask for. Use more rows, or a smaller {name!r} in backend_params."
         )
 
@@ -415,11 +415,10 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _mean_scores(self, boosters: list[Any], trees: list[int], features: Any) -> np.ndarray:
         """Return the scores of rows by the first trees of some boosters."""
-        n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
+        n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self._backend].predict
         pairs = zip(boosters, trees, strict=True)
         found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
-        unit = UNITS[self._loss](self.intercept_, self.scale_)
-        return np.mean([unit.scores(own) for own in found], axis=0)
+        return np.mean([self._unit.scores(own) for own in found], axis=0)
 
     def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds as one column, classes as 0…K − 1."""

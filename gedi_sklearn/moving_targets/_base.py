@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator, fit_method
 from .._prediction_source import leaves_rows_out
 from .._validation import (
     N_JOBS,
@@ -17,7 +17,6 @@ from .._validation import (
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     check_random_state,
     check_same_length,
 )
@@ -63,7 +62,7 @@ class TargetsEstimator(MetaEstimator):
     random_state: Any
     verbose: int
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._certificate import Certificate, issue_certificate
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
 from .._predictions import asks_for_attribute, checked_predict
 from .._validation import (
     N_JOBS,
@@ -19,7 +19,6 @@ from .._validation import (
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     _num_samples,
     check_attribute,
 )
@@ -69,6 +68,13 @@ class Projected(AttributeBlind):
 
     # What can be bounded beside predictions.
     _can_bound: ClassVar[tuple[str, ...]] = ("residuals",)
+    _read_by_predictions = (
+        "constraint",
+        "sensitive_columns",
+        "drop_sensitive",
+        "conditional_on",
+        "sensitive_at_predict",
+    )
     # Set by a caller that corrects the object later with `_correct_at`, for one or many thresholds:
     # `fit` then keeps what does not depend on them. Otherwise no rows of the data are kept.
     _is_corrected_later = False
@@ -110,7 +116,7 @@ class Projected(AttributeBlind):
         self.confidence = confidence
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -516,12 +522,12 @@ class Projected(AttributeBlind):
         AttributeRangeWarning
             If attributes lie outside the range of the fit: they are corrected as its nearest value.
         """
-        return self._decide(self._corrected(X, sensitive_features))
+        fitted = self._as_fitted()
+        return fitted._decide(fitted._corrected(X, sensitive_features))
 
     def _predict_for_score(self, X: Any, sensitive_features: Any) -> np.ndarray:
         # A caller that routes the attribute to `fit` routes it to `score` as well, but an
         # attribute-blind estimator needs it in `fit` only. Scikit-learn 1.6 reads the request of
         # the class, not of the object.
-        return self.predict(
-            X, sensitive_features=sensitive_features if self.sensitive_at_predict else None
-        )
+        is_used = self._as_fitted().sensitive_at_predict
+        return self.predict(X, sensitive_features=sensitive_features if is_used else None)

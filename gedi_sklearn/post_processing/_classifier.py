@@ -237,12 +237,12 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
-        inner = self._new_inner_X(X)
-        p = self._scores(self.estimator_, inner)
-        shift = self._shift(X, sensitive_features, p)
+        fitted = self._as_fitted()
+        p = fitted._scores(self.estimator_, fitted._new_inner_X(X))
+        shift = fitted._shift(X, sensitive_features, p)
         if p.ndim == 2:
             return _raised(p, shift)
-        score = _bent(p, 0.5 - shift) if self._bounds_labels else np.clip(p + shift, 0.0, 1.0)
+        score = _bent(p, 0.5 - shift) if fitted._bounds_labels else np.clip(p + shift, 0.0, 1.0)
         # Rounding is to change no decision.
         second = codes_of(p + shift) == 1
         score = np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))

@@ -122,6 +122,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         "loss": [StrOptions({"squared_error", "kl"})],
         "target_bounds": PROJECTION_PARAMETERS["target_bounds"],
     }
+    _read_by_predictions = (*Projected._read_by_predictions, "loss", "target_bounds")
 
     def __init__(
         self,
