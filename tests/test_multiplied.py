@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from lightgbm import LGBMRegressor
 from numpy.testing import assert_allclose
+from scipy.special import kl_div
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from xgboost import XGBRegressor
 
 from gedi_sklearn import (
     CoarseConstraint,
+    ConstrainedBoostingRegressor,
     DependenceConstraint,
     DidiConstraint,
     MovingTargetsRegressor,
@@ -176,3 +178,69 @@ def test_exposure_is_a_weight_and_y_a_rate(portfolio):
         for times in (1, 2)
     )
     assert_allclose(halves.targets_[::2], one.targets_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize("cv", [None, 3])
+def test_boosting_bounds_the_mean_through_the_log_link(portfolio, backend, cv):
+    X, y, exposure = portfolio
+    leaves = {"xgboost": "max_leaves", "lightgbm": "num_leaves"}[backend]
+    model = ConstrainedBoostingRegressor(
+        backend,
+        DependenceConstraint(0.2),
+        loss="kl",
+        backend_params={leaves: 4},
+        cv=cv,
+        sensitive_columns=0,
+        random_state=0,
+    ).fit(X, y, sample_weight=exposure, eval_set=[(X, y)])
+    p = model.predict(X)
+    assert (p > 0).all()
+    assert_allclose(exposure @ p, exposure @ y, rtol=0.02)
+    indicator = model.history_["indicator"]
+    assert model.multipliers_.any()
+    assert indicator[model.n_iter_ - 1] <= 1.1 * model.threshold_
+    losses = model.evals_result_["validation_0"]["kl"]
+    assert_allclose(losses[-1], kl_div(y, p).mean(), rtol=1e-4)
+    assert losses[-1] < losses[0]
+
+
+def test_boosting_without_a_bound_is_that_of_poisson(portfolio):
+    X, y, _ = portfolio
+    constraint = DependenceConstraint(np.inf, relative=False)
+    params = {"max_leaves": 4, "min_child_weight": 20.0}
+    model = ConstrainedBoostingRegressor(
+        "xgboost",
+        constraint,
+        loss="kl",
+        n_estimators=40,
+        sensitive_columns=0,
+        backend_params=params,
+    ).fit(X, y)
+    plain = XGBRegressor(
+        objective="count:poisson",
+        n_estimators=40,
+        learning_rate=0.1,
+        grow_policy="lossguide",
+        max_depth=0,
+        max_leaves=4,
+        min_child_weight=20.0 * y.mean(),  # there a row weighs what is predicted, not 1 on average
+        reg_lambda=0.0,
+        base_score=y.mean(),
+        max_delta_step=0,
+        n_jobs=1,
+    ).fit(X, y)
+    assert_allclose(model.predict(X), plain.predict(X), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [("xgboost", "tweedie_variance_power"), ("lightgbm", "tweedie_variance_power")],
+)
+def test_the_power_of_tweedie_is_refused_by_name(portfolio, backend, name):
+    X, y, _ = portfolio
+    model = ConstrainedBoostingRegressor(
+        backend, loss="kl", sensitive_columns=0, backend_params={name: 1.5}
+    )
+    with pytest.raises(ValueError, match=f"{name}.*has no effect"):
+        model.fit(X, y)

@@ -38,7 +38,7 @@ from ._ascent import Ascent
 from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._parameters import refusals_named
-from ._training import Member, Rows, Trained, Unit, decide, train
+from ._training import UNITS, Member, Rows, Trained, decide, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.
@@ -258,7 +258,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _round_params(self, rows: Rows) -> dict[str, Any]:
         """Return the keywords of the rounds, and set the unit of the trees."""
-        unit = Unit.of(rows)
+        self._unit = unit = UNITS[self._loss].of(rows)
         self.intercept_, self.scale_ = unit
         return {
             "n_rounds": self.n_estimators,
@@ -275,6 +275,11 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             "learning_rate": self.learning_rate,
             "seed": self._seed(),
         }
+
+    @property
+    def _loss(self) -> str:
+        """The loss of the trees."""
+        return "squared_error"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -420,7 +425,12 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             "multipliers": np.array([_by_column(own) for own in history["multipliers"]]),
         }
         names = (f"validation_{number}" for number in range(len(trained.evaluated)))
-        self.evals_result_ = dict(zip(names, trained.evaluated, strict=True))
+        # The loss under its name.
+        found = [
+            {self._loss if name == "loss" else name: values for name, values in own.items()}
+            for own in trained.evaluated
+        ]
+        self.evals_result_ = dict(zip(names, found, strict=True))
 
     def _judge(
         self,
@@ -473,7 +483,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
         pairs = zip(boosters, trees, strict=True)
         found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
-        return Unit(self.intercept_, self.scale_).scores(np.mean(found, axis=0))
+        return np.mean([self._unit.scores(own) for own in found], axis=0)
 
     def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds as one column, classes as 0…K − 1."""
