@@ -110,6 +110,7 @@ class ColumnsMixin:
 
     # Parameters that predictions depend on, and not only `fit`.
     _read_by_predictions: ClassVar[tuple[str, ...]] = ()
+    _params_of_fit: dict[str, Any]
 
     constraint: Any
     sensitive_columns: Any

@@ -353,7 +353,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _folds(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, split_params: dict[str, Any]
-    ) -> list[tuple[Any, np.ndarray | None]]:
+    ) -> Sequence[tuple[Any, np.ndarray | None]]:
         """Return the rows of every booster and those that it alone has not seen, if any.
 
         They are positions among the rows of positive weight.

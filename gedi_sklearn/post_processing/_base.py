@@ -68,7 +68,7 @@ class Projected(AttributeBlind):
 
     # What can be bounded beside predictions.
     _can_bound: ClassVar[tuple[str, ...]] = ("residuals",)
-    _read_by_predictions = (
+    _read_by_predictions: ClassVar[tuple[str, ...]] = (
         "constraint",
         "sensitive_columns",
         "drop_sensitive",
