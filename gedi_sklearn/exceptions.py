@@ -119,11 +119,12 @@ class TooManyGroupsError(ValueError):
     def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
         """Build the error for the indicators of ``n_groups`` groups on ``n_rows`` rows."""
         return cls(
-            f"DidiConstraint with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
-            "numbers here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many "
-            "groups are for real targets at squared error, in `project_targets`, "
-            "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
-            "`confidence`, `conditional_on`, other constraints beside, and with "
+            f"an attribute of {n_groups} groups needs a matrix of {n_rows} x {n_groups} numbers "
+            "here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many groups "
+            "are for values, tests of independence and the accumulator, without intervals, upper "
+            "limits and `conditional_on`; under DidiConstraint for real targets at squared error, "
+            "in `project_targets`, `ProjectedRegressor` and Moving (not dual) Targets: without "
+            "`target_bounds`, `confidence`, other constraints beside, and with "
             "`sensitive_at_predict`."
         )
 
