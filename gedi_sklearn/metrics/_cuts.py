@@ -24,7 +24,7 @@ from ._linear import KernelIndicator
 _LIMITED = 19
 # Rows and permutations that tell a quantile of the value under independence.
 _PERMUTED, _DRAWS = 2000, 200
-# A value below is rounding.
+# A value below, and a difference of scores as a share of the largest, are rounding.
 _ROUNDING = 1e-12
 
 
@@ -54,9 +54,8 @@ class CutsIndicator(KernelIndicator):
             The scores t, in ascending order, and S(t).
         """
         order = np.argsort(z, kind="stable")
-        ordered = z[order]
-        last = np.flatnonzero(np.diff(ordered) > 0)
-        return ordered[last], self._along(order, last)
+        last = ends_of_ties(z[order])[:-1]
+        return z[order[last]], self._along(order, last)
 
     def _along(self, order: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return S after the rows at given places of an order."""
@@ -84,7 +83,7 @@ class CutsIndicator(KernelIndicator):
 
     def permuted(self, z: np.ndarray, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
         """Return the indicator of permutations of the scores."""
-        last = np.flatnonzero(np.diff(np.sort(z)) > 0)
+        last = ends_of_ties(np.sort(z))[:-1]
         self.design.with_matrix()
         draws = (self._along(rng.permutation(len(z)), last) for _ in range(n_resamples))
         return np.array([values.max(initial=0.0) for values in draws])
@@ -100,7 +99,7 @@ class CutsIndicator(KernelIndicator):
         rows = np.sort(rng.choice(n, min(n, _PERMUTED), replace=False))
         columns = self.design.orthonormal_of(rows)
         columns -= columns.mean(axis=0)
-        last = np.flatnonzero(np.diff(np.sort(z[rows])) > 0)
+        last = ends_of_ties(np.sort(z[rows]))[:-1]
         if not len(last):
             return 0.0
         draws = [
@@ -145,6 +144,12 @@ class CutsIndicator(KernelIndicator):
             for t in chosen
         ]
         return max(limits, key=lambda limit: float(limit.values[0]))
+
+
+def ends_of_ties(ordered: np.ndarray) -> np.ndarray:
+    """Return the position of the last of every run of scores that are equal up to rounding."""
+    rounding = _ROUNDING * np.abs(ordered[[0, -1]]).max()
+    return np.append(np.flatnonzero(np.diff(ordered) > rounding), len(ordered) - 1)
 
 
 def check_cuts(norm: str, conditional_on: object, groups: object) -> None:
