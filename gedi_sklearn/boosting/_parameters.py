@@ -133,12 +133,12 @@ def _by_position(key: str, value: Any, columns: Iterable[Any]) -> list[Any]:
     numbers = {name: position for position, name in enumerate(columns)}
     n = len(numbers)
     if key == "interaction_constraints":
-        groups = value if isinstance(value, (list, tuple)) else [None]
+        groups: Any = value if isinstance(value, (list, tuple)) else [None]
         if not all(isinstance(group, (list, tuple, set)) for group in groups):
             raise ValueError(
                 f"backend_params sets {key}={value!r}, which must be a list of lists of columns."
             )
-        return [[_position(key, column, numbers) for column in group] for group in groups]
+        return [[_position(key, column, numbers) for column in group or ()] for group in groups]
     signs = [0] * n
     if isinstance(value, Mapping):
         for column, sign in value.items():

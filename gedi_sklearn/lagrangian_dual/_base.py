@@ -142,7 +142,10 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self._set_fitted(constraint)
         outputs = self._forward(features)
         predictions = expit(outputs) if is_classification else outputs
-        self.verdict_ = make_verdict(constraint, y, predictions, training=predictions)
+        scores = predictions if is_classification else None
+        self.verdict_ = make_verdict(
+            constraint, y, predictions, training=predictions, scores=scores
+        )
         if self.multiplier_learning_rate > 0:  # else the constraint was left out
             constraint.warn_excess(
                 predictions,
@@ -224,7 +227,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
 
 def _is_count(size: Any) -> bool:
     """Tell whether a value is an integer of at least 1."""
-    return isinstance(size, Integral) and not isinstance(size, bool) and size >= 1
+    return isinstance(size, (int, np.integer)) and size is not True and int(size) >= 1
 
 
 def _import_network(caller: str) -> ModuleType:
