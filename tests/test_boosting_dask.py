@@ -111,6 +111,8 @@ def test_other_columns_differ_as_those_of_plain_xgboost_do(client):
         ({"cv": 3}, {}, r"got backend='xgboost' and \['cv'\]"),
         ({}, {"y": np.zeros(7)}, "X has 400 rows, but y has 7"),
         ({"sensitive_columns": None}, {}, "exactly one of"),
+        ({"backend_params": {"max_leaves": -1}}, {}, "backend_params={'max_leaves': -1}"),
+        ({"backend_params": {"booster": "dart"}}, {}, "backend_params sets booster='dart'"),
     ],
 )
 def test_errors_name_the_parameter(client, params, keywords, message):

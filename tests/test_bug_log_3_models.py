@@ -28,6 +28,7 @@ from gedi_sklearn import (
 from gedi_sklearn.exceptions import CertificateNotIssuedWarning
 from gedi_sklearn.metrics import make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
+from tests import estimator_checks
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning",
@@ -227,6 +228,21 @@ def test_an_interrupt_propagates_and_leaves_what_was_fitted(kind):
     with pytest.raises(KeyboardInterrupt):
         model.set_params(callbacks=[Interrupt()]).fit(-X, y)
     assert_array_equal(model.predict(X), before)
+
+
+@NETWORKS
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_a_refit_that_ends_early_leaves_the_model,
+        estimator_checks.check_a_refit_has_nothing_of_the_old_model,
+        estimator_checks.check_parameters_set_after_the_fit_change_no_prediction,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_a_network_keeps_what_was_fitted(kind, check):
+    pytest.importorskip("torch")
+    check(network(kind))
 
 
 @pytest.mark.parametrize("device", ["xx", "cuda:99", "meta"])
