@@ -14,10 +14,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..kernels import BaseDesign
-from ._sampling import normal_draws
+from ._ellipsoid import Ellipsoid, GroupEllipsoid, MatrixEllipsoid, norm_of
+from ._sampling import _MAX_PATTERNS, _errors, normal_draws, robust_covariance
 
 # Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
 _SINGULAR = 1e-9
+# Numbers that are drawn at a time.
+_MOST_NUMBERS = 4_000_000
 
 
 class MatrixForm:
@@ -50,6 +53,12 @@ class MatrixForm:
     def of_targets(self, z: np.ndarray) -> np.ndarray:
         """Return the norm for many targets at once, shape (…, n)."""
         return self.value(z @ self._weighted_columns)
+
+    def ellipsoid(self, z: np.ndarray, radius: float) -> Ellipsoid:
+        """Return the ellipsoid of so many robust standard errors about the v of a target."""
+        design: Any = self.design
+        covariance = robust_covariance(design, z[:, None])
+        return MatrixEllipsoid(self.matrix, design.coordinates(z), covariance, radius, self.norm)
 
     def resampled(self, z: np.ndarray, batches: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         """Yield the norm for one target on rows that are drawn with replacement, (b, n) of them.
@@ -110,16 +119,45 @@ class GroupForm:
         kernel: Any = design.fitted
         self.design, self.kernel = design, kernel
         self.norm = "l1" if norm in ("l1", "didi") else "sd"
-        self._origin = np.eye(1, len(kernel.weights))[0] if norm == "l1" else kernel.weights
+        self._is_to_first = norm == "l1"
+        self._origin = kernel.weights
+        if self._is_to_first:
+            self._origin = np.eye(1, len(kernel.weights))[0]
         self._scale = factor if self.norm == "l1" else np.sqrt(kernel.weights)
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the norm for coordinates (…, k)."""
         return self._of_means(self.kernel.of_groups(coordinates))
 
+    def terms(self, means: np.ndarray) -> np.ndarray:
+        """Return v of the means of groups, (…, g)."""
+        return self._scale * (means - (means @ self._origin)[..., None])
+
+    def adjoint(self, s: np.ndarray) -> np.ndarray:
+        """Return what multiplies the means in s'v, shape (g,)."""
+        scaled = self._scale * s
+        return scaled - self._origin * scaled.sum()
+
+    def variances(self, noise: np.ndarray) -> np.ndarray:
+        """Return the variances of v for means with independent ones."""
+        b = self._origin
+        return self._scale**2 * (noise - 2 * b * noise + b**2 @ noise)
+
     def _of_means(self, means: np.ndarray) -> np.ndarray:
-        centred = means - (means @ self._origin)[..., None]
-        return norm_of(self._scale * centred, self.norm)
+        return norm_of(self.terms(means), self.norm)
+
+    def ellipsoid(self, z: np.ndarray, radius: float) -> Ellipsoid:
+        """Return the ellipsoid of so many robust standard errors about the v of a target."""
+        design: Any = self.design
+        c, p = design.coordinates(z), self.kernel.weights
+        if len(p) <= _MAX_PATTERNS + 1:
+            q = self.kernel.orthonormal_columns(np.arange(float(len(p)))[:, None])
+            # The first group has no coefficient.
+            matrix = self.terms(q.T).T[int(self._is_to_first) :]
+            covariance = robust_covariance(design, z[:, None])
+            return MatrixEllipsoid(matrix, c, covariance, radius, self.norm)
+        noise = design.of_points(_errors(design, z, c, 0.0) ** 2) / p**2
+        return GroupEllipsoid(self, self.kernel.of_groups(c), noise, radius)
 
     def of_targets(self, z: np.ndarray) -> np.ndarray:
         """Return the norm for many targets at once, shape (…, n)."""
@@ -146,22 +184,21 @@ class GroupForm:
     def null_draws(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
         """Return the norm for normal means of targets that are independent of the groups."""
         deviation = np.sqrt(self.design.null_noise(z))
-        return self._of_means(rng.standard_normal((n_draws, len(deviation))) * deviation)
+        size = max(1, _MOST_NUMBERS // len(deviation))
+        values = np.empty(n_draws)
+        for start in range(0, n_draws, size):
+            own = values[start : start + size]
+            own[:] = self._of_means(rng.standard_normal((len(own), len(deviation))) * deviation)
+        return values
 
     def null_mean(self, z: np.ndarray) -> float:
         """Return their mean."""
         noise, b = self.design.null_noise(z), self._origin
         size = float(noise.max()) or 1.0
         noise /= size
-        variances = self._scale**2 * (noise - 2 * b * noise + b**2 @ noise)
         own = b * noise  # with s² = b = p the squares of the covariance add up to
         square = float(own**2 @ (1 - 2 * b) + (b @ own) ** 2)
-        return float(np.sqrt(size)) * _mean_norm(variances, square, self.norm)
-
-
-def norm_of(terms: np.ndarray, norm: str) -> np.ndarray:
-    """Return the norm of terms (…, r)."""
-    return np.abs(terms).sum(axis=-1) if norm == "l1" else np.linalg.norm(terms, axis=-1)
+        return float(np.sqrt(size)) * _mean_norm(self.variances(noise), square, self.norm)
 
 
 def _mean_norm(variances: np.ndarray, square: float, norm: str) -> float:

@@ -12,20 +12,18 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import brentq, minimize
 from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
-from ._forms import GroupForm, MatrixForm, norm_of
-from ._sampling import farthest, robust_covariance, upper_limits
+from ._ellipsoid import norm_of
+from ._forms import GroupForm, MatrixForm
+from ._sampling import upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
-# Standard errors below this fraction of the targets' deviation are rounding errors.
-_ROUNDING = 1e-12
 
 
 class LinearIndicator:
@@ -57,12 +55,6 @@ class LinearIndicator:
     def matrix(self) -> np.ndarray:
         """A, with the factor of the indicator, shape (g, k)."""
         return self.block.factor * self.block.operator
-
-    @property
-    def scaled_matrix(self) -> tuple[float, np.ndarray]:
-        """The largest entry of A, and A in units of it, whose squares do not overflow."""
-        unit = float(np.abs(self.matrix).max()) or 1.0
-        return unit, self.matrix / unit
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator of one target."""
@@ -132,16 +124,10 @@ class LinearIndicator:
         if unit == 0:
             return 0.0, 0.0
         z = (residual - self.design.mean(residual)) / unit
-        center = self.design.coordinates(z)
-        covariance = robust_covariance(self.design, z[:, None])
-        k = len(center)
+        k = self.design.fitted.n_columns
         radius = float(np.sqrt(k * f_distribution.ppf(confidence, k, self.n_free)))
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
-        if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span
-            exact = float(self.value(center)) * unit
-            return exact, exact
-        return _smallest(self, center, root) * unit, _largest(self, center, root) * unit
+        low, high = self.form.ellipsoid(z, radius).range_of_norm()
+        return low * unit, high * unit
 
 
 class KernelIndicator(LinearIndicator):
@@ -254,63 +240,3 @@ def _counts_as_zero(size: float, mean: float, deviation: float) -> bool:
     if deviation <= 4 * np.finfo(float).eps * abs(mean):
         return True
     return size <= _ZERO_REFERENCE * deviation
-
-
-def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
-    """Return min ‖A c‖ over c = center + root u, ‖u‖ ≤ 1.
-
-    The dual is solved: max s'A center − ‖root'A's‖ over the unit ball of the dual norm. Its value
-    at any point is a lower bound.
-    """
-    distance = np.linalg.lstsq(root, center, rcond=None)[0]
-    if np.linalg.norm(distance) <= 1 and np.allclose(root @ distance, center, rtol=1e-9):
-        return 0.0
-    target, spread = indicator.matrix @ center, indicator.matrix @ root
-    if indicator.norm != "l1":
-        return _nearest_norm(center, root)
-    # Every term in units of its own half-width, in which the dual is well scaled.
-    width = np.linalg.norm(spread, axis=1)
-    width = np.maximum(width, 1e-12 * (width.max() + np.abs(target).max()))
-    target, spread = target / width, spread / width[:, None]
-
-    def negative(s: np.ndarray) -> tuple[float, np.ndarray]:
-        pulled = spread.T @ s
-        size = float(np.sqrt(pulled @ pulled + 1e-30))
-        return size - float(s @ target), spread @ pulled / size - target
-
-    start = np.sign(target) * width
-    value, slope = negative(start)
-    if (slope * start > 0).any():
-        # Otherwise the ellipsoid lies in one orthant of the terms, and this corner is optimal.
-        bounds = np.column_stack([-width, width])
-        value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
-    return float(max(-value, 0.0))
-
-
-def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
-    """Return the distance of 0 from the ellipsoid center + root u, in its principal axes."""
-    vectors, axes, _ = np.linalg.svd(root)
-    along = vectors.T @ center
-
-    def excess(multiplier: float) -> float:
-        # u = −along·axes / (axes² + multiplier) minimises ‖along + axes u‖² + multiplier‖u‖².
-        return float(((along * axes / (axes**2 + multiplier)) ** 2).sum() - 1)
-
-    high = float(np.linalg.norm(along * axes)) + 1.0
-    while excess(high) > 0:
-        high *= 2
-    low = high
-    while excess(low) < 0 and low > 1e-300:
-        high, low = low, low / 4
-    multiplier = brentq(excess, low, high, xtol=1e-300, rtol=1e-12) if excess(low) > 0 else 0.0
-    # An axis of length 0 leaves what is along it as it is.
-    scale = axes**2 + multiplier
-    left = np.divide(multiplier, scale, out=np.ones_like(scale), where=scale > 0)
-    return float(np.linalg.norm(along * left))
-
-
-def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
-    """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
-    unit, matrix = indicator.scaled_matrix
-    target, spread = matrix @ center, matrix @ root
-    return unit * float(farthest(target, spread @ spread.T, indicator.norm, 1.0)[0])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..exceptions import warn_caller
+from ..exceptions import TooManyGroupsError, warn_caller
 from ..kernels import PolynomialKernel, fit_kernel
 from ..metrics import GediInference, KernelIndicator, Sample, fit_gedi
 
@@ -159,7 +159,7 @@ def find(
         left=value / reference,
         low=low / reference,
         high=high / reference,
-        upper=found.upper / reference,
+        upper=upper_limit(found) / reference,
         null_q95=found.null_q95,
         p_value=test.pvalue,
         slope=slope,
@@ -169,6 +169,15 @@ def find(
         mean=_means(codes, z, design.weight),
         mean_true=_means(codes, y, design.weight),
     )
+
+
+def upper_limit(found: GediInference) -> float:
+    """Return the upper limit; NaN, with a warning, for more groups than it can be computed for."""
+    try:
+        return found.upper
+    except TooManyGroupsError as error:
+        warn_caller(f"{error} The upper limit is NaN.", UndefinedMetricWarning)
+        return float("nan")
 
 
 def _share(indicator: KernelIndicator, z: np.ndarray) -> float | None:
@@ -232,12 +241,11 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{found.share:.0%} of theirs{beside(share)}."
         )
     if not alone and not np.isnan(found.left):
-        limits = (
-            f"{level:.0%} interval {found.low:.0%} to {found.high:.0%}, upper limit "
-            f"{found.upper:.0%}"
-        )
-        if np.isnan([found.low, found.high, found.upper]).any():
+        limits = f"{level:.0%} interval {found.low:.0%} to {found.high:.0%}"
+        if np.isnan(found.low):
             limits = "the rows are too few for an interval"
+        elif not np.isnan(found.upper):
+            limits += f", upper limit {found.upper:.0%}"
         yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
     chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
     yield (
