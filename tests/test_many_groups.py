@@ -387,34 +387,15 @@ def test_gedi_of_1600_levels_takes_a_hundredth_of_a_second():
     assert min(seconds) < 0.1
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("norm", ["l1", "sd"])
-@pytest.mark.parametrize("n_levels", [5, 13, 14, 60])
-def test_intervals_of_text_are_those_of_its_indicators(n_levels, norm, weighted):
-    """Over an ellipsoid of the means, whose root is diagonal, or of coordinates."""
-    rng = np.random.default_rng(n_levels)
-    code = np.r_[np.arange(n_levels), rng.integers(0, n_levels, 24 * n_levels)]
-    levels, n = np.array([f"level {j:03d}" for j in range(n_levels)])[code], len(code)
-    weight = rng.uniform(0.2, 3, n) if weighted else None
-    numbers, kernel = by_matrix(levels)
-    given = {"sample_weight": weight, "norm": norm}
-    for slope in (0.0, 0.3, 3.0):
-        y = slope * (code % 4) + (1 + code % 3) * rng.normal(size=n)
-        text = gedi_inference(y, sensitive_features=levels, **given)
-        matrix = gedi_inference(y, sensitive_features=numbers, kernel=kernel, **given)
-        assert text.interval == pytest.approx(matrix.interval, rel=1e-6, abs=1e-9)
-
-
 @pytest.mark.slow
 def test_a_report_of_ten_thousand_levels():
     rng = np.random.default_rng(0)
-    code = np.r_[np.arange(9000), rng.integers(0, 9000, 12_000)]
-    levels, y = np.array([f"l{j:05d}" for j in range(9000)])[code], rng.normal(size=21_000)
+    code = np.r_[np.arange(9000), np.arange(9000), rng.integers(0, 9000, 12_000)]
+    levels, y = np.array([f"l{j:05d}" for j in range(9000)])[code], rng.normal(size=30_000)
     with pytest.warns(UndefinedMetricWarning, match="9000 groups needs a matrix"):
         report = fairness_report(y, 0.5 * y, sensitive_features=levels, threshold=0.8)
     table = report.to_frame()
     assert list(table["indicator"]) == ["gedi", "gedi_sd", "didi"]
-    assert table[["value", "null_mean", "low", "high"]].notna().all(axis=None)
-    assert table["upper"].isna().all()
+    assert table[["value", "null_mean", "null_q95"]].notna().all(axis=None)
     assert report.findings[0].left == pytest.approx(0.5)
     assert "nan" not in str(report)

@@ -233,6 +233,19 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return codes, values[first]
 
 
+def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
+    """Return the groups of rows that are not independent as integers 0…g−1; None if there are none.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing, or the length differs.
+    """
+    if groups is None:
+        return None
+    return check_group_codes(check_attribute(groups, n_samples, kind="groups", name="groups"))[0]
+
+
 def _count_integers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the codes and the levels of integers of a small range; None for other values.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._validation import check_levels, check_numbers, is_text, warn_many_groups
+from ..exceptions import UnseenLevelError
 from ._transformers import PolynomialKernel
 
 
@@ -81,8 +82,19 @@ class AttributeEncoder:
         numbers = np.searchsorted(known, labels).clip(max=len(known) - 1)
         unknown = sorted(set(labels[known[numbers] != labels].tolist()))
         if unknown:
-            raise ValueError(f"{self.parameter} holds levels not seen before: {unknown}.")
+            raise UnseenLevelError(f"{self.parameter} holds levels not seen before: {unknown}.")
         return numbers
+
+    def describe(self, point: np.ndarray) -> str:
+        """Return encoded attributes in words."""
+        words, given = [], iter(point.tolist())
+        for levels, reference in zip(self.levels, self.references, strict=True):
+            if levels is None:
+                words.append(f"{next(given):.5g}")
+            else:
+                is_level = [next(given) == 1 for _ in levels]
+                words.append(levels[is_level.index(True)] if any(is_level) else str(reference))
+        return f"{self.parameter} = {' & '.join(words)}"
 
 
 class LevelEncoder(AttributeEncoder):
@@ -111,6 +123,9 @@ class LevelEncoder(AttributeEncoder):
     def transform(self, values: np.ndarray) -> np.ndarray:
         """Return the number of each row's level, shape (n, 1); one not seen is an error."""
         return self._numbers(values[:, 0], self.known)[:, None].astype(np.float64)
+
+    def describe(self, point: np.ndarray) -> str:
+        return f"{self.parameter} = {self.known[int(point[0])]}"
 
 
 def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
@@ -155,9 +170,15 @@ class GroupEncoder:
         keys = _group_keys(values)
         unknown = sorted(_label(key) for key in set(keys) - set(self._keys))
         if unknown:
-            raise ValueError(f"sensitive_features holds groups not seen before: {unknown[:5]}.")
+            raise UnseenLevelError(
+                f"sensitive_features holds groups not seen before: {unknown[:5]}."
+            )
         number = {key: float(position) for position, key in enumerate(self._keys)}
         return np.asarray([[number[key]] for key in keys])
+
+    def describe(self, point: np.ndarray) -> str:
+        """Return an encoded group in words."""
+        return f"sensitive_features = {self.groups[int(point[0])]}"
 
 
 def _group_keys(values: np.ndarray) -> list[tuple[str, ...]]:

@@ -150,7 +150,7 @@ class Design(BaseDesign):
         if covariates is None:
             return self
         self.fitted.check_size(self.n_rows)
-        columns = self._on_rows(self.columns(slice(None)))
+        columns = self.on_rows(self.columns(slice(None)))
         shares = np.broadcast_to(self.shares(slice(None)), self.n_rows)
         own = Covariates(covariates, shares, columns)
         fitted = self.fitted.beside(own.regression, own.factor)
@@ -189,10 +189,10 @@ class Design(BaseDesign):
         own = self.points
         if self.covariates is not None:
             own = np.column_stack([own, self.covariates.values])
-        own = self._on_rows(own)
+        own = self.on_rows(own)
         return own if self.inside is None else np.column_stack([self.inside, own])
 
-    def _on_rows(self, of_points: np.ndarray) -> np.ndarray:
+    def on_rows(self, of_points: np.ndarray) -> np.ndarray:
         """Return numbers of points as those of the rows, 0 where there is no point."""
         if self.index is None:
             return of_points
@@ -201,6 +201,16 @@ class Design(BaseDesign):
         result = np.zeros((self.n_rows, *of_points.shape[1:]), of_points.dtype)
         result[self.inside] = of_points[self.index[self.inside]]
         return result
+
+    def place(self, row: int) -> tuple[str, np.ndarray]:
+        """Return the attribute of a row in words, and which rows have the same one, (n,)."""
+        if self.index is None:
+            point, same = row, (self.points == self.points[row]).all(axis=1)
+        else:
+            point, same = self.index[row], self.index == self.index[row]
+        if self.covariates is not None:  # they are among what tells points apart
+            return f"row {row}", same
+        return self.fitted.describe(self.points[point]), same
 
     def of_points(self, of_rows: np.ndarray) -> np.ndarray:
         """Return numbers of rows, summed up at their points, shape (m,)."""
@@ -243,7 +253,7 @@ class Design(BaseDesign):
     def orthonormal(self) -> np.ndarray:
         """The n×k matrix Q, for projections; indicators work block by block."""
         self.fitted.check_size(self.n_rows)
-        return self._on_rows(np.asarray(self.q))
+        return self.on_rows(np.asarray(self.q))
 
     @property
     def group_columns(self) -> GroupColumns | None:
@@ -266,7 +276,7 @@ class Design(BaseDesign):
 
     def explained(self, coordinates: np.ndarray) -> np.ndarray:
         """Return Q c, the function of the attribute with coordinates c on the rows, shape (n,)."""
-        return self._on_rows(self.q @ coordinates)
+        return self.on_rows(self.q @ coordinates)
 
     def weighted(self, z: np.ndarray) -> np.ndarray:
         """Return Wz̃, summed up at the points, shape (m,)."""
@@ -288,13 +298,25 @@ class Design(BaseDesign):
         """
         squares, shares = self.fitted.squares(self.q), self.shares(slice(None))
         if self.covariates is None:
-            return self._on_rows(1 / self.fitted.share + squares) * shares
-        return self._on_rows(self.covariates.leverage()) + self._on_rows(squares) * shares
+            return self.on_rows(1 / self.fitted.share + squares) * shares
+        return self.on_rows(self.covariates.leverage()) + self.on_rows(squares) * shares
+
+    @property
+    def fit_columns(self) -> np.ndarray:
+        """The constant, the covariates and Q, orthonormal under the weights, shape (n, p + 1 + k).
+
+        Of rows that the kernel does not see they are 0.
+        """
+        if self.covariates is None:
+            first = np.ones((len(self.points), 1))
+        else:
+            first = self.covariates.orthonormal
+        return np.hstack([self.on_rows(first / np.sqrt(self.fitted.share)), self.orthonormal])
 
     def residual(self, z: np.ndarray) -> np.ndarray:
         if self.covariates is None:
             return z if self.inside is None else z * self.inside
-        return self._on_rows(self.covariates.residual(z if self.inside is None else z[self.inside]))
+        return self.on_rows(self.covariates.residual(z if self.inside is None else z[self.inside]))
 
     def mean(self, z: np.ndarray) -> float:
         weight = self.weight

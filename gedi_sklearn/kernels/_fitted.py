@@ -103,6 +103,12 @@ class FittedKernel:
         """Whether the columns are the powers of one attribute."""
         return self.basis.are_powers
 
+    def describe(self, point: np.ndarray) -> str:
+        """Return a value of the attribute in words."""
+        if self.encoder is not None:
+            return self.encoder.describe(point)
+        return "sensitive_features = " + " & ".join(f"{value:.5g}" for value in point)
+
     @property
     def scale(self) -> np.ndarray:
         """Deviation by which a raw coefficient turns into a standardised one, shape (k,)."""

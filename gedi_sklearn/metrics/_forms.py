@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..kernels import BaseDesign
-from ._ellipsoid import Ellipsoid, GroupEllipsoid, MatrixEllipsoid, norm_of
-from ._sampling import _MAX_PATTERNS, _errors, normal_draws, robust_covariance
+from ._ellipsoids import normal_draws
+from ._errors import null_covariance
 
 # Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
 _SINGULAR = 1e-9
@@ -54,14 +54,10 @@ class MatrixForm:
         """Return the norm for many targets at once, shape (…, n)."""
         return self.value(z @ self._weighted_columns)
 
-    def ellipsoid(self, z: np.ndarray, radius: float) -> Ellipsoid:
-        """Return the ellipsoid of so many robust standard errors about the v of a target."""
-        design: Any = self.design
-        covariance = robust_covariance(design, z[:, None])
-        return MatrixEllipsoid(self.matrix, design.coordinates(z), covariance, radius, self.norm)
-
-    def resampled(self, z: np.ndarray, batches: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        """Yield the norm for one target on rows that are drawn with replacement, (b, n) of them.
+    def resampled(
+        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: np.ndarray | None = None
+    ) -> Iterator[np.ndarray]:
+        """Yield the norm for one target on rows, or clusters, drawn with replacement, (b, n).
 
         A resample is a vector of counts; its coordinates solve the counted normal equations of the
         orthonormal columns, which are well conditioned unless the resample lacks what tells the
@@ -73,28 +69,38 @@ class MatrixForm:
         relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
         system = np.column_stack([np.ones(n), Q])
         products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
-        products = products.reshape(n, -1) * relative_weight[:, None]
+        products = products.reshape(n, -1) * (relative_weight / n)[:, None]
+        if groups is not None:
+            codes = np.unique(groups, return_inverse=True)[1]
+            products = np.stack([np.bincount(codes, own) for own in products.T], axis=-1)
+            n = len(products)
         for rows in batches:
             size = len(rows)
             cells = (rows + n * np.arange(size)[:, None]).ravel()
             counts = np.bincount(cells, minlength=size * n).reshape(size, n)
-            moments = (counts @ products / n).reshape(size, k + 1, k + 2)
+            moments = (counts @ products).reshape(size, k + 1, k + 2)
             solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
             solution = np.full((size, k), np.nan)
             known = moments[solved]
             solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
             yield self.value(solution)
 
-    def null_draws(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return the norm for normal coordinates of targets that are independent of the groups."""
-        return self.value(normal_draws(self.design.null_covariance(z), n_draws, rng))
+    def null_draws(
+        self,
+        z: np.ndarray,
+        n_draws: int,
+        rng: np.random.RandomState,
+        groups: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the norm for normal coordinates of targets that do not depend on the attribute."""
+        return self.value(normal_draws(null_covariance(self.design, z, groups), n_draws, rng))
 
-    def null_mean(self, z: np.ndarray) -> float:
+    def null_mean(self, z: np.ndarray, groups: np.ndarray | None = None) -> float:
         """Return their mean."""
         # The largest entry is the unit, so that squares do not overflow.
         unit = float(np.abs(self.matrix).max()) or 1.0
         matrix = self.matrix / unit
-        covariance = matrix @ self.design.null_covariance(z) @ matrix.T
+        covariance = matrix @ null_covariance(self.design, z, groups) @ matrix.T
         size = float(np.trace(covariance)) or 1.0
         covariance /= size
         square = float(np.square(covariance).sum())
@@ -119,45 +125,16 @@ class GroupForm:
         kernel: Any = design.fitted
         self.design, self.kernel = design, kernel
         self.norm = "l1" if norm in ("l1", "didi") else "sd"
-        self._is_to_first = norm == "l1"
-        self._origin = kernel.weights
-        if self._is_to_first:
-            self._origin = np.eye(1, len(kernel.weights))[0]
+        self._origin = np.eye(1, len(kernel.weights))[0] if norm == "l1" else kernel.weights
         self._scale = factor if self.norm == "l1" else np.sqrt(kernel.weights)
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the norm for coordinates (…, k)."""
         return self._of_means(self.kernel.of_groups(coordinates))
 
-    def terms(self, means: np.ndarray) -> np.ndarray:
-        """Return v of the means of groups, (…, g)."""
-        return self._scale * (means - (means @ self._origin)[..., None])
-
-    def adjoint(self, s: np.ndarray) -> np.ndarray:
-        """Return what multiplies the means in s'v, shape (g,)."""
-        scaled = self._scale * s
-        return scaled - self._origin * scaled.sum()
-
-    def variances(self, noise: np.ndarray) -> np.ndarray:
-        """Return the variances of v for means with independent ones."""
-        b = self._origin
-        return self._scale**2 * (noise - 2 * b * noise + b**2 @ noise)
-
     def _of_means(self, means: np.ndarray) -> np.ndarray:
-        return norm_of(self.terms(means), self.norm)
-
-    def ellipsoid(self, z: np.ndarray, radius: float) -> Ellipsoid:
-        """Return the ellipsoid of so many robust standard errors about the v of a target."""
-        design: Any = self.design
-        c, p = design.coordinates(z), self.kernel.weights
-        if len(p) <= _MAX_PATTERNS + 1:
-            q = self.kernel.orthonormal_columns(np.arange(float(len(p)))[:, None])
-            # The first group has no coefficient.
-            matrix = self.terms(q.T).T[int(self._is_to_first) :]
-            covariance = robust_covariance(design, z[:, None])
-            return MatrixEllipsoid(matrix, c, covariance, radius, self.norm)
-        noise = design.of_points(_errors(design, z, c, 0.0) ** 2) / p**2
-        return GroupEllipsoid(self, self.kernel.of_groups(c), noise, radius)
+        centred = means - (means @ self._origin)[..., None]
+        return norm_of(self._scale * centred, self.norm)
 
     def of_targets(self, z: np.ndarray) -> np.ndarray:
         """Return the norm for many targets at once, shape (…, n)."""
@@ -166,7 +143,9 @@ class GroupForm:
         sums = np.stack([design.of_points(own) for own in weighted])
         return self._of_means(self.kernel.deviations(sums)).reshape(z.shape[:-1])
 
-    def resampled(self, z: np.ndarray, batches: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    def resampled(
+        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: None = None
+    ) -> Iterator[np.ndarray]:
         """Yield the norm for one target on rows drawn with replacement; NaN without a group."""
         design: Any = self.design
         n_groups = len(self.kernel.weights)
@@ -181,7 +160,9 @@ class GroupForm:
             with np.errstate(invalid="ignore"):
                 yield self._of_means((sums / totals).reshape(len(rows), n_groups))
 
-    def null_draws(self, z: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+    def null_draws(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: None = None
+    ) -> np.ndarray:
         """Return the norm for normal means of targets that are independent of the groups."""
         deviation = np.sqrt(self.design.null_noise(z))
         size = max(1, _MOST_NUMBERS // len(deviation))
@@ -191,14 +172,20 @@ class GroupForm:
             own[:] = self._of_means(rng.standard_normal((len(own), len(deviation))) * deviation)
         return values
 
-    def null_mean(self, z: np.ndarray) -> float:
+    def null_mean(self, z: np.ndarray, groups: None = None) -> float:
         """Return their mean."""
         noise, b = self.design.null_noise(z), self._origin
         size = float(noise.max()) or 1.0
         noise /= size
+        variances = self._scale**2 * (noise - 2 * b * noise + b**2 @ noise)
         own = b * noise  # with s² = b = p the squares of the covariance add up to
         square = float(own**2 @ (1 - 2 * b) + (b @ own) ** 2)
-        return float(np.sqrt(size)) * _mean_norm(self.variances(noise), square, self.norm)
+        return float(np.sqrt(size)) * _mean_norm(variances, square, self.norm)
+
+
+def norm_of(terms: np.ndarray, norm: str) -> np.ndarray:
+    """Return the norm of terms (…, r)."""
+    return np.abs(terms).sum(axis=-1) if norm == "l1" else np.linalg.norm(terms, axis=-1)
 
 
 def _mean_norm(variances: np.ndarray, square: float, norm: str) -> float:

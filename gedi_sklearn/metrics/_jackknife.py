@@ -7,8 +7,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, Sums
+from ._ellipsoids import error_quantile, farthest, limit_of_lacking_rows
+from ._limits import Limits
 from ._linear import KernelIndicator
-from ._sampling import error_quantile, farthest, limit_of_lacking_rows
 
 
 class SummedIndicator(KernelIndicator):
@@ -30,7 +31,7 @@ class SummedIndicator(KernelIndicator):
         self._sums = sums
         self._parts = np.flatnonzero(sums.part_weights).tolist()
 
-    def has_errors(self) -> bool:
+    def has_errors(self, groups: np.ndarray | None = None) -> bool:
         """Tell, with a warning, whether more parts have rows than there are columns, and one."""
         if len(self._parts) > self.design.fitted.n_columns + 1:
             return True
@@ -40,14 +41,16 @@ class SummedIndicator(KernelIndicator):
         )
         return False
 
-    def range_over_ellipsoid(self, z: np.ndarray, confidence: float) -> tuple[float, float]:
+    def interval(
+        self, z: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> tuple[float, float, str]:
         """Return NaN, with a warning: robust standard errors need the rows."""
         warn_caller(
             "an interval needs the rows themselves, of which an accumulator has sums only: it is "
             "NaN. `upper` is defined.",
             UndefinedMetricWarning,
         )
-        return float("nan"), float("nan")
+        return float("nan"), float("nan"), ""
 
     def upper_limit(
         self,
@@ -56,7 +59,8 @@ class SummedIndicator(KernelIndicator):
         *,
         is_fitted: bool = False,
         n_new: int | None = None,
-    ) -> float:
+        groups: np.ndarray | None = None,
+    ) -> Limits:
         """Return the upper confidence limit of the value; there is none of a batch."""
         sums, whole, parts = self._sums, self.design, self._parts
         without = [sums.design(without=part) for part in parts]
@@ -71,13 +75,14 @@ class SummedIndicator(KernelIndicator):
         t = error_quantile(
             covariance, self.norm, confidence, len(parts) - 1, simultaneous=is_fitted
         )
-        limit = float(farthest(v, covariance, self.norm, t)[0])
+        limits = farthest(v, covariance, self.norm, t)
         if self.norm == "l1":
-            return limit
+            return Limits(limits)
         ends, weight = sums.ends
         q, share = whole.fitted.orthonormal_columns(ends), weight / whole.total
         leverage = share * (1 + np.square(q).sum(axis=1))
-        return max(limit, limit_of_lacking_rows(v, q, share, leverage, confidence))
+        lacking = limit_of_lacking_rows(v, q, share, leverage, confidence)
+        return Limits(np.maximum(limits, lacking))
 
 
 def _turned(design: BaseDesign, whole: BaseDesign, z: np.ndarray) -> np.ndarray:

@@ -8,22 +8,30 @@ MacKinnon and White (HC3) in general.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.optimize import brentq, minimize
 from scipy.stats import f as f_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
-from ._ellipsoid import norm_of
-from ._forms import GroupForm, MatrixForm
-from ._sampling import upper_limits
+from ._ellipsoids import farthest
+from ._errors import Errors
+from ._forms import GroupForm, MatrixForm, norm_of
+from ._limits import Limits, both_limits, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
+# Numbers that a batch of resampled rows may hold.
+_BATCH = 4_000_000
+# Standard errors below this fraction of the targets' deviation are rounding errors.
+_ROUNDING = 1e-12
 
 
 class LinearIndicator:
@@ -49,12 +57,23 @@ class LinearIndicator:
     @cached_property
     def form(self) -> MatrixForm | GroupForm:
         """What its values, and those under independence, are computed from."""
+        return self._matrix_form
+
+    @cached_property
+    def _matrix_form(self) -> MatrixForm:
+        """The same with a matrix, which clusters of rows need."""
         return MatrixForm(self.design, self.matrix, self.norm)
 
     @cached_property
     def matrix(self) -> np.ndarray:
         """A, with the factor of the indicator, shape (g, k)."""
         return self.block.factor * self.block.operator
+
+    @property
+    def scaled_matrix(self) -> tuple[float, np.ndarray]:
+        """The largest entry of A, and A in units of it, whose squares do not overflow."""
+        unit = float(np.abs(self.matrix).max()) or 1.0
+        return unit, self.matrix / unit
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator of one target."""
@@ -70,12 +89,33 @@ class LinearIndicator:
         """Return the indicator for coordinates (…, k)."""
         return self.form.value(coordinates)
 
-    def null_mean(self, z: np.ndarray) -> float:
+    def null_mean(self, z: np.ndarray, groups: np.ndarray | None = None) -> float:
         """Return the expected value under independence, for normal coordinates.
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        return self.form.null_mean(z)
+        form: Any = self.form if groups is None else self._matrix_form
+        return form.null_mean(z, groups)
+
+    def null_draws(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
+    ) -> np.ndarray:
+        """Return values of targets that do not depend on the attribute, for normal coordinates."""
+        form = self.form if groups is None else self._matrix_form
+        return form.null_draws(z, n_draws, rng, groups)
+
+    def resampled(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
+    ) -> Iterator[np.ndarray]:
+        """Yield the value on rows, or clusters, drawn with replacement, batch by batch."""
+        form = self.form if groups is None else self._matrix_form
+        n_units = len(z) if groups is None else len(np.unique(groups))
+        batch = max(1, _BATCH // n_units)
+        rows = (
+            rng.randint(n_units, size=(min(batch, n_draws - start), n_units))
+            for start in range(0, n_draws, batch)
+        )
+        return form.resampled(z, rows, groups)
 
     def upper_limit(
         self,
@@ -84,50 +124,61 @@ class LinearIndicator:
         *,
         is_fitted: bool = False,
         n_new: int | None = None,
-    ) -> float:
+        groups: np.ndarray | None = None,
+    ) -> Limits:
         """Return the upper confidence limit of the value; see :func:`gedi_inference`."""
-        return self.block.factor * float(
-            upper_limits(
-                self.block,
-                z[:, None],
-                confidence,
-                simultaneous=is_fitted or n_new is not None,
-                inflation=1.0 if n_new is None else 1 + self.design.n_rows / n_new,
-            )[0]
+        found = upper_limits(
+            self.block,
+            z[:, None],
+            confidence,
+            simultaneous=is_fitted or n_new is not None,
+            n_new=n_new,
+            groups=groups,
         )
+        return found._replace(values=self.block.factor * found.values)
 
-    @property
-    def n_free(self) -> int:
-        """Degrees of freedom that the coefficients, covariates and constant leave."""
-        return self.design.n_rows - self.design.n_covariates - self.design.fitted.n_columns - 1
-
-    def has_errors(self) -> bool:
+    def has_errors(self, groups: np.ndarray | None = None) -> bool:
         """Tell, with a warning, whether standard errors are defined: else all residuals are 0."""
-        if self.n_free > 0:
+        n_columns = self.design.n_covariates + self.design.fitted.n_columns
+        units = self.design.n_rows if groups is None else len(np.unique(groups))
+        if units > (n_columns + 1 if groups is None else 1):
             return True
+        what = "rows" if groups is None else "groups of rows"
         warn_caller(
-            f"{self.design.n_rows} rows leave no degree of freedom beside "
-            f"{self.design.fitted.n_columns} coefficient(s): the confidence interval is NaN.",
+            f"{units} {what} leave no degree of freedom beside {self.design.fitted.n_columns} "
+            "coefficient(s): the confidence interval is NaN.",
             UndefinedMetricWarning,
         )
         return False
 
-    def range_over_ellipsoid(self, z: np.ndarray, confidence: float) -> tuple[float, float]:
-        """Return the smallest and largest value over the confidence ellipsoid of c.
+    def interval(
+        self, z: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> tuple[float, float, str]:
+        """Return both limits of the value, and what they rest on where that is little.
 
-        The ellipsoid holds the true c with the given confidence, so the range holds the true
-        value with at least that: 0 is its lower end exactly where independence is not rejected.
+        Of a single coordinate they are those of the rule of limits; of several the smallest and
+        the largest value over the confidence ellipsoid of c. That holds the true c with the given
+        confidence, so the range holds the true value with at least that: 0 is its lower end
+        exactly where independence is not rejected.
         """
-        # In units of the targets' deviation, so that the solvers' tolerances suit every sample.
-        residual = self.design.residual(z)
-        unit = self.design.deviation(residual)
-        if unit == 0:
-            return 0.0, 0.0
-        z = (residual - self.design.mean(residual)) / unit
-        k = self.design.fitted.n_columns
-        radius = float(np.sqrt(k * f_distribution.ppf(confidence, k, self.n_free)))
-        low, high = self.form.ellipsoid(z, radius).range_of_norm()
-        return low * unit, high * unit
+        errors = Errors(self.design, z[:, None], groups=groups)
+        center, unit = errors.coordinates[0], errors.unit
+        k = len(center)
+        if k == 1:
+            low, high, few = both_limits(errors, confidence)
+            factor = unit * float(self.value(np.ones(1)))
+            return low * factor, high * factor, few
+        if errors.any_alone:
+            return 0.0, np.inf, errors.describe_heaviest(center)
+        covariance, nu = errors.ellipsoid()
+        free = nu - k + 1
+        radius = np.sqrt(k * nu / free * f_distribution.ppf(confidence, k, free))
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
+        if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span
+            exact = float(self.value(center)) * unit
+            return exact, exact, ""
+        return _smallest(self, center, root) * unit, _largest(self, center, root) * unit, ""
 
 
 class KernelIndicator(LinearIndicator):
@@ -240,3 +291,63 @@ def _counts_as_zero(size: float, mean: float, deviation: float) -> bool:
     if deviation <= 4 * np.finfo(float).eps * abs(mean):
         return True
     return size <= _ZERO_REFERENCE * deviation
+
+
+def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
+    """Return min ‖A c‖ over c = center + root u, ‖u‖ ≤ 1.
+
+    The dual is solved: max s'A center − ‖root'A's‖ over the unit ball of the dual norm. Its value
+    at any point is a lower bound.
+    """
+    distance = np.linalg.lstsq(root, center, rcond=None)[0]
+    if np.linalg.norm(distance) <= 1 and np.allclose(root @ distance, center, rtol=1e-9):
+        return 0.0
+    target, spread = indicator.matrix @ center, indicator.matrix @ root
+    if indicator.norm != "l1":
+        return _nearest_norm(center, root)
+    # Every term in units of its own half-width, in which the dual is well scaled.
+    width = np.linalg.norm(spread, axis=1)
+    width = np.maximum(width, 1e-12 * (width.max() + np.abs(target).max()))
+    target, spread = target / width, spread / width[:, None]
+
+    def negative(s: np.ndarray) -> tuple[float, np.ndarray]:
+        pulled = spread.T @ s
+        size = float(np.sqrt(pulled @ pulled + 1e-30))
+        return size - float(s @ target), spread @ pulled / size - target
+
+    start = np.sign(target) * width
+    value, slope = negative(start)
+    if (slope * start > 0).any():
+        # Otherwise the ellipsoid lies in one orthant of the terms, and this corner is optimal.
+        bounds = np.column_stack([-width, width])
+        value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
+    return float(max(-value, 0.0))
+
+
+def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
+    """Return the distance of 0 from the ellipsoid center + root u, in its principal axes."""
+    vectors, axes, _ = np.linalg.svd(root)
+    along = vectors.T @ center
+
+    def excess(multiplier: float) -> float:
+        # u = −along·axes / (axes² + multiplier) minimises ‖along + axes u‖² + multiplier‖u‖².
+        return float(((along * axes / (axes**2 + multiplier)) ** 2).sum() - 1)
+
+    high = float(np.linalg.norm(along * axes)) + 1.0
+    while excess(high) > 0:
+        high *= 2
+    low = high
+    while excess(low) < 0 and low > 1e-300:
+        high, low = low, low / 4
+    multiplier = brentq(excess, low, high, xtol=1e-300, rtol=1e-12) if excess(low) > 0 else 0.0
+    # An axis of length 0 leaves what is along it as it is.
+    scale = axes**2 + multiplier
+    left = np.divide(multiplier, scale, out=np.ones_like(scale), where=scale > 0)
+    return float(np.linalg.norm(along * left))
+
+
+def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
+    """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
+    unit, matrix = indicator.scaled_matrix
+    target, spread = matrix @ center, matrix @ root
+    return unit * float(farthest(target, spread @ spread.T, indicator.norm, 1.0)[0])

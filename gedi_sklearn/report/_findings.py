@@ -40,6 +40,8 @@ class Findings:
         Confidence interval of `left`, and its one-sided upper limit: what `left` is on all rows
         like these with that confidence, where the model was not corrected on these rows. The
         reference is taken as known.
+    few_rows : str
+        Which few rows `upper` rests on, in words; "" where they are many.
     null_q95 : float
         95 % quantile of `value` where the predictions do not depend on the attribute.
     p_value : float
@@ -72,6 +74,7 @@ class Findings:
     low: float
     high: float
     upper: float
+    few_rows: str
     null_q95: float
     p_value: float
     slope: float | None
@@ -144,7 +147,7 @@ def find(
     )
     method = "asymptotic" if len(z) > _MANY_ROWS else "permutation"
     test = GediInference(indicator, z, method=method, n_resamples=n_resamples, random_state=seed)
-    low, high = found.interval
+    low, high, upper, few_rows = limits_of(found)
     slope = slope_true = None
     if sample.values.dtype.kind == "f":
         line = fit_kernel(PolynomialKernel(1), sample.values, weight=sample.weight)
@@ -159,7 +162,8 @@ def find(
         left=value / reference,
         low=low / reference,
         high=high / reference,
-        upper=upper_limit(found) / reference,
+        upper=upper / reference,
+        few_rows=few_rows,
         null_q95=found.null_q95,
         p_value=test.pvalue,
         slope=slope,
@@ -171,13 +175,17 @@ def find(
     )
 
 
-def upper_limit(found: GediInference) -> float:
-    """Return the upper limit; NaN, with a warning, for more groups than it can be computed for."""
+def limits_of(found: GediInference) -> tuple[float, float, float, str]:
+    """Return the interval, the upper limit, and what that rests on where it is little.
+
+    NaN, with a warning, for more groups than limits can be computed for.
+    """
     try:
-        return found.upper
+        (low, high), upper = found.interval, found.upper  # in this order: `few_rows` is of the last
     except TooManyGroupsError as error:
-        warn_caller(f"{error} The upper limit is NaN.", UndefinedMetricWarning)
-        return float("nan")
+        warn_caller(f"{error} The limits of the report are NaN.", UndefinedMetricWarning)
+        return float("nan"), float("nan"), float("nan"), ""
+    return low, high, upper, found.few_rows
 
 
 def _share(indicator: KernelIndicator, z: np.ndarray) -> float | None:
@@ -202,6 +210,10 @@ def _places(sample: Sample) -> tuple[list[Any], np.ndarray]:
 def _means(codes: np.ndarray, z: np.ndarray, weight: np.ndarray | None) -> list[float]:
     weight = np.ones(len(z)) if weight is None else weight
     return (np.bincount(codes, z * weight) / np.bincount(codes, weight)).tolist()
+
+
+def _share_of(limit: float) -> str:
+    return "any share" if np.isinf(limit) else f"{limit:.0%}"
 
 
 def sentences(found: Findings, unit: str | None, target: str | None, level: float) -> Iterator[str]:
@@ -241,12 +253,15 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{found.share:.0%} of theirs{beside(share)}."
         )
     if not alone and not np.isnan(found.left):
-        limits = f"{level:.0%} interval {found.low:.0%} to {found.high:.0%}"
-        if np.isnan(found.low):
-            limits = "the rows are too few for an interval"
-        elif not np.isnan(found.upper):
-            limits += f", upper limit {found.upper:.0%}"
+        limits = (
+            f"{level:.0%} interval {found.low:.0%} to {_share_of(found.high)}, upper limit "
+            f"{_share_of(found.upper)}"
+        )
+        if np.isnan([found.low, found.high, found.upper]).any():
+            limits = "without an interval, which these rows do not have"
         yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
+        if found.few_rows:
+            yield f"The upper limit rests on few rows: {found.few_rows}."
     chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
     yield (
         f"This is {chance} (p = {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "
