@@ -32,6 +32,7 @@ INTERNAL = {
     "reference_disparity",
     "resampled_hgr",
     "spread_rows",
+    "undefined_if_constant",
     "upper_limits",
 }
 # What calls return; users do not build them.

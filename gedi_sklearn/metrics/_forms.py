@@ -104,7 +104,7 @@ class MatrixForm:
         size = float(np.trace(covariance)) or 1.0
         covariance /= size
         square = float(np.square(covariance).sum())
-        return unit * np.sqrt(size) * _mean_norm(np.diag(covariance), square, self.norm)
+        return unit * float(np.sqrt(size)) * _mean_norm(np.diag(covariance), square, self.norm)
 
 
 class GroupForm:
