@@ -9,7 +9,12 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-__all__ = ["Folds", "make_folds"]
+__all__ = ["GROUPS_HINT", "Folds", "make_folds"]
+
+GROUPS_HINT = (
+    "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or pass the groups to "
+    "fit(X, y, groups=groups) with sklearn.set_config(enable_metadata_routing=True)."
+)
 
 
 class Folds(NamedTuple):
@@ -28,6 +33,19 @@ class Folds(NamedTuple):
     splits: list[tuple[np.ndarray, np.ndarray]]
     n_tests: np.ndarray
     origin: str
+
+    def among(self, counted: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the splits of the rows of a mask, as positions among these.
+
+        Raises
+        ------
+        ValueError
+            If a part of a split has none of them.
+        """
+        position = np.cumsum(counted) - 1
+        splits = [tuple(position[part[counted[part]]] for part in split) for split in self.splits]
+        _require_rows(splits, self.origin, " of positive weight")
+        return splits
 
     def uneven_rows(self) -> str:
         """Return, in words, how many rows are in no test part or in several."""
@@ -90,13 +108,23 @@ def make_folds(
             ) from error
         if lacks_groups:
             raise no_groups from error
-        raise
+        raise ValueError(f"cv: {error}") from error
     whose = "given" if is_given else f"of {type(splitter).__name__}"
     origin = f"the {len(splits)} split(s) {whose}"
     n_tests = _count_tests(splits, len(y), origin)
+    splits = [tuple(np.asarray(part, dtype=np.intp) for part in split) for split in splits]
+    _require_rows(splits, origin)
     if lacks_groups and not n_tests.all():  # scikit-learn 1.6 takes None as a single group
         raise no_groups
     return Folds(splits, n_tests, origin)
+
+
+def _require_rows(splits: list[Any], origin: str, kind: str = "") -> None:
+    """Raise if a part of a split is empty."""
+    for number, split in enumerate(splits):
+        for name, part in zip(("training", "test"), split, strict=True):
+            if not len(part):
+                raise ValueError(f"cv: of {origin}, split {number} has no {name} rows{kind}.")
 
 
 def _asks_for_groups(splitter: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.metadata_routing import (
@@ -65,6 +65,16 @@ COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
 
 # Keywords that both this library's `fit` and, where it has them, that of a learner use.
 _SHARED = ("X_val", "y_val")
+# Offsets of LightGBM, XGBoost, CatBoost and of generalised linear models.
+_OFFSETS = (
+    "base_margin",
+    "base_margin_eval_set",
+    "baseline",
+    "eval_init_score",
+    "exposure",
+    "init_score",
+    "offset",
+)
 
 
 def fit_method(fit: Callable) -> Callable:
@@ -100,6 +110,7 @@ class ColumnsMixin:
 
     # Parameters that predictions depend on, and not only `fit`.
     _read_by_predictions: ClassVar[tuple[str, ...]] = ()
+    _params_of_fit: dict[str, Any]
 
     constraint: Any
     sensitive_columns: Any
@@ -281,9 +292,11 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the unfitted estimators that `fit` fits, by the parameter that names them."""
         return {"estimator": self._inner_estimator()}
 
-    def _has_splitter(self) -> bool:
-        """Tell whether `cv` is an object with its own metadata; strings have a `split`, too."""
-        return hasattr(self.cv, "split") and not isinstance(self.cv, str)
+    def _check_training_data(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        _check_kind(self, self._inner_estimator())
+        return super()._check_training_data(X, y, sensitive_features, sample_weight)
 
     def _prediction_source(
         self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
@@ -327,10 +340,7 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         for name, child in self._fitted_children().items():
             mapping = MethodMapping().add(caller="fit", callee="fit")
             router.add(**{name: child}, method_mapping=mapping)
-        if self._has_splitter():
-            mapping = MethodMapping().add(caller="fit", callee="split")
-            router.add(splitter=self.cv, method_mapping=mapping)
-        return router
+        return add_splitter(router, self.cv)
 
     def _route_fit(
         self, own: dict[str, Any], fit_params: dict[str, Any]
@@ -347,6 +357,13 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         fit_params : dict
             Further keywords.
         """
+        for name in fit_params:
+            if name.rpartition("__")[2] in _OFFSETS:
+                raise ValueError(
+                    f"{name}= is an offset of the fit, which `predict` does not add: corrections "
+                    "and targets would be for other predictions. Leave it out, or subtract it from "
+                    "y and add it to the predictions yourself."
+                )
         given = {name: value for name, value in own.items() if value is not None}
         if get_config()["enable_metadata_routing"]:
             keywords = self._routed(given, fit_params)
@@ -387,8 +404,33 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
                 if not renamed and False not in _fit_requests(request, "sample_weight"):
                     raise ValueError(_no_weight_message(child))
         keywords = {name: dict(routed[name].fit) for name in children}
-        split = routed.splitter.split if self._has_splitter() else {}
+        split = routed.splitter.split if has_splitter(self.cv) else {}
         return {**keywords, "splitter": dict(split)}
+
+
+def has_splitter(cv: Any) -> bool:
+    """Tell whether `cv` is an object with its own metadata; strings have a `split`, too."""
+    return hasattr(cv, "split") and not isinstance(cv, str)
+
+
+def add_splitter(router: MetadataRouter, cv: Any) -> MetadataRouter:
+    """Return a router that passes what the splitter in `cv` requests (groups) from `fit` to it."""
+    if has_splitter(cv):
+        router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+    return router
+
+
+def _check_kind(outer: Any, inner: Any) -> None:
+    """Refuse a classifier around which there is a regressor, and the reverse."""
+    if not hasattr(inner, "__sklearn_tags__"):  # not all libraries inherit from scikit-learn
+        return
+    kinds = ("Regressor", "Classifier") if is_classifier(outer) else ("Classifier", "Regressor")
+    if is_regressor(inner) if is_classifier(outer) else is_classifier(inner):
+        own, name = kinds[0].lower(), type(outer).__name__
+        raise ValueError(
+            f"estimator={type(inner).__name__} is a {own}, and {name} wraps a "
+            f"{kinds[1].lower()}. Use {name.replace(kinds[1], kinds[0])}."
+        )
 
 
 def _with_weight(child: Any, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:

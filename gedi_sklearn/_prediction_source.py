@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
-from ._folds import make_folds
+from ._folds import GROUPS_HINT, make_folds
 from ._predictions import Responses, checked_predict, checked_predict_proba
 from ._validation import _check_method_params, _safe_indexing, holds_other_rows
 from .exceptions import warn_caller
@@ -33,10 +33,6 @@ __all__ = [
 
 # Expected number of rows in every sample of an ensemble that counts as none.
 _ALWAYS_HELD = 0.01
-_GROUPS_HINT = (
-    "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or pass the groups to "
-    "fit(X, y, groups=groups) with sklearn.set_config(enable_metadata_routing=True)."
-)
 
 
 class PredictionSource(ABC):
@@ -298,7 +294,7 @@ def make_prediction_source(
         y,
         is_classifier=is_classifier,
         split_params=split_params,
-        groups_hint=_GROUPS_HINT,
+        groups_hint=GROUPS_HINT,
     )
     if (folds.n_tests != 1).any():
         raise ValueError(

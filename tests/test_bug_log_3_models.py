@@ -1,16 +1,34 @@
 """The third log: learners, boosting and networks that must be right, or refuse by name."""
 
+import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
 
 from gedi_sklearn import (
     CoarseConstraint,
     ConstrainedBoostingClassifier,
     ConstrainedBoostingRegressor,
+    DualTargetsClassifier,
+    DualTargetsRegressor,
     LagrangianDualClassifier,
     LagrangianDualRegressor,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+    ProjectedClassifier,
+    ProjectedRegressor,
 )
+from gedi_sklearn.exceptions import CertificateNotIssuedWarning
+from gedi_sklearn.metrics import make_disparity_scorer
+from gedi_sklearn.model_selection import tradeoff_curve
+from tests import estimator_checks
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning",
@@ -212,6 +230,21 @@ def test_an_interrupt_propagates_and_leaves_what_was_fitted(kind):
     assert_array_equal(model.predict(X), before)
 
 
+@NETWORKS
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_a_refit_that_ends_early_leaves_the_model,
+        estimator_checks.check_a_refit_has_nothing_of_the_old_model,
+        estimator_checks.check_parameters_set_after_the_fit_change_no_prediction,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_a_network_keeps_what_was_fitted(kind, check):
+    pytest.importorskip("torch")
+    check(network(kind))
+
+
 @pytest.mark.parametrize("device", ["xx", "cuda:99", "meta"])
 def test_a_device_that_cannot_be_used_is_named(device):
     pytest.importorskip("torch")
@@ -248,3 +281,230 @@ def test_a_mode_of_torch_changes_nothing(mode):
     with torch.autocast("cpu") if mode == "autocast" else getattr(torch, mode)():
         assert_array_equal(model.fit(X, y).predict(X), right)
     assert torch.is_grad_enabled()
+
+
+# --- folds and groups -----------------------------------------------------------------------------
+@for_each_backend
+@pytest.mark.parametrize("of_type", [list, tuple, lambda rows: range(rows[0], rows[-1] + 1)])
+def test_splits_may_be_lists_tuples_and_ranges_of_rows(backend, of_type):
+    X, y = data(120)
+    halves = np.arange(60), np.arange(60, 120)
+    arrays = [halves, halves[::-1]]
+    splits = [tuple(map(of_type, pair)) for pair in arrays]
+    found, right = (boost(backend, cv=cv).fit(X, y).predict(X) for cv in (splits, arrays))
+    assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("weight", [None, np.repeat([0.0, 1.0], 45)])
+def test_a_fold_without_rows_is_named(weight):
+    X, y = data(90)
+    rows = np.arange(90)
+    splits = [(rows[:45], rows[45:]), (rows[45:], rows[:45])]
+    if weight is None:
+        splits = [(rows[:0], rows[45:]), (rows[45:], rows[:45])]
+    with pytest.raises(ValueError, match=r"cv: of the 2 split\(s\) given, split 0 has no training"):
+        boost(cv=splits).fit(X, y, sample_weight=weight)
+
+
+def test_groups_reach_the_splitter_once():
+    X, y = data(300)
+    groups = np.repeat(np.arange(60), 5)
+    weight = np.tile([0.0, 1.0, 1.0], 100)
+    model = boost(cv=GroupKFold(3))
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(sample_weight=True)
+        found = model.fit(X, y, groups=groups, sample_weight=weight).predict(X)
+        certified = clone(model).set_params(confidence=0.5, constraint=CoarseConstraint(0.8))
+        certified.fit(X, y, groups=groups, sample_weight=weight)  # folds of the folds' rows
+        curve = tradeoff_curve(
+            boost(cv=GroupKFold(2)), X, y, thresholds=[0.5], cv=GroupKFold(3), groups=groups
+        )
+    assert np.isfinite(curve.score).all()
+    assert certified.certificate_ is not None
+    splits = list(GroupKFold(3).split(X, y, groups))
+    assert_array_equal(found, boost(cv=splits).fit(X, y, sample_weight=weight).predict(X))
+    with pytest.raises(TypeError, match=r"got \['groups'\], which only a splitter in cv is passed"):
+        model.fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="cv: GroupKFold splits by groups, but got none"):
+        boost(cv=GroupKFold(3)).fit(X, y)
+
+
+def test_a_class_of_two_rows_gets_no_certificate():
+    X, y = data(150)
+    labels = np.where(y > np.sort(y)[-3], 2, (y > 0).astype(int))
+    absolute = CoarseConstraint(0.3, relative=False)
+    model = boost(kind=ConstrainedBoostingClassifier, confidence=0.9, constraint=absolute)
+    with pytest.warns(CertificateNotIssuedWarning):
+        model.fit(X, labels)
+    assert model.certificate_ is None
+    with pytest.raises(ValueError, match=r"cv: .*greater than the number of members in each class"):
+        boost(kind=ConstrainedBoostingClassifier, cv=80).fit(X, labels)
+
+
+# --- learners -------------------------------------------------------------------------------------
+WRAPPERS = {
+    "Regressor": (ProjectedRegressor, MovingTargetsRegressor, DualTargetsRegressor),
+    "Classifier": (ProjectedClassifier, MovingTargetsClassifier, DualTargetsClassifier),
+}
+every_wrapper = pytest.mark.parametrize("wrapper", sum(WRAPPERS.values(), ()))
+
+
+def wrapped(wrapper, learner, **params):
+    return wrapper(learner, **{"constraint": CoarseConstraint(), "sensitive_columns": 0} | params)
+
+
+@every_wrapper
+@pytest.mark.parametrize("name", ["init_score", "base_margin", "last__init_score"])
+@pytest.mark.parametrize("is_routed", [False, True])
+def test_offsets_of_the_fit_are_refused_by_name(wrapper, name, is_routed):
+    X, y = data(60)
+    is_class = is_classifier(wrapper())
+    learner = (lightgbm.LGBMClassifier if is_class else lightgbm.LGBMRegressor)(n_jobs=1)
+    with (
+        config_context(enable_metadata_routing=is_routed),
+        pytest.raises(ValueError, match=f"^{name}= is an offset"),
+    ):
+        wrapped(wrapper, learner).fit(X, y > 0 if is_class else y, **{name: X[:, 1]})
+
+
+class Odd(ClassifierMixin, BaseEstimator):
+    """Return probabilities that are none."""
+
+    def __init__(self, kind="raw"):
+        self.kind = kind
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return self.classes_[(X[:, 1] > 0).astype(int)]
+
+    def predict_proba(self, X):
+        p = 1 / (1 + np.exp(-3 * X[:, 1]))
+        return {
+            "raw": np.c_[1 - 3 * X[:, 1], 3 * X[:, 1]],
+            "percent": 100 * np.c_[1 - p, p],
+            "sums": np.c_[p, p],
+        }[self.kind]
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS["Classifier"])
+@pytest.mark.parametrize("kind", ["raw", "percent", "sums"])
+@pytest.mark.parametrize("cv", ["train", 3])
+def test_probabilities_that_are_none_are_the_same_error(wrapper, kind, cv):
+    X, y = data(120)
+    with pytest.raises(
+        ValueError, match=r"Odd.predict_proba must return .* \[0, 1\] that sum to 1"
+    ):
+        wrapped(wrapper, Odd(kind), cv=cv).fit(X, y > 0)
+
+
+@pytest.mark.parametrize("kind", ["raw", "percent", "sums"])
+def test_a_scorer_refuses_probabilities_that_are_none(kind):
+    X, y = data(120)
+    scorer = make_disparity_scorer(sensitive_columns=0, response_method="predict_proba")
+    with pytest.raises(ValueError, match=r"Odd.predict_proba must return .* \[0, 1\]"):
+        scorer(Odd(kind).fit(X, y > 0), X, y > 0)
+
+
+@every_wrapper
+def test_a_learner_of_the_other_kind_names_the_other_class(wrapper):
+    X, y = data(60)
+    is_class = is_classifier(wrapper())
+    learner = make_pipeline(LinearRegression() if is_class else LogisticRegression())
+    pair = ("Classifier", "Regressor") if is_class else ("Regressor", "Classifier")
+    with pytest.raises(ValueError, match=f"Use {wrapper.__name__.replace(*pair)}"):
+        wrapped(wrapper, learner).fit(X, y > 0)
+
+
+class OddColumns(RegressorMixin, BaseEstimator):
+    """Predict something that is no column of a kernel."""
+
+    def __init__(self, kind="text"):
+        self.kind = kind
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        n = len(X)
+        return {
+            "text": np.full(n, "a"),
+            "nan": np.full(n, np.nan),
+            "wide": np.zeros((n, 2)),
+            "short": np.zeros(n - 1),
+        }[self.kind]
+
+
+@pytest.mark.parametrize("wrapper", [ProjectedRegressor, ProjectedClassifier])
+@pytest.mark.parametrize("kind", ["text", "nan", "wide", "short"])
+def test_predictions_of_the_attribute_that_are_none_name_its_estimator(wrapper, kind):
+    X, y = data(120)
+    X[:, 2] += 3 * X[:, 0]
+    y = y > 0 if wrapper is ProjectedClassifier else y
+    blind = {"sensitive_at_predict": False, "attribute_estimator": OddColumns(kind)}
+    with pytest.raises(ValueError, match="attribute_estimator"):
+        wrapped(wrapper, None, **blind).fit(X, y)
+    model = wrapped(wrapper, None, **blind | {"attribute_estimator": LinearRegression()}).fit(X, y)
+    model.attribute_estimator_ = OddColumns(kind)
+    with pytest.raises(ValueError, match="attribute_estimator=OddColumns"):
+        model.predict(X)
+
+
+# --- boosting: further rows and columns -----------------------------------------------------------
+FORMS = {
+    "array": np.asarray,
+    "frame": lambda X: pd.DataFrame(X, columns=list("abc")),
+    "numbered": pd.DataFrame,
+    "sparse": sp.csr_matrix,
+}
+
+
+@for_each_backend
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("further", FORMS)
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names:UserWarning")
+def test_further_rows_may_come_in_any_form(backend, form, further):
+    X, y = data(120)
+    X, new = FORMS[form](X), FORMS[further](X[60:])
+    model = boost(backend, n_estimators=3, sensitive_columns=None)
+    model.fit(X, y, sensitive_features=np.arange(120), eval_set=[(new, y[60:])])
+    seen = model.evals_result_["validation_0"]["squared_error"][model.n_iter_ - 1]
+    assert_allclose(seen, np.mean((model.predict(new) - y[60:]) ** 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("of_type", [np.asarray, pd.DataFrame])
+def test_numbers_beyond_single_precision_and_infinity_are_named(of_type):
+    X, y = data(120)
+    model = boost(sensitive_columns=None).fit(of_type(X), y, sensitive_features=X[:, 0])
+    for value, backend, message in (
+        (1e300, "xgboost", r"cannot take X: .* single precision.* backend='lightgbm'"),
+        (np.inf, "xgboost", "X contains infinity"),
+        (np.inf, "lightgbm", "X contains infinity"),
+    ):
+        large = X.copy()
+        large[3, 1] = value
+        with pytest.raises(ValueError, match=message):
+            model.set_params(backend=backend).fit(of_type(large), y, sensitive_features=X[:, 0])
+        with pytest.raises(ValueError, match=message if backend == "xgboost" else "X contains"):
+            model.predict(of_type(large))
+    X[3, 1] = 1e300
+    model.set_params(backend="lightgbm").fit(of_type(X), y, sensitive_features=X[:, 0])
+
+
+@for_each_backend
+@pytest.mark.parametrize("levels", [[False, True], [0.5, 1.5], [1, "a"]], ids=str)
+def test_categories_of_any_kind_are_those_of_text(backend, levels):
+    X, y = data(120)
+    y = y + 3 * (X[:, 1] > 0)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    codes = (X[:, 1] > 0).astype(int)
+    odd, text = (
+        frame.assign(b=pd.Categorical.from_codes(codes, own))
+        for own in (levels, [str(level) for level in levels])
+    )
+    model = boost(backend)
+    assert_array_equal(model.fit(odd, y).predict(odd), model.fit(text, y).predict(text))
+    with pytest.raises(ValueError, match=r"{'b': '.*'}. Make text categories, dates numbers"):
+        model.fit(frame.assign(b=["u"] * 120), y)

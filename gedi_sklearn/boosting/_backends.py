@@ -24,12 +24,15 @@ _LEAVES, LEAF_WEIGHT = 31, 20
 # Types of polars, as they begin.
 _NUMBERS = ("Int8", "Int16", "Int32", "Int64", "UInt", "Float32", "Float64", "Boolean")
 _CATEGORIES = ("Categorical", "Enum")
+_PANDAS = "category"
+_ADVICE = "Make text categories, dates numbers."
 
 
 def check_features(X: Any) -> Any:
     """Return X as the packages take it: a frame as it is, or an array of numbers, some missing."""
     if hasattr(X, "columns"):
-        _check_polars(X, _NUMBERS + _CATEGORIES, "Make text categories, dates numbers.")
+        _check_polars(X, _NUMBERS + _CATEGORIES, _ADVICE)
+        _check_pandas(X)
         return X
     return check_array(X, accept_sparse="csr", ensure_all_finite="allow-nan", input_name="X")
 
@@ -41,6 +44,23 @@ def _check_polars(X: Any, kinds: tuple[str, ...], advice: str) -> None:
     types = {name: str(own).partition("(")[0] for name, own in X.schema.items()}
     if odd := {name: own for name, own in types.items() if not own.startswith(kinds)}:
         raise ValueError(f"X has columns that the trees cannot split: {odd}. {advice}")
+
+
+def _check_pandas(X: Any) -> None:
+    """Refuse columns that the packages cannot split, and infinity, as of an array."""
+    if not hasattr(X, "iloc"):
+        return
+    types = list(zip(X.columns, X.dtypes, strict=True))
+    if odd := {name: str(own) for name, own in types if own.kind not in "biuf" and own != _PANDAS}:
+        raise ValueError(f"X has columns that the trees cannot split: {odd}. {_ADVICE}")
+    for position, (name, own) in enumerate(types):
+        if (
+            own.kind == "f"
+            and np.isinf(X.iloc[:, position].to_numpy(np.float64, na_value=np.nan)).any()
+        ):
+            raise ValueError(
+                f"X contains infinity in column {name!r}; NaN stands for what is missing."
+            )
 
 
 class Backend(ABC):
@@ -125,6 +145,8 @@ class XGBoost(Backend):
         import xgboost
 
         self._rows = [_matrix(rows, n_jobs) for rows in (X, *others)]
+        for further in self._rows[1:]:  # the columns have been compared, as those of `predict`
+            further.feature_names = self._rows[0].feature_names
         several = {"num_class": n_outputs} if n_outputs > 1 else {}
         own = {
             "tree_method": "hist",
@@ -186,7 +208,30 @@ def _as_text(value: Any) -> Any:
 def _matrix(X: Any, n_jobs: int) -> Any:
     import xgboost
 
-    return xgboost.DMatrix(X, nthread=n_jobs, enable_categorical=True)
+    try:
+        return xgboost.DMatrix(_named_categories(X), nthread=n_jobs, enable_categorical=True)
+    except xgboost.core.XGBoostError as error:
+        raise ValueError(
+            "XGBoost cannot take X: its numbers are of single precision, at most 3.4e38 in size. "
+            "Use another unit for larger ones, or backend='lightgbm'."
+        ) from error
+
+
+def _named_categories(X: Any) -> Any:
+    """Return a frame whose categories are text or integers, as XGBoost takes them."""
+    if not hasattr(X, "iloc"):
+        return X
+    odd = [
+        position
+        for position, own in enumerate(X.dtypes)
+        if own == _PANDAS
+        and own.categories.dtype.kind not in "iu"
+        and not all(isinstance(level, str) for level in own.categories)
+    ]
+    X = X.copy(deep=False) if odd else X
+    for position in odd:
+        X.isetitem(position, X.iloc[:, position].cat.rename_categories(str))
+    return X
 
 
 class LightGBM(Backend):

@@ -8,16 +8,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 
 from .._certificate import Certificate, issue_certificate
-from .._folds import make_folds
-from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin, fit_method
+from .._folds import GROUPS_HINT, make_folds
+from .._meta_estimator import (
+    COLUMN_CONSTRAINTS,
+    ColumnsMixin,
+    add_splitter,
+    fit_method,
+    has_splitter,
+)
 from .._validation import (
     N_JOBS,
     Interval,
     StrOptions,
+    _check_method_params,
     _safe_indexing,
     check_random_state,
     check_same_length,
@@ -98,6 +107,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         sensitive_features: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
+        **split_params: Any,
     ) -> BaseConstrainedBoosting:
         """Grow the trees under the constraint.
 
@@ -118,6 +128,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         eval_set : list of (X, y), default=None
             Further rows whose loss `evals_result_` has for every round; the last pair decides on
             early stopping.
+        **split_params : dict
+            What the splitter in `cv` requests, with metadata routing: ``groups``.
 
         Returns
         -------
@@ -139,18 +151,20 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 f"early_stopping_rounds={self.early_stopping_rounds} needs rows that the trees do "
                 "not see: pass eval_set=[(X_val, y_val)] to fit, or set cv."
             )
+        split_params = self._route_split(split_params)
         if is_dask(X):
             return fit_on_cluster(self, X, y, sensitive_features, sample_weight, eval_set)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
-        folds = self._folds(features, y, weight)
+        folds = self._folds(features, y, weight, split_params)
         if weight is not None and not weight.all():
             counted = np.flatnonzero(weight > 0)
             y, weight, attribute = y[counted], weight[counted], attribute[counted]
             features = _safe_indexing(features, counted)
+            split_params = _check_method_params(X, split_params, indices=counted)
         constraint = self._fit_constraint(attribute, y, weight)
-        share = self._certify(backend, constraint, (features, y, weight, attribute))
+        share = self._certify(backend, constraint, (features, y, weight, attribute), split_params)
         trained, members, rows = self._grow(
             backend, constraint.scaled(share), (features, y, weight), folds, further
         )
@@ -188,6 +202,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         backend: type[Backend],
         constraint: FittedConstraint,
         data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray],
+        split_params: dict[str, Any],
     ) -> float:
         """Set the certificate, and return the share of the bound that the trees grow under."""
         self.certificate_: Certificate | None = None
@@ -200,9 +215,14 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             )
         X, y, weight, attribute = data
         kind = StratifiedKFold if is_classifier(self) else KFold
-        splits = list(kind(_FOLDS, shuffle=True, random_state=0).split(attribute, y))
+        is_enough = len(y) if not is_classifier(self) else np.unique(y, return_counts=True)[1].min()
+        splits: list[Any] = []
+        if is_enough >= _FOLDS:
+            splits = list(kind(_FOLDS, shuffle=True, random_state=0).split(attribute, y))
 
         def held_out(share: float) -> np.ndarray | None:
+            if not splits:
+                return None
             scores = np.empty((len(y), constraint.columns(y[:1]).shape[1]))
             for rows, test in splits:
                 own = _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
@@ -210,7 +230,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                     part = self._fit_constraint(attribute[rows], *own[1:]).scaled(share)
                 except RankDeficientKernelError:
                     return None
-                trained, members, _ = self._grow(backend, part, own, self._folds(*own))
+                params = _check_method_params(X, split_params, indices=rows)
+                folds = self._folds(*own, params)
+                trained, members, _ = self._grow(backend, part, own, folds)
                 boosters = [one.backend.finish() for one in members]
                 found = self._mean_scores(boosters, trained.trees, _safe_indexing(X, test))
                 scores[test] = found
@@ -313,9 +335,30 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
         return [member(train, held) for train, held in folds]
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing of metadata to `fit` and to the splitter in `cv`.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        router = MetadataRouter(owner=type(self).__name__)
+        return add_splitter(router.add_self_request(super().get_metadata_routing()), self.cv)
+
+    def _route_split(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the keywords of the splitter among those of `fit` that are not its own."""
+        if not given:
+            return {}
+        if not (get_config()["enable_metadata_routing"] and has_splitter(self.cv)):
+            raise TypeError(
+                f"fit() got {sorted(given)}, which only a splitter in cv is passed, and with "
+                f"sklearn.set_config(enable_metadata_routing=True). {GROUPS_HINT}"
+            )
+        return dict(process_routing(self, "fit", **given).splitter.split)
+
     def _folds(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None
-    ) -> list[tuple[Any, np.ndarray | None]]:
+        self, X: Any, y: np.ndarray, weight: np.ndarray | None, split_params: dict[str, Any]
+    ) -> Sequence[tuple[Any, np.ndarray | None]]:
         """Return the rows of every booster and those that it alone has not seen, if any.
 
         They are positions among the rows of positive weight.
@@ -331,19 +374,15 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             X,
             y,
             is_classifier=is_classifier(self),
-            split_params={},
-            groups_hint="Pass the splits themselves, cv=list(splitter.split(X, y, groups)).",
+            split_params=split_params,
+            groups_hint=GROUPS_HINT,
         )
         counted = np.ones(len(y), dtype=bool) if weight is None else weight > 0
         if (folds.n_tests[counted] != 1).any():
             raise ValueError(
                 f"cv: {folds.origin} must hold out every row once; {folds.uneven_rows()}."
             )
-        position = np.cumsum(counted) - 1
-        return [
-            (position[train[counted[train]]], position[held[counted[held]]])
-            for train, held in folds.splits
-        ]
+        return folds.among(counted)
 
     def _seed(self) -> int:
         """Return the seed of the backend and of the folds; 0 without `random_state`."""

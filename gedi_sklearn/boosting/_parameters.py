@@ -133,7 +133,7 @@ def _by_position(key: str, value: Any, columns: Iterable[Any]) -> list[Any]:
     numbers = {name: position for position, name in enumerate(columns)}
     n = len(numbers)
     if key == "interaction_constraints":
-        groups = value if isinstance(value, (list, tuple)) else [None]
+        groups: Any = value if isinstance(value, (list, tuple)) else [None]
         if not all(isinstance(group, (list, tuple, set)) for group in groups):
             raise ValueError(
                 f"backend_params sets {key}={value!r}, which must be a list of lists of columns."

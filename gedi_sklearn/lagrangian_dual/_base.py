@@ -222,7 +222,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
 
 def _is_count(size: Any) -> bool:
     """Tell whether a value is an integer of at least 1."""
-    return isinstance(size, Integral) and not isinstance(size, bool) and size >= 1
+    return isinstance(size, (int, np.integer)) and size is not True and int(size) >= 1
 
 
 def _import_network(caller: str) -> ModuleType:

@@ -258,6 +258,8 @@ class DisparityScorer(_BaseScorer):
         given_label = options.get("pos_label")
         pos_label = given_label if is_classifier(estimator) else None
         responses = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
+        if method == "predict_proba" and responses is estimator:
+            responses = Responses(estimator, X=X)  # refuses what are no probabilities
         y_pred = method_caller(responses, method, X, pos_label=pos_label)
         subset = options.pop("subset", None)
         if subset is not None:

@@ -7,10 +7,12 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._folds import Folds, make_folds
@@ -203,7 +205,7 @@ def tradeoff_curve(
     params : dict, default=None
         Further keywords of `fit`; those with one value per row are split with the rows.
     groups : array-like of shape (n,), default=None
-        Groups for the splitter.
+        Groups for the splitter and, with metadata routing, for that in the estimator's `cv`.
     n_jobs : int, default=None
         Number of processes, over folds and thresholds.
     verbose : int, default=0
@@ -265,6 +267,8 @@ def tradeoff_curve(
     measure = make_measure(part, X, y, values, weight, classes, pos_label)
     scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
     keywords = _keywords(part, values, weight, params)
+    if groups is not None and _passes_groups_on(estimator):
+        keywords[0]["groups"] = groups
     of_probabilities = part.constraint.on == "probabilities"
     data = Data(X, y, weight, classes, *keywords, scorer, measure, of_probabilities)
     folds = make_folds(
@@ -376,6 +380,12 @@ def _keywords(
     if weight is not None:
         keywords[part.keyword("sample_weight")] = weight
     return keywords, {"sensitive_features": values} if part.predict_takes_attribute else {}
+
+
+def _passes_groups_on(estimator: Any) -> bool:
+    """Tell whether the estimator's `fit` is routed groups, for a splitter inside."""
+    is_routed = get_config()["enable_metadata_routing"]
+    return is_routed and bool(get_routing_for_object(estimator).consumes("fit", ["groups"]))
 
 
 def _tested_rows(folds: Folds) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._certificate import Certificate, issue_certificate
 from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
-from .._predictions import asks_for_attribute, checked_predict
+from .._predictions import asks_for_attribute
 from .._validation import (
     N_JOBS,
     HasMethods,
@@ -68,7 +68,7 @@ class Projected(AttributeBlind):
 
     # What can be bounded beside predictions.
     _can_bound: ClassVar[tuple[str, ...]] = ("residuals",)
-    _read_by_predictions = (
+    _read_by_predictions: ClassVar[tuple[str, ...]] = (
         "constraint",
         "sensitive_columns",
         "drop_sensitive",
@@ -445,8 +445,8 @@ class Projected(AttributeBlind):
             k = sum(kernel.n_columns for kernel in self._kernels)
             if not k:
                 return 0.0
-            expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            blind = self._recalibration(p, np.reshape(expected, (-1, k)))
+            expected = self._expected_columns(self.attribute_estimator_, self._blind_X(X), k)
+            blind = self._recalibration(p, expected)
             return blind @ self.orthonormal_correction_.T
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
