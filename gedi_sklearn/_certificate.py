@@ -21,14 +21,19 @@ from typing import NamedTuple
 import numpy as np
 
 from ._verdict import InWords
-from .constraints import FittedConstraint
+from .constraints import FittedConstraint, FittedCuts
 from .exceptions import CertificateNotIssuedWarning, warn_caller
+from .metrics import lonely_place
 
 __all__ = ["Certificate", "issue_certificate"]
 
 # Shares of the bound that are tested, the strictest first. At 0 whole labels meet no bound.
 _LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _BISECTIONS = 20
+_ASSUMPTION = (
+    "{}, new ones are drawn as the training rows were, and models fitted on parts of these are no "
+    "better than the final one"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class Certificate(InWords):
         Folds of these rows, each corrected as the others ask for.
     assumption : str
         What new rows are taken to be.
+    few : str
+        Which few rows the limit rests on, where it does; "" elsewhere.
     """
 
     bound: float
@@ -63,16 +70,16 @@ class Certificate(InWords):
     threshold: float
     n_rows: int
     n_folds: int
-    assumption: str = (
-        "new rows are drawn as the training rows were, and models fitted on parts of these are no "
-        "better than the final one"
-    )
+    assumption: str
+    few: str = ""
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         yield "promised", f"at most {self.bound:.4g} with {self.confidence:.0%} confidence"
         yield "upper limit found", f"{self.upper:.4g}"
         yield "corrected to", f"{self.threshold:.4g}"
         yield "rests on", f"{self.n_rows} rows in {self.n_folds} folds"
+        if self.few:
+            yield "few rows", self.few
         yield "assumed", self.assumption
 
 
@@ -82,6 +89,7 @@ class _Limit(NamedTuple):
     ratio: float
     upper: float
     bound: float
+    few: str
 
 
 class Issued(NamedTuple):
@@ -95,12 +103,13 @@ class Issued(NamedTuple):
 
 
 def issue_certificate(
-    constraint: FittedConstraint,
+    constraint: FittedConstraint | FittedCuts,
     corrected: Callable[[float], np.ndarray | None],
     confidence: float,
     *,
     is_one_event: bool,
     n_folds: int,
+    groups: np.ndarray | None = None,
 ) -> Issued:
     """Find the loosest correction whose upper limit is within the bound.
 
@@ -119,6 +128,8 @@ def issue_certificate(
         correction adds a function of the attribute, in the span of the kernel, to real targets.
     n_folds : int
         What is said of the predictions.
+    groups : ndarray of shape (n,), default=None
+        Clusters of the rows; None where rows are taken as independent, which is said.
 
     Returns
     -------
@@ -135,6 +146,7 @@ def issue_certificate(
         If even the strictest correction has an upper limit beyond the bound.
     """
     parts = [part for part in constraint.parts if part.bounds_anything]
+    empty: dict[float, str] = {}
     if not parts:
         return Issued(None, 1.0)
     if any((part.allowed.limits == 0).any() for part in parts):
@@ -143,27 +155,38 @@ def issue_certificate(
             "promised (threshold=0, or a coefficient that a FineConstraint forbids). Use "
             "CoarseConstraint with a positive threshold, or confidence=None."
         )
+    lonely = next(filter(None, (lonely_place(part.design, groups) for part in parts)), "")
+    if lonely:
+        failed = _Limit(np.inf, np.inf, np.nan, lonely)
+        warn_caller(CertificateNotIssuedWarning.from_limit(confidence, *failed))
+        return Issued(None, 1.0)
     own_confidence = 1 - (1 - confidence) / len(parts)
 
     def limit(share: float) -> _Limit | None:
         predictions = corrected(share)
         if predictions is None:
             return None
+        empty[share] = constraint.emptiness(predictions)
         columns, found = constraint.columns(predictions), []
         for part in parts:
-            upper, limits = part.upper_limits(columns, own_confidence), part.allowed.limits
+            upper, few = part.upper_limits(columns, own_confidence, groups)
+            limits = part.allowed.limits
             # Without a degree of freedom there is no limit.
             ratios = np.where(np.isnan(upper), np.inf, upper / limits)
             worst = int(ratios.argmax())
-            found.append(_Limit(float(ratios[worst]), float(upper[worst]), float(limits[worst])))
+            worst_of = float(ratios[worst]), float(upper[worst]), float(limits[worst])
+            found.append(_Limit(*worst_of, few))
         return max(found)
 
     search = _bisect if is_one_event else _in_sequence
     share, found = search(limit)
+    if words := empty.get(share):
+        warn_caller(CertificateNotIssuedWarning.from_labels(confidence, words))
+        return Issued(None, 1.0)
     if found is None or found.ratio > 1:
         warn_caller(
             CertificateNotIssuedWarning.from_limit(
-                confidence, *(found or _Limit(np.inf, np.inf, np.nan))
+                confidence, *(found or _Limit(np.inf, np.inf, np.nan, ""))
             )
         )
         return Issued(None, 1.0)
@@ -174,6 +197,12 @@ def issue_certificate(
         threshold=share * found.bound,
         n_rows=len(constraint.weight),
         n_folds=n_folds,
+        assumption=_ASSUMPTION.format(
+            "rows are independent"
+            if groups is None
+            else f"the {len(np.unique(groups))} groups of rows are independent"
+        ),
+        few=found.few,
     )
     return Issued(certificate, share)
 

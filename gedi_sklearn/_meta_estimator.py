@@ -11,11 +11,11 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.metadata_routing import (
@@ -27,7 +27,8 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from ._prediction_source import PredictionSource, make_prediction_source
+from ._as_fitted import keep_parameters
+from ._folds import FoldMaker, asks_for_groups
 from ._validation import (
     Interval,
     _check_feature_names,
@@ -37,6 +38,7 @@ from ._validation import (
     attribute_columns,
     change_tables,
     check_attribute_columns,
+    check_groups,
     check_nested,
     check_same_length,
     check_sample_weight,
@@ -64,7 +66,7 @@ COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 # Keywords that both this library's `fit` and, where it has them, that of a learner use.
-_SHARED = ("X_val", "y_val")
+_SHARED = ("X_val", "y_val", "groups")
 # Offsets of LightGBM, XGBoost, CatBoost and of generalised linear models.
 _OFFSETS = (
     "base_margin",
@@ -90,10 +92,8 @@ def fit_method(fit: Callable) -> Callable:
         fresh = object.__new__(type(self))
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         vars(fresh).update(kept)
+        keep_parameters(fresh)
         fit(fresh, *args, **kwargs)
-        fresh._params_of_fit = {
-            name: clone(getattr(self, name), safe=False) for name in self._read_by_predictions
-        }
         self.__dict__ = vars(fresh)
         return self
 
@@ -107,10 +107,6 @@ class ColumnsMixin:
     """
 
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
-
-    # Parameters that predictions depend on, and not only `fit`.
-    _read_by_predictions: ClassVar[tuple[str, ...]] = ()
-    _params_of_fit: dict[str, Any]
 
     constraint: Any
     sensitive_columns: Any
@@ -131,13 +127,6 @@ class ColumnsMixin:
         objects = {"constraint": "DependenceConstraint()", "solver": "Solver()"}
         check_nested(self, params, objects)
         return super().set_params(**params)  # type: ignore[misc]
-
-    def _as_fitted(self) -> Any:
-        """Return the object as it was fitted, whatever parameters have been set since."""
-        check_is_fitted(self)
-        fitted = object.__new__(type(self))
-        vars(fitted).update(vars(self) | self._params_of_fit)
-        return fitted
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the targets as numbers, shape (n,); a classifier sets `classes_`."""
@@ -160,7 +149,8 @@ class ColumnsMixin:
         return y, weight, attribute
 
     def _record_columns(self, X: Any) -> None:
-        """Record the columns of the X of `fit`, of which some rows are enough."""
+        """Record the parameters and the columns of the X of `fit`; some of its rows are enough."""
+        keep_parameters(self)
         _check_feature_names(self, X, reset=True)
         _check_n_features(self, X, reset=True)
         # By position: at prediction X may come without the names it had in `fit`.
@@ -246,10 +236,14 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     `estimator_` in its `fit`.
     """
 
+    # Requested by default, so that a search routes them to the folds without set_fit_request.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
     estimator: Any
     cv: Any
     conditional_on: Any
     n_jobs: int | None
+    random_state: Any
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -298,18 +292,23 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         _check_kind(self, self._inner_estimator())
         return super()._check_training_data(X, y, sensitive_features, sample_weight)
 
-    def _prediction_source(
-        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
-    ) -> PredictionSource:
-        """Return whose predictions are used for the rows of a child's fit."""
-        return make_prediction_source(
-            cv,
-            X,
-            y,
+    def _fold_maker(
+        self,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: Any,
+        attribute: np.ndarray,
+        split_params: dict[str, Any],
+    ) -> FoldMaker:
+        """Return what makes folds of the rows of a fit."""
+        return FoldMaker(
+            y=y,
             is_classifier=is_classifier(self),
-            fit_params=keywords[child],
-            split_params=keywords["splitter"],
-            n_jobs=self.n_jobs,
+            weight=weight,
+            groups=check_groups(groups, len(y)),
+            attribute=attribute,
+            random_state=self.random_state,
+            split_params=split_params,
         )
 
     def _own_request(self) -> MetadataRequest:
@@ -331,10 +330,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         routing : MetadataRouter
-            This estimator's `fit` requests `sensitive_features`, and `sample_weight` where the
-            inner estimator's does. What the inner estimator's `fit` requests is passed on to it,
-            and what the `split` of a splitter in `cv` requests (groups) is passed on to the
-            splitter.
+            This estimator's `fit` requests `sensitive_features` and `groups`, and `sample_weight`
+            where the inner estimator's does. What the inner estimator's `fit` requests is passed
+            on to it, and what the `split` of a splitter in `cv` requests (groups) is passed on to
+            the splitter.
         """
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self._own_request())
         for name, child in self._fitted_children().items():
@@ -381,7 +380,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, dict[str, Any]]:
         """Return the keywords without routing: further ones belong to the inner estimator."""
         children = self._fitted_children()
-        known = inspect.signature(children["estimator"].fit).parameters
+        learner = children["estimator"]
+        known = set(inspect.signature(learner.fit).parameters)
+        if asks_for_groups(getattr(learner, "cv", None)):  # a search, whose fit takes any keyword
+            known.add("groups")
         shared = {name: given[name] for name in _SHARED if name in given and name in known}
         extra = {"estimator": {**shared, **fit_params}}
         weight = given.get("sample_weight")

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from ._as_fitted import as_fitted
 from ._validation import _num_samples
 
 __all__ = [
@@ -211,6 +212,7 @@ def asks_for_attribute(estimator: Any, method: str = "predict") -> bool:
     It does if it takes `sensitive_features`, has no `sensitive_columns` and cannot predict
     without the attribute. What the estimator contains does not matter here.
     """
+    estimator = as_fitted(estimator)
     if getattr(estimator, "sensitive_columns", None) is not None:
         return False
     if not getattr(estimator, "sensitive_at_predict", True):

@@ -17,6 +17,8 @@ __all__ = [
     "AttributeScaleWarning",
     "CertificateNotIssuedWarning",
     "ConstraintNotMetWarning",
+    "EmptyBoundWarning",
+    "FewRowsWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
     "NoisyReferenceWarning",
@@ -26,10 +28,11 @@ __all__ = [
     "SolverLimitError",
     "TooManyGroupsError",
     "UnseenDependenceWarning",
+    "UnseenLevelError",
 ]
 
 # Frames of these packages lie between the warning and the line that the user can change.
-_SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib"}
+_SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib", "functools"}
 _IS_SILENT = ContextVar("is_silent", default=False)
 
 
@@ -105,6 +108,10 @@ class RankDeficientKernelError(ValueError):
         return error
 
 
+class UnseenLevelError(ValueError):
+    """New rows have a level of the attribute that no row of the fit has."""
+
+
 class TooManyGroupsError(ValueError):
     """What was asked needs a matrix of rows and groups that is too large to hold or to use."""
 
@@ -112,11 +119,12 @@ class TooManyGroupsError(ValueError):
     def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
         """Build the error for the indicators of ``n_groups`` groups on ``n_rows`` rows."""
         return cls(
-            f"DidiConstraint with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
-            "numbers here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many "
-            "groups are for real targets at squared error, in `project_targets`, "
-            "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
-            "`confidence`, `conditional_on`, other constraints beside, and with "
+            f"an attribute of {n_groups} groups needs a matrix of {n_rows} x {n_groups} numbers "
+            "here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many groups "
+            "are for values, tests of independence and the accumulator, without intervals, upper "
+            "limits and `conditional_on`; under DidiConstraint for real targets at squared error, "
+            "in `project_targets`, `ProjectedRegressor` and Moving (not dual) Targets: without "
+            "`target_bounds`, `confidence`, other constraints beside, and with "
             "`sensitive_at_predict`."
         )
 
@@ -254,13 +262,32 @@ class ConstraintNotMetWarning(UserWarning):
         )
 
     @classmethod
-    def from_new_rows(cls, ratio: float, low: float) -> ConstraintNotMetWarning:
-        """Build the warning for predictions of rows that a model has not seen."""
+    def from_new_rows(cls, ratio: float, low: float, bound: float) -> ConstraintNotMetWarning:
+        """Build the warning for predictions of rows that a model has not seen.
+
+        `bound` is 1 where the numbers are multiples of it, else 0.
+        """
+        found = f"{ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or more)"
+        if bound == 0:
+            found = f"{ratio:.3g} (with 95 % confidence {low:.3g} or more) where the bound is 0"
         return cls(
-            f"the constraint is not met on new rows: predictions of rows that the model has not "
-            f"seen are at {ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or "
-            "more). Use out-of-bag or cross-fitted predictions, cv='oob' or an integer, a smaller "
-            "`threshold`, or more rows."
+            "the constraint is not met on new rows: predictions of rows that the model has not "
+            f"seen are at {found}. Use out-of-bag or cross-fitted predictions, cv='oob' or an "
+            "integer, a smaller `threshold`, or more rows."
+        )
+
+
+class EmptyBoundWarning(UserWarning):
+    """A bound on labels that so rare labels meet however they are arranged."""
+
+    @classmethod
+    def from_labels(cls, words: str, score: float | None) -> EmptyBoundWarning:
+        """Build the warning for labels in words, with the share that the score keeps."""
+        kept = "" if score is None else f", while the score keeps {score:.0%} of that of y"
+        return cls(
+            f"the bound on labels says nothing: {words}, so few that they meet it however they are "
+            f"arranged{kept}. Bound the score instead, on='probabilities' (of two classes, in "
+            "ProjectedClassifier)."
         )
 
 
@@ -294,23 +321,52 @@ class NoisyReferenceWarning(UserWarning):
         )
 
 
+class FewRowsWarning(UserWarning):
+    """A confidence limit rests on few rows."""
+
+    @classmethod
+    def from_place(cls, what: str, place: str) -> FewRowsWarning:
+        """Build the warning for a limit, with the place that most of its error comes from."""
+        return cls(
+            f"`{what}` rests on few rows: {place}. It is wide for that reason, and infinite where "
+            "one row or group alone determines a coefficient. Join rare levels, take a kernel of "
+            "fewer columns, or use more rows."
+        )
+
+
 class CertificateNotIssuedWarning(UserWarning):
     """No correction has an upper confidence limit within the bound."""
 
     @classmethod
+    def from_labels(cls, confidence: float, words: str) -> CertificateNotIssuedWarning:
+        """Build the warning for labels, in words, that could not exceed the bound."""
+        return cls(
+            f"no certificate can be issued: the bound on labels says nothing, as {words}. The "
+            f"{confidence:.0%} confidence would be one of nothing: bound what the score does, "
+            "on='probabilities'."
+        )
+
+    @classmethod
     def from_limit(
-        cls, confidence: float, ratio: float, upper: float, bound: float
+        cls, confidence: float, ratio: float, upper: float, bound: float, few: str = ""
     ) -> CertificateNotIssuedWarning:
         """Build the warning for the limit of the strictest correction, ``ratio`` times the bound.
 
-        The ratio is infinite where the rows are too few for any.
+        The ratio is infinite where the rows are too few for any; `few` names a place with few.
         """
+        unbounded = (
+            "parts of the rows do not determine a correction, or leave no degree of freedom."
+        )
+        if few:
+            unbounded = f"no limit is finite: {few}."
         smallest = (
             f"the smallest bound that can be promised is {upper:.4g}, {ratio:.3g} times the one "
             f"that was asked for ({bound:.4g})."
             if ratio < float("inf")
-            else "parts of the rows do not determine a correction, or leave no degree of freedom."
+            else unbounded
         )
+        if few and ratio < float("inf"):
+            smallest += f" The limit rests on few rows: {few}."
         return cls(
             f"no certificate can be issued: with {confidence:.0%} confidence, {smallest} "
             "The predictions are corrected as without `confidence`. Use a larger `threshold`, more "

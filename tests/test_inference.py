@@ -161,10 +161,23 @@ def test_interval_is_the_range_over_the_ellipsoid(norm, slope):
     G = np.linalg.inv(F.T @ F)
     beta = G @ F.T @ y
     leverage = np.einsum("ij,jk,ik->i", F, G, F)
-    scores = F * ((y - F @ beta) / (1 - leverage))[:, None]
-    covariance = (G @ scores.T @ scores @ G)[1:, 1:]
+    error, pulls = y - F @ beta, (F @ G)[:, 1:]
+    scores = pulls * (error / (1 - leverage))[:, None]
+
+    def sizes(rows, product):
+        return np.einsum("ij,jk,ik->i", rows, np.linalg.inv(product), rows)
+
+    # Half of one more row in every direction, and half of a typical one.
+    covariance = scores.T @ scores
+    typical = (np.abs(error) ** 3).sum() / (error**2).sum()
+    more = (scores.T * sizes(scores, covariance)) @ scores
+    more += typical**2 * (pulls.T * sizes(pulls, pulls.T @ pulls)) @ pulls
+    covariance += more / 2
+    free = 2 * 3 / np.square(sizes(scores, covariance)).sum()
+    assert 10 < free < 147
+    squared = 2 * free / (free - 1) * f.ppf(0.95, 2, free - 1)
     angle = np.linspace(0, 2 * np.pi, 20_001)
-    circle = np.c_[np.cos(angle), np.sin(angle)] * np.sqrt(2 * f.ppf(0.95, 2, 147))
+    circle = np.c_[np.cos(angle), np.sin(angle)] * np.sqrt(squared)
     points = beta[1:] + circle @ np.linalg.cholesky(covariance).T
     centred = F[:, 1:] - F[:, 1:].mean(axis=0)
     values = {
@@ -294,7 +307,7 @@ def test_the_value_of_a_target_is_that_of_its_coordinates(name, weighted):
         indicator = KernelIndicator(fit_kernel("polynomial", x[:, None], weight=weight), name)
         value = gedi(y, sensitive_features=x, norm=name, sample_weight=weight)
     assert indicator.measure(y) == value
-    assert indicator.value(indicator.coordinates(y)) == pytest.approx(value)
+    assert indicator.form.of_targets(y) == pytest.approx(value)
     assert indicator.reference(y) == pytest.approx(value)
     assert indicator.reference(np.full(150, 0.1)) == 0.0
 
@@ -335,7 +348,7 @@ def test_with_many_rows_the_test_is_the_limit_of_permutations():
 def test_nothing_is_computed_before_it_is_asked_for(monkeypatch):
     x, y = sample(0)
     calls = []
-    for name in ("measure", "null_mean", "value", "range_over_ellipsoid", "upper_limit"):
+    for name in ("measure", "null_mean", "value", "interval", "upper_limit"):
         plain = getattr(LinearIndicator, name)
 
         def counted(self, *args, plain=plain, name=name, **options):
@@ -347,7 +360,7 @@ def test_nothing_is_computed_before_it_is_asked_for(monkeypatch):
     assert calls == []
     interval = found.interval
     once = list(calls)
-    assert "range_over_ellipsoid" in once
+    assert "interval" in once
     assert "upper_limit" not in once
     assert found.interval is interval
     assert calls == once

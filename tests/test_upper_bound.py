@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.stats import binom, f, t
+from scipy.stats import norm as norm_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -28,30 +29,45 @@ def sample(seed, n=300, slope=0.5):
 
 
 def robust(x, y, degree):
-    """Return coefficients and their HC3 covariance, by hand."""
+    """Return coefficients, what rows add to their errors, and the errors' size, by hand."""
     F = np.column_stack([x**j for j in range(degree + 1)])
     G = np.linalg.inv(F.T @ F)
     beta = G @ F.T @ y
-    scores = F * ((y - F @ beta) / (1 - np.einsum("ij,jk,ik->i", F, G, F)))[:, None]
-    return beta[1:], (G @ scores.T @ scores @ G)[1:, 1:]
+    error = y - F @ beta
+    pulls = (F @ G)[:, 1:]
+    scores = pulls * (error / (1 - np.einsum("ij,jk,ik->i", F, G, F)))[:, None]
+    return beta[1:], scores, pulls, (np.abs(error) ** 3).sum() / (error**2).sum()
+
+
+def reach(scores, pulls, typical, confidence, n_free, level=None):
+    """Return how far a limit is beyond the value, of columns of what the rows add, by the rule."""
+    a = np.abs(pulls)
+    star = np.maximum(np.abs(scores).max(axis=0), (a**3).sum(axis=0) / (a**2).sum(axis=0) * typical)
+    V, K3, K4 = ((scores**power).sum(axis=0) + star**power for power in (2, 3, 4))
+    free = np.minimum(2 * V**2 / K4, n_free)
+    shift = np.maximum(K3, 0) / V * max(1, (1 + 2 * norm_distribution.ppf(confidence) ** 2) / 6)
+    return shift + t.ppf(level or confidence, free) * np.sqrt(V)
 
 
 @pytest.mark.parametrize("degree", [1, 2, 4])
 def test_it_is_the_largest_limit_over_the_signs(degree):
     x, y = sample(0)
-    alpha, covariance = robust(x, y, degree)
+    alpha, scores, pulls, typical = robust(x, y, degree)
     S = np.array(list(product([1, -1], repeat=degree)))
-    errors = np.sqrt(np.einsum("ij,jk,ik->i", S, covariance, S))
-    expected = (S @ alpha + t.ppf(0.9, len(x) - degree - 1) * errors).max()
+    given = scores @ S.T, pulls @ S.T, typical, 0.9, len(x) - degree - 1
+    expected = (S @ alpha + reach(*given)).max()
     options = {"sensitive_features": x, "kernel": degree, "confidence": 0.9}
     assert gedi_inference(y, **options).upper == pytest.approx(expected, rel=1e-6)
     # The true signs of a fit, or of a batch, are not fixed: simulated.
+    covariance = scores.T @ scores
     draws = np.random.default_rng(1).multivariate_normal(np.zeros(degree), covariance, 40_000)
-    z = np.quantile((draws @ S.T / errors).max(axis=1), 0.9)
-    wider = (S @ alpha + z * errors).max()
-    assert gedi_inference(y, **options, fitted=True).upper == pytest.approx(wider, rel=0.02)
+    errors = np.sqrt(np.einsum("ij,jk,ik->i", S, covariance, S))
+    level = norm_distribution.cdf(np.quantile((draws @ S.T / errors).max(axis=1), 0.9))
+    wider = reach(*given, level)
+    fitted = gedi_inference(y, **options, fitted=True).upper
+    assert fitted == pytest.approx((S @ alpha + wider).max(), rel=0.02)
     batch = gedi_inference(y, **options, n_new=len(x)).upper
-    assert batch == pytest.approx((S @ alpha + z * np.sqrt(2) * errors).max(), rel=0.02)
+    assert batch == pytest.approx((S @ alpha + np.sqrt(2) * wider).max(), rel=0.02)
 
 
 def test_limits_widen_with_what_is_asked():
@@ -97,7 +113,7 @@ def test_limits_have_the_unit_of_the_targets(norm, unit):
 
 def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
     x, y = sample(2)
-    angle = np.linspace(0, 2 * np.pi, 100_001)
+    angle = np.linspace(0, 2 * np.pi, 4_001)
     u = np.c_[np.cos(angle), np.sin(angle)]
     F = np.column_stack([x, x**2])
     F = F - F.mean(axis=0)
@@ -106,15 +122,13 @@ def test_an_sd_limit_is_the_farthest_point_of_an_ellipse():
     c = Q.T @ y / len(x)
     leverage = (1 + (Q**2).sum(axis=1)) / len(x)
     residual = y - y.mean() - Q @ c
-    errors = Q * (residual / (1 - leverage) + 0.5 * Q @ c)[:, None]
-    covariance = errors.T @ errors / len(x) ** 2 - np.outer(c, c) / 4 / len(x)
-    z = t.ppf(0.95, len(x) - 3)
-    expected = (u @ c + z * np.sqrt(np.einsum("ij,jk,ik->i", u, covariance, u))).max()
-    influence = errors @ c / np.linalg.norm(c)
-    influence -= influence.mean()
-    expected += (influence**3).sum() / (influence**2).sum() * (1 + 2 * z**2) / 6 / len(x)
+    scores = (Q * (residual / (1 - leverage) + 0.5 * Q @ c)[:, None] - 0.5 * c) / len(x)
+    typical = (np.abs(residual) ** 3).sum() / (residual**2).sum()
+    beyond = reach(scores @ u.T, Q @ u.T / len(x), typical, 0.95, len(x) - 3)
+    expected = (u @ c + beyond).max()
     found = gedi_inference(y, sensitive_features=x, kernel=2, norm="sd").upper
-    assert found == pytest.approx(expected, rel=1e-3)
+    # What the rule makes of three directions is taken for all of them.
+    assert expected * (1 - 5e-3) <= found <= expected * 1.01
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -142,11 +156,6 @@ def test_an_sd_limit_allows_for_rows_that_a_sample_lacks(weighted):
             confidence=confidence,
         ).upper
         assert found == pytest.approx(expected, rel=2e-3)
-    # A row alone in its level has leverage 1, and no error of its own.
-    level = np.repeat(["a", "b", "c"], [60, 60, 1])
-    z = np.random.default_rng(0).normal(size=121)
-    own = {"sensitive_features": level, "norm": "sd"}
-    assert gedi_inference(z, **own).upper < 10 * gedi(z, **own)
 
 
 def test_an_sd_limit_without_far_rows_is_that_of_its_errors():

@@ -36,8 +36,10 @@ from ._attribute import (
     check_attribute,
     check_attribute_columns,
     check_group_codes,
+    check_groups,
     check_levels,
     check_sensitive,
+    refuse_mixed_levels,
     warn_many_groups,
 )
 from ._classes import check_all_weighted, check_classes
@@ -102,6 +104,7 @@ __all__ = [
     "check_classes",
     "check_column",
     "check_group_codes",
+    "check_groups",
     "check_keywords",
     "check_labels",
     "check_levels",
@@ -123,6 +126,7 @@ __all__ = [
     "is_text",
     "named_in_errors",
     "refuse_misplaced",
+    "refuse_mixed_levels",
     "remember_signature",
     "select_columns",
     "target_kind",

@@ -10,11 +10,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 
 from .._certificate import Certificate, issue_certificate
-from .._folds import GROUPS_HINT, make_folds
+from .._folds import FoldMaker
 from .._meta_estimator import (
     COLUMN_CONSTRAINTS,
     ColumnsMixin,
@@ -28,6 +27,7 @@ from .._validation import (
     StrOptions,
     _check_method_params,
     _safe_indexing,
+    check_groups,
     check_random_state,
     check_same_length,
 )
@@ -50,7 +50,7 @@ _FOLDS = 3
 class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
     """Base class of the regressor and the classifier, which add targets and output."""
 
-    __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
+    __metadata_request__fit = {"sample_weight": True, "groups": True}  # noqa: RUF012
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "backend": [StrOptions(set(BACKENDS))],
@@ -106,6 +106,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         eval_set: Any = None,
         **split_params: Any,
     ) -> BaseConstrainedBoosting:
@@ -125,6 +126,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             names them in X.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, in the trees and in the kernel. A row of weight 0 is ignored.
+        groups : array-like of shape (n,), default=None
+            Which rows are not independent of each other, such as those of one person: folds do not
+            split them. None takes all rows as independent.
         eval_set : list of (X, y), default=None
             Further rows whose loss `evals_result_` has for every round; the last pair decides on
             early stopping.
@@ -145,7 +149,6 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             If a worker of Dask is lost.
         """
         backend = find_backend(self.backend, type(self).__name__)
-        self._backend = self.backend
         if self.early_stopping_rounds is not None and self.cv is None and not eval_set:
             raise ValueError(
                 f"early_stopping_rounds={self.early_stopping_rounds} needs rows that the trees do "
@@ -153,25 +156,29 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             )
         split_params = self._route_split(split_params)
         if is_dask(X):
-            return fit_on_cluster(self, X, y, sensitive_features, sample_weight, eval_set)
+            refused = {"groups": groups, "eval_set": eval_set}
+            return fit_on_cluster(self, X, y, sensitive_features, sample_weight, **refused)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
-        folds = self._folds(features, y, weight, split_params)
+        groups = check_groups(groups, len(y))
+        folds = self._folds(features, y, weight, groups, attribute, split_params)
         if weight is not None and not weight.all():
             counted = np.flatnonzero(weight > 0)
             y, weight, attribute = y[counted], weight[counted], attribute[counted]
+            groups = None if groups is None else groups[counted]
             features = _safe_indexing(features, counted)
             split_params = _check_method_params(X, split_params, indices=counted)
         constraint = self._fit_constraint(attribute, y, weight)
-        share = self._certify(backend, constraint, (features, y, weight, attribute), split_params)
+        data = features, y, weight, attribute, groups
+        share = self._certify(backend, constraint, data, split_params)
         trained, members, rows = self._grow(
             backend, constraint.scaled(share), (features, y, weight), folds, further
         )
         self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
         self._warn_no_split(backend, trained, rows)
-        self._judge(constraint, trained, y)
         self._calibrate(trained.scores, rows)
+        self._judge(constraint, trained, y, groups)
         return self
 
     def _grow(
@@ -201,7 +208,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         self,
         backend: type[Backend],
         constraint: FittedConstraint,
-        data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray],
+        data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None],
         split_params: dict[str, Any],
     ) -> float:
         """Set the certificate, and return the share of the bound that the trees grow under."""
@@ -213,12 +220,10 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 f"confidence={self.confidence} grows boosters on parts of the rows, so cv must be "
                 "None, an integer or a splitter, got splits."
             )
-        X, y, weight, attribute = data
-        kind = StratifiedKFold if is_classifier(self) else KFold
-        is_enough = len(y) if not is_classifier(self) else np.unique(y, return_counts=True)[1].min()
-        splits: list[Any] = []
-        if is_enough >= _FOLDS:
-            splits = list(kind(_FOLDS, shuffle=True, random_state=0).split(attribute, y))
+        X, y, weight, attribute, groups = data
+        fold_maker = self._fold_maker(y, None, groups, attribute, {})
+        is_split = fold_maker.n_independent > _FOLDS
+        splits = fold_maker(_FOLDS, X).splits if is_split else []
 
         def held_out(share: float) -> np.ndarray | None:
             if not splits:
@@ -226,12 +231,13 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             scores = np.empty((len(y), constraint.columns(y[:1]).shape[1]))
             for rows, test in splits:
                 own = _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
+                parts = None if groups is None else groups[rows]
                 try:
                     part = self._fit_constraint(attribute[rows], *own[1:]).scaled(share)
                 except RankDeficientKernelError:
                     return None
                 params = _check_method_params(X, split_params, indices=rows)
-                folds = self._folds(*own, params)
+                folds = self._folds(*own, parts, attribute[rows], params)
                 trained, members, _ = self._grow(backend, part, own, folds)
                 boosters = [one.backend.finish() for one in members]
                 found = self._mean_scores(boosters, trained.trees, _safe_indexing(X, test))
@@ -239,7 +245,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             return self._as_numbers(scores)
 
         self.certificate_, share = issue_certificate(
-            constraint, held_out, self.confidence, is_one_event=False, n_folds=_FOLDS
+            constraint, held_out, self.confidence, is_one_event=False, n_folds=_FOLDS, groups=groups
         )
         return share
 
@@ -352,37 +358,50 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         if not (get_config()["enable_metadata_routing"] and has_splitter(self.cv)):
             raise TypeError(
                 f"fit() got {sorted(given)}, which only a splitter in cv is passed, and with "
-                f"sklearn.set_config(enable_metadata_routing=True). {GROUPS_HINT}"
+                "sklearn.set_config(enable_metadata_routing=True)."
             )
         return dict(process_routing(self, "fit", **given).splitter.split)
 
     def _folds(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None, split_params: dict[str, Any]
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None,
+        attribute: np.ndarray,
+        split_params: dict[str, Any],
     ) -> Sequence[tuple[Any, np.ndarray | None]]:
         """Return the rows of every booster and those that it alone has not seen, if any.
 
         They are positions among the rows of positive weight.
         """
-        cv = self.cv
-        if cv is None:
+        if self.cv is None:
             return [(slice(None), None)]
-        if isinstance(cv, Integral):
-            kind = StratifiedKFold if is_classifier(self) else KFold
-            cv = kind(int(cv), shuffle=True, random_state=self._seed())
-        folds = make_folds(
-            cv,
-            X,
-            y,
-            is_classifier=is_classifier(self),
-            split_params=split_params,
-            groups_hint=GROUPS_HINT,
-        )
-        counted = np.ones(len(y), dtype=bool) if weight is None else weight > 0
-        if (folds.n_tests[counted] != 1).any():
+        folds = self._fold_maker(y, weight, groups, attribute, split_params)(self.cv, X)
+        if (folds.n_tests != 1).any():
             raise ValueError(
                 f"cv: {folds.origin} must hold out every row once; {folds.uneven_rows()}."
             )
-        return folds.among(counted)
+        return folds.splits if weight is None else folds.among(weight > 0)
+
+    def _fold_maker(
+        self,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None,
+        attribute: np.ndarray,
+        split_params: dict[str, Any],
+    ) -> FoldMaker:
+        """Return what makes folds of rows."""
+        return FoldMaker(
+            y=y,
+            is_classifier=is_classifier(self),
+            weight=weight,
+            groups=groups,
+            attribute=attribute,
+            random_state=self._seed(),
+            split_params=split_params,
+        )
 
     def _seed(self) -> int:
         """Return the seed of the backend and of the folds; 0 without `random_state`."""
@@ -413,11 +432,18 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         ]
         self.evals_result_ = dict(zip(names, found, strict=True))
 
-    def _judge(self, constraint: FittedConstraint, trained: Trained, y: np.ndarray) -> None:
+    def _judge(
+        self,
+        constraint: FittedConstraint,
+        trained: Trained,
+        y: np.ndarray,
+        groups: np.ndarray | None = None,
+    ) -> None:
         """Set the verdict, and warn where the constraint is not met."""
         z = self._as_numbers(trained.scores)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
-        self.verdict_ = make_verdict(constraint, y, z, **seen)
+        scores = self._class_scores(trained.scores)
+        self.verdict_ = make_verdict(constraint, y, z, scores=scores, groups=groups, **seen)
         if self.cv is None:
             constraint.warn_excess(
                 z,
@@ -454,7 +480,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _mean_scores(self, boosters: list[Any], trees: list[int], features: Any) -> np.ndarray:
         """Return the scores of rows by the first trees of some boosters."""
-        n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self._backend].predict
+        n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
         pairs = zip(boosters, trees, strict=True)
         found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
         return np.mean([self._unit.scores(own) for own in found], axis=0)

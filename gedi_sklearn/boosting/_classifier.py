@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
+from .._as_fitted import answers_as_fitted
 from .._validation import Outcomes, check_classes, check_column, check_labels
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
@@ -48,7 +49,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         ascend on the predictions of the rows that a booster has not seen; a prediction is the
         mean of all. None grows one booster and looks at the rows that it has seen, which is as
         good where trees do not memorise them: many rows, small trees. An integer shuffles the
-        rows, stratified for classes.
+        rows, stratified for classes; with `groups` in `fit` it makes folds of these.
     confidence : float, default=None
         With which probability new rows are to keep the bound, between 0 and 1. The trees then grow
         under a stricter bound, found by up to 33 runs on three folds of the rows; see
@@ -176,6 +177,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
 
         self._slope = float(np.exp(minimize_scalar(loss, bounds=_SLOPES, method="bounded").x))
 
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes; the attribute is not needed.
 
@@ -193,6 +195,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         best = _of_every_class(self._scores(X)).argmax(axis=1)
         return self.classes_[best]
 
+    @answers_as_fitted
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class; `predict` returns the most probable one.
 
@@ -208,9 +211,16 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         """
         if is_dask(X):
             return lazily(self.predict_proba, X)
-        scores = _of_every_class(self._scores(X))
-        return softmax(self._slope * scores, axis=1)
+        return self._proba(self._scores(X))
 
+    def _proba(self, scores: np.ndarray) -> np.ndarray:
+        return softmax(self._slope * _of_every_class(scores), axis=1)
+
+    def _class_scores(self, scores: np.ndarray) -> np.ndarray:
+        proba = self._proba(scores)
+        return proba[:, 1] if len(self.classes_) == 2 else proba
+
+    @answers_as_fitted
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores that `predict` decides on.
 

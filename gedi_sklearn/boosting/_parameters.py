@@ -138,7 +138,7 @@ def _by_position(key: str, value: Any, columns: Iterable[Any]) -> list[Any]:
             raise ValueError(
                 f"backend_params sets {key}={value!r}, which must be a list of lists of columns."
             )
-        return [[_position(key, column, numbers) for column in group] for group in groups]
+        return [[_position(key, column, numbers) for column in group or ()] for group in groups]
     signs = [0] * n
     if isinstance(value, Mapping):
         for column, sign in value.items():

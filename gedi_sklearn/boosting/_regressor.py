@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from .._as_fitted import answers_as_fitted
 from .._validation import (
     Outcomes,
     StrOptions,
@@ -58,7 +59,7 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         ascend on the predictions of the rows that a booster has not seen; a prediction is the
         mean of all. None grows one booster and looks at the rows that it has seen, which is as
         good where trees do not memorise them: many rows, small trees. An integer shuffles the
-        rows, stratified for classes.
+        rows, stratified for classes; with `groups` in `fit` it makes folds of these.
     confidence : float, default=None
         With which probability new rows are to keep the bound, between 0 and 1. The trees then grow
         under a stricter bound, found by up to 33 runs on three folds of the rows; see
@@ -227,6 +228,10 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         pass  # scores are predictions
 
+    def _class_scores(self, scores: np.ndarray) -> None:
+        return None
+
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not needed.
 

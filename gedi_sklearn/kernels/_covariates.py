@@ -119,6 +119,11 @@ class Covariates:
         """Return the residual of a target on the covariates, shape (n,)."""
         return self._regress(z)[1]
 
+    @property
+    def orthonormal(self) -> np.ndarray:
+        """The constant and the covariates, orthonormal under the weights, shape (n, p + 1)."""
+        return self._basis / self._root[:, None]
+
     def leverage(self) -> np.ndarray:
         """Return the leverage of each row in a fit on the constant and the covariates, (n,)."""
         return np.square(self._basis).sum(axis=1)

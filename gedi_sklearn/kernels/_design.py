@@ -55,6 +55,10 @@ class BaseDesign(ABC):
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
         """Return the covariance of c over random permutations of the targets, shape (k, k)."""
 
+    def null_noise(self, z: np.ndarray) -> np.ndarray:
+        """Return the variances of the means of groups that give the same covariance, shape (g,)."""
+        raise NotImplementedError
+
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c = Q'Wz̃, the coefficients of z in the orthonormal basis, shape (k,)."""
         return self.solve(z)[0]
@@ -76,18 +80,15 @@ class BaseDesign(ABC):
         """
         standardized = self.standardized(z)
         alpha = self.fitted.to_raw(standardized)
-        R, inverse = self.fitted.R_, self.fitted.R_inverse
         epsilon, deviation = np.finfo(float).eps, self.deviation(z)
-        conversion = deviation * np.hypot.reduce(self.fitted.basis.to_raw @ inverse, axis=1).sum()
+        conversion = deviation * self.fitted.coefficient_sizes.sum()
         size = float(np.abs(alpha).sum())
         negligible = 1e-12 * deviation / self.fitted.scale[0]
         if epsilon * conversion > max(_CONVERSION_TOLERANCE * size, negligible):
             relative = epsilon * conversion / size if size else np.inf
             warn_caller(IllConditionedKernelWarning.from_error(relative))
         elif size > negligible:
-            dependence = epsilon * float(
-                np.linalg.norm(inverse * np.linalg.norm(R, axis=0)[:, None])
-            )
+            dependence = epsilon * self.fitted.dependence
             if dependence > _CONVERSION_TOLERANCE:
                 warn_caller(IllConditionedKernelWarning.from_dependence(dependence))
         return alpha
@@ -148,7 +149,8 @@ class Design(BaseDesign):
         """
         if covariates is None:
             return self
-        columns = self._on_rows(self.columns(slice(None)))
+        self.fitted.check_size(self.n_rows)
+        columns = self.on_rows(self.columns(slice(None)))
         shares = np.broadcast_to(self.shares(slice(None)), self.n_rows)
         own = Covariates(covariates, shares, columns)
         fitted = self.fitted.beside(own.regression, own.factor)
@@ -187,10 +189,10 @@ class Design(BaseDesign):
         own = self.points
         if self.covariates is not None:
             own = np.column_stack([own, self.covariates.values])
-        own = self._on_rows(own)
+        own = self.on_rows(own)
         return own if self.inside is None else np.column_stack([self.inside, own])
 
-    def _on_rows(self, of_points: np.ndarray) -> np.ndarray:
+    def on_rows(self, of_points: np.ndarray) -> np.ndarray:
         """Return numbers of points as those of the rows, 0 where there is no point."""
         if self.index is None:
             return of_points
@@ -199,6 +201,16 @@ class Design(BaseDesign):
         result = np.zeros((self.n_rows, *of_points.shape[1:]), of_points.dtype)
         result[self.inside] = of_points[self.index[self.inside]]
         return result
+
+    def place(self, row: int) -> tuple[str, np.ndarray]:
+        """Return the attribute of a row in words, and which rows have the same one, (n,)."""
+        if self.index is None:
+            point, same = row, (self.points == self.points[row]).all(axis=1)
+        else:
+            point, same = self.index[row], self.index == self.index[row]
+        if self.covariates is not None:  # they are among what tells points apart
+            return f"row {row}", same
+        return self.fitted.describe(self.points[point]), same
 
     def of_points(self, of_rows: np.ndarray) -> np.ndarray:
         """Return numbers of rows, summed up at their points, shape (m,)."""
@@ -241,7 +253,7 @@ class Design(BaseDesign):
     def orthonormal(self) -> np.ndarray:
         """The n×k matrix Q, for projections; indicators work block by block."""
         self.fitted.check_size(self.n_rows)
-        return self._on_rows(np.asarray(self.q))
+        return self.on_rows(np.asarray(self.q))
 
     @property
     def group_columns(self) -> GroupColumns | None:
@@ -264,7 +276,7 @@ class Design(BaseDesign):
 
     def explained(self, coordinates: np.ndarray) -> np.ndarray:
         """Return Q c, the function of the attribute with coordinates c on the rows, shape (n,)."""
-        return self._on_rows(self.q @ coordinates)
+        return self.on_rows(self.q @ coordinates)
 
     def weighted(self, z: np.ndarray) -> np.ndarray:
         """Return Wz̃, summed up at the points, shape (m,)."""
@@ -286,13 +298,25 @@ class Design(BaseDesign):
         """
         squares, shares = self.fitted.squares(self.q), self.shares(slice(None))
         if self.covariates is None:
-            return self._on_rows(1 / self.fitted.share + squares) * shares
-        return self._on_rows(self.covariates.leverage()) + self._on_rows(squares) * shares
+            return self.on_rows(1 / self.fitted.share + squares) * shares
+        return self.on_rows(self.covariates.leverage()) + self.on_rows(squares) * shares
+
+    @property
+    def fit_columns(self) -> np.ndarray:
+        """The constant, the covariates and Q, orthonormal under the weights, shape (n, p + 1 + k).
+
+        Of rows that the kernel does not see they are 0.
+        """
+        if self.covariates is None:
+            first = np.ones((len(self.points), 1))
+        else:
+            first = self.covariates.orthonormal
+        return np.hstack([self.on_rows(first / np.sqrt(self.fitted.share)), self.orthonormal])
 
     def residual(self, z: np.ndarray) -> np.ndarray:
         if self.covariates is None:
             return z if self.inside is None else z * self.inside
-        return self._on_rows(self.covariates.residual(z if self.inside is None else z[self.inside]))
+        return self.on_rows(self.covariates.residual(z if self.inside is None else z[self.inside]))
 
     def mean(self, z: np.ndarray) -> float:
         weight = self.weight
@@ -347,6 +371,11 @@ class Design(BaseDesign):
 
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
         return float(np.var(self.residual(z))) * self._null_gram
+
+    def null_noise(self, z: np.ndarray) -> np.ndarray:
+        shares = np.broadcast_to(self.shares(slice(None)), self.n_rows)
+        variance = float(np.var(self.residual(z))) * self.n_rows / (self.n_rows - 1)
+        return variance * self.of_points(shares**2) / self._point_shares**2
 
     @cached_property
     def _null_gram(self) -> np.ndarray:

@@ -12,6 +12,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
+from .._as_fitted import answers_as_fitted
 from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin, fit_method
 from .._validation import (
     Interval,
@@ -141,7 +142,10 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self._set_fitted(constraint)
         outputs = self._forward(features)
         predictions = expit(outputs) if is_classification else outputs
-        self.verdict_ = make_verdict(constraint, y, predictions, training=predictions)
+        scores = predictions if is_classification else None
+        self.verdict_ = make_verdict(
+            constraint, y, predictions, training=predictions, scores=scores
+        )
         if self.multiplier_learning_rate > 0:  # else the constraint was left out
             constraint.warn_excess(
                 predictions,
@@ -174,6 +178,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
     # The indicators in `history_`.
     _measured: ClassVar[tuple[str, ...]] = ("predictions_gedi",)
 
+    @answers_as_fitted
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the network's outputs on rows, shape (n,)."""
         return self._forward(self._features(self._new_inner_X(X)))

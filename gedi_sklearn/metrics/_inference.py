@@ -2,23 +2,27 @@ r"""Inference on GeDI: what chance gives, a test of independence, an interval, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from .._validation import Interval, StrOptions, check_random_state, validate_params
-from ..exceptions import warn_caller
+from .._validation import (
+    Interval,
+    StrOptions,
+    check_random_state,
+    validate_params,
+)
+from ..exceptions import FewRowsWarning, warn_caller
+from ._cuts import CutsIndicator
+from ._ellipsoids import normal_draws
+from ._errors import Errors
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments
 from ._linear import LinearIndicator
-from ._sampling import normal_draws, robust_covariance
 
 # Numbers that a batch of permuted or resampled targets may hold.
 _BATCH = 4_000_000
-# Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
-_SINGULAR = 1e-9
 # What every form of inference takes beside the arguments of the indicator.
 INFERENCE_CONSTRAINTS: dict = {
     "norm": [StrOptions({"l1", "sd"})],
@@ -49,7 +53,9 @@ class GediInference:
     interval : tuple of float
         Both ends of the confidence interval.
     upper : float
-        The one-sided upper confidence limit.
+        The one-sided upper confidence limit; infinite where a level has one row.
+    few_rows : str
+        In words, which few rows the limit that was asked for last rests on; "" where they are many.
 
     Examples
     --------
@@ -70,10 +76,13 @@ class GediInference:
         confidence: float = 0.95,
         fitted: bool = False,
         n_new: int | None = None,
+        groups: np.ndarray | None = None,
         n_resamples: int = 1000,
         random_state: Any = None,
+        warns: bool = False,
     ) -> None:
         self._indicator, self._target, self._unit = indicator, target, unit
+        self._groups, self._warns, self.few_rows = groups, warns, ""
         self._method, self._confidence = method, confidence
         self._fitted, self._n_new = fitted, n_new
         self._n_resamples = n_resamples
@@ -101,7 +110,7 @@ class GediInference:
 
     @cached_property
     def _has_errors(self) -> bool:
-        return self._indicator.has_errors()
+        return self._indicator.has_errors(self._groups)
 
     @cached_property
     def value(self) -> float:
@@ -113,7 +122,7 @@ class GediInference:
         """Its expected value under independence."""
         if self._method == "permutation":
             return float(self.null_distribution.mean())
-        return self._indicator.null_mean(self._target) / self._unit
+        return self._indicator.null_mean(self._target, self._groups) / self._unit
 
     @cached_property
     def null_q95(self) -> float:
@@ -125,10 +134,9 @@ class GediInference:
         """Draws of it under independence."""
         indicator, n_resamples = self._indicator, self._n_resamples
         if self._method == "permutation":
-            values = _permuted(indicator, self._centred, n_resamples, self._rng)
+            values = _permuted(indicator, self._centred, n_resamples, self._rng, self._groups)
         else:
-            covariance = indicator.design.null_covariance(self._target)
-            values = indicator.value(normal_draws(covariance, n_resamples, self._rng))
+            values = indicator.null_draws(self._target, n_resamples, self._rng, self._groups)
         return values / self._unit
 
     @cached_property
@@ -140,14 +148,14 @@ class GediInference:
     @cached_property
     def pvalue(self) -> float:
         """How often chance reaches the value."""
-        # Of the coordinates as the draws have them, so that equal values are equal but for the
-        # last digits: discrete targets have many.
+        # As the draws are computed, so that equal values are equal but for the last digits:
+        # discrete targets have many.
         if self._method == "permutation":
-            coordinates = self._indicator.coordinates(self._centred)
+            value = self._indicator.form.of_targets(self._centred)
         else:
-            coordinates = self._indicator.design.coordinates(self._target)
-        value = float(self._indicator.value(coordinates)) / self._unit
-        reached = int((self.null_distribution >= value * (1 - 1e-12)).sum())
+            value = self._indicator.value(self._indicator.design.coordinates(self._target))
+        least = float(value) / self._unit * (1 - 1e-12)
+        reached = int((self.null_distribution >= least).sum())
         return (1 + reached) / (1 + self._n_resamples)
 
     @cached_property
@@ -157,14 +165,15 @@ class GediInference:
         if not self._has_errors:
             return float("nan"), float("nan")
         if self._method == "simulation":
-            covariance = robust_covariance(indicator.design, z[:, None])
-            noise = normal_draws(covariance, self._n_resamples, self._rng)
+            errors = Errors(indicator.design, z[:, None], groups=self._groups)
+            noise = errors.unit * normal_draws(errors.covariance, self._n_resamples, self._rng)
             drawn = indicator.value(indicator.design.coordinates(z) + noise)
         elif self._method == "bootstrap":
-            parts = _bootstrap(indicator, z, self._n_resamples, self._rng)
+            parts = indicator.resampled(z, self._n_resamples, self._rng, self._groups)
             drawn = _defined(np.concatenate(list(parts)))
         else:
-            low, high = indicator.range_over_ellipsoid(z, self._confidence)
+            low, high, few = indicator.interval(z, self._confidence, self._groups)
+            self._tell("interval", few)
             return low / self._unit, high / self._unit
         tail = (1 - self._confidence) / 2
         low, high = np.quantile(drawn, [tail, 1 - tail]) / self._unit
@@ -176,9 +185,61 @@ class GediInference:
         if not self._has_errors:
             return float("nan")
         limit = self._indicator.upper_limit(
-            self._target, self._confidence, is_fitted=self._fitted, n_new=self._n_new
+            self._target,
+            self._confidence,
+            is_fitted=self._fitted,
+            n_new=self._n_new,
+            groups=self._groups,
         )
-        return limit / self._unit
+        self._tell("upper", limit.few)
+        return float(limit.values[0]) / self._unit
+
+    def _tell(self, what: str, few: str) -> None:
+        """Keep which few rows a limit rests on, and say it."""
+        self.few_rows = few
+        if few and self._warns:
+            warn_caller(FewRowsWarning.from_place(what, few))
+
+
+class CutsInference(GediInference):
+    """The same of the largest cut, whose value under independence only permutations tell."""
+
+    _indicator: CutsIndicator
+
+    @cached_property
+    def null_mean(self) -> float:
+        """Its expected value under independence."""
+        return float(self.null_distribution.mean())
+
+    @cached_property
+    def null_distribution(self) -> np.ndarray:
+        """Its values for permutations of the scores."""
+        generator = np.random.default_rng(self._rng.randint(2**31))
+        drawn = self._indicator.permuted(self._target, self._n_resamples, generator)
+        return drawn / self._unit
+
+    @cached_property
+    def pvalue(self) -> float:
+        """How often chance reaches the value."""
+        reached = int((self.null_distribution >= self.value * (1 - 1e-12)).sum())
+        return (1 + reached) / (1 + self._n_resamples)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the confidence interval.
+
+        The distance of two largest values is at most the largest distance, which is below that
+        quantile of independent scores, whose cuts vary most.
+        """
+        if not self._has_errors:
+            return float("nan"), float("nan")
+        one_sided = (1 + self._confidence) / 2
+        low = self.value - float(np.quantile(self.null_distribution, one_sided))
+        high = self._indicator.upper_limit(
+            self._target, one_sided, is_fitted=self._fitted, n_new=self._n_new
+        )
+        self._tell("interval", high.few)
+        return max(low, 0.0), float(high.values[0]) / self._unit
 
 
 @validate_params(
@@ -187,6 +248,7 @@ class GediInference:
         **INFERENCE_CONSTRAINTS,
         "method": [StrOptions({"asymptotic", "permutation", "simulation", "bootstrap"})],
         "n_new": [Interval(Integral, 1, None, closed="left"), None],
+        "groups": ["array-like", None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -207,6 +269,7 @@ def gedi_inference(
     confidence: float = 0.95,
     fitted: bool = False,
     n_new: int | None = None,
+    groups: Any = None,
     n_resamples: int = 1000,
     random_state: Any = None,
 ) -> GediInference:
@@ -332,10 +395,12 @@ def gedi_inference(
         sample_weight,
         subset,
         on,
+        groups,
     )
     if measured is None:
         return GediInference.undefined(n_resamples)
-    return GediInference(
+    kind = CutsInference if on == "distribution" else GediInference
+    return kind(
         measured.indicator,
         measured.sample.target,
         measured.unit(relative),
@@ -343,53 +408,45 @@ def gedi_inference(
         confidence=confidence,
         fitted=fitted,
         n_new=n_new,
+        groups=measured.groups,
         n_resamples=n_resamples,
         random_state=random_state,
+        warns=True,
     )
 
 
 def _permuted(
-    indicator: LinearIndicator, target: np.ndarray, n_resamples: int, rng: np.random.RandomState
+    indicator: LinearIndicator,
+    target: np.ndarray,
+    n_resamples: int,
+    rng: np.random.RandomState,
+    groups: np.ndarray | None,
 ) -> np.ndarray:
-    """Return the indicator of permutations of a target."""
+    """Return the indicator of permutations of a target, or of its clusters."""
     # A Generator permutes twice as fast as the RandomState that it is seeded by.
     generator = np.random.default_rng(rng.randint(2**31))
+    blocks = np.arange(len(target))[:, None] if groups is None else _blocks_of(groups)
+    of_blocks = target[blocks]
     values = np.empty(n_resamples)
     batch = max(1, _BATCH // len(target))
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
-        permuted = np.stack([generator.permutation(target) for _ in range(size)])
-        values[start : start + batch] = indicator.value(indicator.coordinates(permuted))
+        permuted = np.empty((size, len(target)))
+        for own in permuted:
+            own[blocks] = generator.permutation(of_blocks)
+        values[start : start + batch] = indicator.form.of_targets(permuted)
     return values
 
 
-def _bootstrap(
-    indicator: LinearIndicator, z: np.ndarray, n_resamples: int, rng: np.random.RandomState
-) -> Iterator[np.ndarray]:
-    """Yield the indicator of rows drawn with replacement, batch by batch.
-
-    A resample is a vector of counts; its coordinates solve the counted normal equations of the
-    orthonormal columns, which are well conditioned unless the resample lacks what tells the
-    columns apart, e.g. a level: then it is NaN.
-    """
-    design = indicator.design
-    Q, z = design.orthonormal, design.residual(z)
-    n, k = Q.shape
-    relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
-    system = np.column_stack([np.ones(n), Q])
-    products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
-    products = products.reshape(n, -1) * relative_weight[:, None]
-    batch = max(1, _BATCH // n)
-    for start in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - start)
-        rows = rng.randint(n, size=(size, n)) + n * np.arange(size)[:, None]
-        counts = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
-        moments = (counts @ products / n).reshape(size, k + 1, k + 2)
-        solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
-        solution = np.full((size, k), np.nan)
-        known = moments[solved]
-        solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
-        yield indicator.value(solution)
+def _blocks_of(groups: np.ndarray) -> np.ndarray:
+    """Return the rows of every cluster, shape (clusters, rows)."""
+    counts = np.unique(groups, return_counts=True)[1]
+    if (counts != counts[0]).any():
+        raise ValueError(
+            "method='permutation' exchanges the targets of whole groups, which have to be of one "
+            f"size; got groups of {counts.min()} to {counts.max()} rows. Use method='asymptotic'."
+        )
+    return np.argsort(groups, kind="stable").reshape(len(counts), -1)
 
 
 def _defined(resampled: np.ndarray) -> np.ndarray:

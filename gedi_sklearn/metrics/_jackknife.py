@@ -6,9 +6,10 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
-from ..kernels import KernelSums, MomentDesign
+from ..kernels import BaseDesign, Sums
+from ._ellipsoids import error_quantile, farthest, limit_of_lacking_rows
+from ._limits import Limits
 from ._linear import KernelIndicator
-from ._sampling import error_quantile, farthest, limit_of_lacking_rows
 
 
 class SummedIndicator(KernelIndicator):
@@ -16,7 +17,7 @@ class SummedIndicator(KernelIndicator):
 
     Parameters
     ----------
-    sums : KernelSums
+    sums : Sums
         The sums, part by part.
     norm : {"l1", "sd", "adjusted_sd"}
         The norm.
@@ -24,15 +25,15 @@ class SummedIndicator(KernelIndicator):
         The columns of the kernel that count; None for all.
     """
 
-    def __init__(self, sums: KernelSums, norm: str, columns: np.ndarray | None = None) -> None:
+    def __init__(self, sums: Sums, norm: str, columns: np.ndarray | None = None) -> None:
         design = sums.design(columns=columns)
         super().__init__(design, norm, design.total)
         self._sums = sums
-        self._parts = np.flatnonzero(sums.products[:, 0, 0]).tolist()
+        self._parts = np.flatnonzero(sums.part_weights).tolist()
 
-    def has_errors(self) -> bool:
+    def has_errors(self, groups: np.ndarray | None = None) -> bool:
         """Tell, with a warning, whether more parts have rows than there are columns, and one."""
-        if len(self._parts) > self._sums.fitted.n_columns + 1:
+        if len(self._parts) > self.design.fitted.n_columns + 1:
             return True
         warn_caller(
             "the rows are too few for the standard errors of the coefficients: the limits are NaN.",
@@ -40,14 +41,16 @@ class SummedIndicator(KernelIndicator):
         )
         return False
 
-    def range_over_ellipsoid(self, z: np.ndarray, confidence: float) -> tuple[float, float]:
+    def interval(
+        self, z: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> tuple[float, float, str]:
         """Return NaN, with a warning: robust standard errors need the rows."""
         warn_caller(
             "an interval needs the rows themselves, of which an accumulator has sums only: it is "
             "NaN. `upper` is defined.",
             UndefinedMetricWarning,
         )
-        return float("nan"), float("nan")
+        return float("nan"), float("nan"), ""
 
     def upper_limit(
         self,
@@ -56,7 +59,8 @@ class SummedIndicator(KernelIndicator):
         *,
         is_fitted: bool = False,
         n_new: int | None = None,
-    ) -> float:
+        groups: np.ndarray | None = None,
+    ) -> Limits:
         """Return the upper confidence limit of the value; there is none of a batch."""
         sums, whole, parts = self._sums, self.design, self._parts
         without = [sums.design(without=part) for part in parts]
@@ -71,16 +75,17 @@ class SummedIndicator(KernelIndicator):
         t = error_quantile(
             covariance, self.norm, confidence, len(parts) - 1, simultaneous=is_fitted
         )
-        limit = float(farthest(v, covariance, self.norm, t)[0])
+        limits = farthest(v, covariance, self.norm, t)
         if self.norm == "l1":
-            return limit
+            return Limits(limits)
         ends, weight = sums.ends
         q, share = whole.fitted.orthonormal_columns(ends), weight / whole.total
         leverage = share * (1 + np.square(q).sum(axis=1))
-        return max(limit, limit_of_lacking_rows(v, q, share, leverage, confidence))
+        lacking = limit_of_lacking_rows(v, q, share, leverage, confidence)
+        return Limits(np.maximum(limits, lacking))
 
 
-def _turned(design: MomentDesign, whole: MomentDesign, z: np.ndarray) -> np.ndarray:
+def _turned(design: BaseDesign, whole: BaseDesign, z: np.ndarray) -> np.ndarray:
     """Return G^(−1/2) E[Qz], G = E[QQ'], on the rows of a design; Q is orthonormal on all rows."""
     to_whole = np.linalg.solve(whole.fitted.R_.T, design.fitted.R_.T)
     values, vectors = np.linalg.eigh(to_whole @ to_whole.T)

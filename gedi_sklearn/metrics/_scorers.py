@@ -35,10 +35,14 @@ from ._reference import check_relative
 
 _COLUMNS = [Integral, str, list, tuple, None]
 # What the scorer gives an indicator itself, and what has no say in the upper limit.
-_GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight"}
+_GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight", "groups"}
 _UNUSED = {("gedi_upper", name) for name in ("method", "n_resamples", "random_state")}
-# What `predict` and its like return where a constraint bounds it.
-_RESPONSES = {"predictions": "predict", "probabilities": "predict_proba"}
+# What is asked of an estimator where a constraint bounds it; of a regressor `predict`.
+_RESPONSES: dict[str, Any] = {
+    "predictions": "predict",
+    "probabilities": "predict_proba",
+    "distribution": ["predict_proba", "predict"],
+}
 
 
 def _gedi_upper(y_true: Any, y_pred: Any, **options: Any) -> float:
@@ -77,6 +81,9 @@ def make_disparity_scorer(
     **metric_params: Any,
 ) -> DisparityScorer:
     """Scorer of a disparity, negated: the largest score is the fairest.
+
+    "gedi_upper" takes `groups`, clusters of rows, by metadata routing
+    (``set_score_request(groups=True)``); without them rows are taken as independent.
 
     Parameters
     ----------
@@ -202,7 +209,7 @@ def _bounded(
     if not constraint.joins_classes:
         names += ["kernel", "norm"]
     own = {name: getattr(constraint, name) for name in names if hasattr(constraint, name)}
-    if response:  # what is measured of it are the responses themselves
+    if response and constraint.on != "distribution":  # the responses themselves are measured
         own["on"] = "predictions"
     return "didi" if constraint.joins_classes else "gedi", own, response_method or response
 
@@ -336,6 +343,7 @@ def _score(
     *,
     sensitive_features: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     **options: Any,
 ) -> float:
     """Return the indicator; NaN, with a warning, if it is undefined on a small fold.
@@ -343,6 +351,13 @@ def _score(
     The signature declares what can be routed.
     """
     options["sample_weight"] = sample_weight
+    if groups is not None:
+        if indicator is not _gedi_upper:
+            raise ValueError(
+                "the scorer got groups=, which change limits and no indicator: only the metric "
+                "'gedi_upper' takes them."
+            )
+        options["groups"] = groups
     if sensitive_features is None:
         raise ValueError(_NO_ATTRIBUTE)
     try:

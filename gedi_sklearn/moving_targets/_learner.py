@@ -101,6 +101,10 @@ class Learner:
         """Return the scores that the projected targets are to be close to."""
         return predictions
 
+    def class_scores(self, fit: LearnerFit, y: np.ndarray) -> np.ndarray | None:
+        """Return scores of classes for the verdict; None of real targets."""
+        return None
+
 
 @dataclass(kw_only=True)
 class ClassifierLearner(Learner):
@@ -161,6 +165,22 @@ class ClassifierLearner(Learner):
                 "an inner estimator with predict_proba and response_method='auto'."
             )
         return predictions
+
+    def class_scores(self, fit: LearnerFit, y: np.ndarray) -> np.ndarray | None:
+        """Return probabilities, or else decisions scaled to the deviation of y; None without."""
+        if fit.scores.dtype.kind == "f":
+            return fit.scores
+        if not hasattr(fit.estimator, "decision_function"):
+            return None
+        found = np.asarray(fit.estimator.decision_function(self.X), dtype=np.float64)
+        classes = np.arange(len(self.classes)) if len(self.classes) > 2 else 1
+        own = (y[:, None] == classes).astype(np.float64)
+        columns = found[:, None] if found.ndim == 1 else found
+        if columns.shape != own.shape:  # of pairs of classes
+            return None
+        spread = columns.std(axis=0)
+        scaled = columns * (own.std(axis=0) / np.where(spread > 0, spread, 1.0))
+        return scaled[:, 0] if len(self.classes) == 2 else scaled
 
 
 def _draw_seed(rng: np.random.RandomState | None) -> int | None:

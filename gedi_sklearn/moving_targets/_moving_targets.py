@@ -132,11 +132,12 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
     cv : {"auto", "train", "oob"}, int or splitter, default="auto"
         Whose predictions the projection uses and `history_` describes: with "train" those of the
         fit itself, as in the paper; with "oob" the out-of-bag predictions of an ensemble that has
-        `oob_score`; with an integer or a splitter those of clones fitted on the other folds. The
-        last two behave like predictions for new rows, so that the constraint carries over to
-        these. "auto" is "oob" for an ensemble with enough members to leave out every row
-        (`oob_score` among its parameters, bootstrap=True; not in a pipeline), else
-        "train".
+        `oob_score`; with an integer or a splitter those of clones fitted on the other folds.
+        Unlike in scikit-learn, an integer shuffles the rows (stratified for classes), since files
+        come sorted; with `groups` in `fit` it makes folds of these. The last two behave like
+        predictions for new rows, so that the constraint carries over to these. "auto" is "oob" for
+        an ensemble with enough members to leave out every row (`oob_score` among its parameters,
+        bootstrap=True; not in a pipeline), else "train".
     target_bounds : tuple of (float or None, float or None), default=None
         Lower and upper bound on the projected targets, None for no bound: (0, None) keeps counts
         and rates valid. y must lie between them. Not with ``loss="kl"``.
@@ -156,8 +157,8 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
         Number of processes for the folds of `cv`; it does not change the result.
     random_state : int, RandomState or None, default=None
         An int or RandomState seeds the `random_state` parameters of every clone of the inner
-        estimator, and the projection. None leaves the seeds of the inner estimator as they are
-        and fixes that of the projection.
+        estimator, the projection, and the folds of an integer `cv`. None leaves the seeds of the
+        inner estimator as they are and fixes the others (folds have seed 0).
     verbose : int, default=0
         Above 0, every iteration prints one line; above 1, the solver also prints its log.
 
@@ -323,11 +324,12 @@ class MovingTargetsClassifier(ClassTargetsMixin, MovingTargets):
     cv : {"auto", "train", "oob"}, int or splitter, default="auto"
         Whose predictions the projection uses and `history_` describes: with "train" those of the
         fit itself, as in the paper; with "oob" the out-of-bag predictions of an ensemble that has
-        `oob_score`; with an integer or a splitter those of clones fitted on the other folds. The
-        last two behave like predictions for new rows, so that the constraint carries over to
-        these. "auto" is "oob" for an ensemble with enough members to leave out every row
-        (`oob_score` among its parameters, bootstrap=True; not in a pipeline), else
-        "train".
+        `oob_score`; with an integer or a splitter those of clones fitted on the other folds.
+        Unlike in scikit-learn, an integer shuffles the rows (stratified for classes), since files
+        come sorted; with `groups` in `fit` it makes folds of these. The last two behave like
+        predictions for new rows, so that the constraint carries over to these. "auto" is "oob" for
+        an ensemble with enough members to leave out every row (`oob_score` among its parameters,
+        bootstrap=True; not in a pipeline), else "train".
     response_method : {"auto", "predict", "predict_proba"}, default="auto"
         The response of the learner that the projection uses: its labels (as in the paper) or its
         probabilities. "auto" uses the latter if the inner estimator has them.
@@ -347,8 +349,8 @@ class MovingTargetsClassifier(ClassTargetsMixin, MovingTargets):
         Number of processes for the folds of `cv`; it does not change the result.
     random_state : int, RandomState or None, default=None
         An int or RandomState seeds the `random_state` parameters of every clone of the inner
-        estimator, and the projection. None leaves the seeds of the inner estimator as they are
-        and fixes that of the projection.
+        estimator, the projection, and the folds of an integer `cv`. None leaves the seeds of the
+        inner estimator as they are and fixes the others (folds have seed 0).
     verbose : int, default=0
         Above 0, every iteration prints one line; above 1, the solver also prints its log.
 

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.utils.metaestimators import available_if
 
+from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
 from .._validation import (
     Outcomes,
@@ -107,6 +108,7 @@ class ClassTargetsMixin(ClassifierMixin):
         )
 
     @available_if(_inner_has("predict_proba"))
+    @answers_as_fitted
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class.
 
@@ -124,6 +126,7 @@ class ClassTargetsMixin(ClassifierMixin):
         return checked_predict_proba(self.estimator_, inner, self.classes_)
 
     @available_if(_inner_has("predict_log_proba"))
+    @answers_as_fitted
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Predict the logarithm of the probability of each class.
 
@@ -141,6 +144,7 @@ class ClassTargetsMixin(ClassifierMixin):
         return self.estimator_.predict_log_proba(inner)
 
     @available_if(_inner_has("decision_function"))
+    @answers_as_fitted
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the inner estimator's confidence in `classes_[1]`.
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._geometry import pieces
 from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError
 from ..projection import Projection
@@ -197,7 +198,16 @@ def score_correction(
         constraint = _seen_through(constraint, expected)
     # A row costs 1 − 2p − Q(x)λ / Σw in the second of two classes, else 1 − p − Q(x)λ / Σw in each.
     share_of_row = constraint.weight.sum() * (2 if constraint.n_classes == 2 else 1)
-    return projection.relaxed_multipliers(p, constraint.scaled(share)) / share_of_row
+    correction = projection.relaxed_multipliers(p, constraint.scaled(share)) / share_of_row
+    return correction if constraint.n_classes == 2 else _centred(constraint, correction)
+
+
+def _centred(constraint: FittedConstraint, correction: np.ndarray) -> np.ndarray:
+    """Return what tells several classes apart; what all have in common grows without any limit."""
+    n_classes = constraint.n_classes
+    sizes = [n_classes * parts[0].kernel.n_columns for parts in constraint.listed]
+    of_class = [own.reshape(n_classes, -1) for own in pieces(correction, sizes) if own.size]
+    return np.concatenate([(own - own.mean(axis=0)).ravel() for own in of_class])
 
 
 def _seen_through(constraint: FittedConstraint, expected: np.ndarray) -> FittedConstraint:

@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict
 from .._validation import (
     StrOptions,
@@ -61,7 +62,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
         missing values. What it cannot take is an error before anything is fitted.
     cv : {"train", "oob"}, int or splitter, default=5
         Whose predictions the correction is computed from: those of clones fitted on the other
-        folds, out-of-bag ones, or those of the fit itself ("train").
+        folds, out-of-bag ones, or those of the fit itself ("train"). Unlike in scikit-learn, an
+        integer shuffles the rows (stratified for classes), since files come sorted; with `groups`
+        in `fit` it makes folds of these. A splitter is taken as it is.
     confidence : float, default=None
         Probability with which new rows are to keep the bound, 0.95 for example: predictions are
         corrected to a stricter threshold, and `certificate_` says what is promised. It needs
@@ -73,6 +76,10 @@ class ProjectedRegressor(RegressorMixin, Projected):
         these bounds. `y` must lie between them. Not with ``loss="kl"``.
     n_jobs : int, default=None
         Number of processes for the folds.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds that an integer `cv` makes, and of those of `certificate_` and `verdict_`.
+        None is 0, so that, unlike in scikit-learn, a fit can be repeated. The learner has seeds of
+        its own.
 
     Attributes
     ----------
@@ -122,7 +129,6 @@ class ProjectedRegressor(RegressorMixin, Projected):
         "loss": [StrOptions({"squared_error", "kl"})],
         "target_bounds": PROJECTION_PARAMETERS["target_bounds"],
     }
-    _read_by_predictions = (*Projected._read_by_predictions, "loss", "target_bounds")
 
     def __init__(
         self,
@@ -139,6 +145,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         confidence: float | None = None,
         target_bounds: Any = None,
         n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -151,6 +158,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
             cv=cv,
             confidence=confidence,
             n_jobs=n_jobs,
+            random_state=random_state,
         )
         self.loss = loss
         self.target_bounds = target_bounds
@@ -253,9 +261,13 @@ class ProjectedRegressor(RegressorMixin, Projected):
         shift = self._new_columns(values, None) @ self.orthonormal_correction_
         return np.exp(self._intercept + shift)
 
+    def _on_scale(self, moved: np.ndarray) -> np.ndarray:
+        return self._decide(moved)
+
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return np.clip(scores, *self._bounds)
 
+    @answers_as_fitted
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:

@@ -449,20 +449,33 @@ class Projection:
         """
         return self.violation(z) == 0.0
 
-    def verdict(self, z: Any, **predictions: np.ndarray) -> Verdict | None:
+    def verdict(
+        self,
+        z: Any,
+        *,
+        scores: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+        **predictions: np.ndarray,
+    ) -> Verdict | None:
         """Return what the constraint has come to for targets; None of few rows, or without a bound.
 
         Parameters
         ----------
         z : array-like of shape (n,)
             Real targets, or labels.
+        scores : ndarray of shape (n,) or (n, K), default=None
+            Scores of the second of two classes, or of every class.
+        groups : ndarray of shape (n,), default=None
+            Clusters of the rows.
         **predictions : array-like of shape (n,)
             `training` and `new_rows`, predictions for these rows by a model that has seen them and
-            by models that have not.
+            by models that have not, and `predicted`; see :func:`make_verdict`.
         """
         y = self.counted(self._targets.y)
         encoded = {name: self._encode(values) for name, values in predictions.items()}
-        return make_verdict(self.fitted_constraint_, y, self._encode(z), **encoded)
+        scores, groups = (None if v is None else self.counted(v) for v in (scores, groups))
+        beside = {"scores": scores, "groups": groups}
+        return make_verdict(self.fitted_constraint_, y, self._encode(z), **beside, **encoded)
 
     def counted(self, values: np.ndarray) -> np.ndarray:
         """Return the values of the rows of positive weight."""

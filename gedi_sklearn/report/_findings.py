@@ -40,6 +40,8 @@ class Findings:
         Confidence interval of `left`, and its one-sided upper limit: what `left` is on all rows
         like these with that confidence, where the model was not corrected on these rows. The
         reference is taken as known.
+    few_rows : str
+        Which few rows `upper` rests on, in words; "" where they are many.
     null_q95 : float
         95 % quantile of `value` where the predictions do not depend on the attribute.
     p_value : float
@@ -72,6 +74,7 @@ class Findings:
     low: float
     high: float
     upper: float
+    few_rows: str
     null_q95: float
     p_value: float
     slope: float | None
@@ -144,7 +147,7 @@ def find(
     )
     method = "asymptotic" if len(z) > _MANY_ROWS else "permutation"
     test = GediInference(indicator, z, method=method, n_resamples=n_resamples, random_state=seed)
-    low, high = found.interval
+    (low, high), upper = found.interval, found.upper  # in this order: `few_rows` is of the last
     slope = slope_true = None
     if sample.values.dtype.kind == "f":
         line = fit_kernel(PolynomialKernel(1), sample.values, weight=sample.weight)
@@ -159,7 +162,8 @@ def find(
         left=value / reference,
         low=low / reference,
         high=high / reference,
-        upper=found.upper / reference,
+        upper=upper / reference,
+        few_rows=found.few_rows,
         null_q95=found.null_q95,
         p_value=test.pvalue,
         slope=slope,
@@ -193,6 +197,10 @@ def _places(sample: Sample) -> tuple[list[Any], np.ndarray]:
 def _means(codes: np.ndarray, z: np.ndarray, weight: np.ndarray | None) -> list[float]:
     weight = np.ones(len(z)) if weight is None else weight
     return (np.bincount(codes, z * weight) / np.bincount(codes, weight)).tolist()
+
+
+def _share_of(limit: float) -> str:
+    return "any share" if np.isinf(limit) else f"{limit:.0%}"
 
 
 def sentences(found: Findings, unit: str | None, target: str | None, level: float) -> Iterator[str]:
@@ -232,10 +240,15 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{found.share:.0%} of theirs{beside(share)}."
         )
     if not alone and not np.isnan(found.left):
-        yield (
-            f"Left of the dependence of the targets: {found.left:.0%} ({level:.0%} interval "
-            f"{found.low:.0%} to {found.high:.0%}, upper limit {found.upper:.0%})."
+        limits = (
+            f"{level:.0%} interval {found.low:.0%} to {_share_of(found.high)}, upper limit "
+            f"{_share_of(found.upper)}"
         )
+        if np.isnan([found.low, found.high, found.upper]).any():
+            limits = "the rows are too few for an interval"
+        yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
+        if found.few_rows:
+            yield f"The upper limit rests on few rows: {found.few_rows}."
     chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
     yield (
         f"This is {chance} (p = {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "

@@ -1,0 +1,193 @@
+"""Norms over ellipsoids: their largest values, and how large an ellipsoid has to be."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.stats import f as f_distribution
+from scipy.stats import t as t_distribution
+
+N_DRAWS = 1000
+# Up to this many terms the 2^r sign patterns of an L1 norm are enumerated.
+MAX_PATTERNS = 12
+# Standard errors below this share of the largest one are rounding errors.
+_ROUNDING = 1e-9
+# From this leverage on a row says nothing of how far the next one may be.
+_MAX_LEVERAGE = 0.8
+
+
+def normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return normal vectors of mean 0, shape (n_draws, k)."""
+    return with_covariance(rng.standard_normal((n_draws, len(covariance))), covariance)
+
+
+def with_covariance(draws: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return standard normal vectors (n_draws, k) as those of a covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    return draws @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+
+
+@lru_cache(maxsize=4)  # some kernels have thousands of columns
+def fixed_draws(size: int) -> np.ndarray:
+    """Return standard normal vectors, shape (N_DRAWS, size): the same ones in every call."""
+    draws = np.random.RandomState(0).standard_normal((N_DRAWS, size))
+    draws.setflags(write=False)
+    return draws
+
+
+def limit_of_lacking_rows(
+    c: np.ndarray, q: np.ndarray, share: np.ndarray | float, leverage: np.ndarray, confidence: float
+) -> float:
+    """Return what S = ‖c‖ may be with the rows that a sample lacks by chance.
+
+    Rows so rare that a sample lacks them with the probability 1 − γ are −log(1 − γ) of n, three at
+    95 %. What each adds to S² is taken from the farthest row. The terms Q_j c_j may have other
+    signs elsewhere, so their sizes add up. With the leverage h a row is 1/(1 − h) times as far for
+    the other rows as for all, and so may be the next one for all.
+
+    Parameters
+    ----------
+    c : ndarray of shape (k,)
+        Coordinates of the target.
+    q : ndarray of shape (r, k)
+        Q of the rows, or of those that are the farthest.
+    share, leverage : ndarray of shape (r,)
+        Their weights, those of all rows summing to 1, and their leverage.
+    confidence : float
+        γ.
+    """
+    beyond = 1 / (1 - np.minimum(leverage, _MAX_LEVERAGE))
+    reach = np.sqrt(share) * beyond * (np.abs(q) @ np.abs(c))
+    return float(np.hypot(np.linalg.norm(c), np.sqrt(-np.log1p(-confidence)) * reach.max()))
+
+
+def farthest(v: np.ndarray, covariance: np.ndarray, norm: str, z: float) -> np.ndarray:
+    r"""Return max s·v + z·se(s·v) over the vectors s of which a norm is the largest s·v.
+
+    That is the largest norm in an ellipsoid of z standard errors about v.
+
+    Parameters
+    ----------
+    v : ndarray of shape (r,)
+        The centre.
+    covariance : ndarray of shape (r, r)
+        Of v.
+    norm : {"l1", "sd", "each"}
+        Σ|v_j|: the s are all patterns of signs. The root of Σv_j²: all unit vectors. The |v_j|
+        themselves: the axes.
+    z : float
+        Number of standard errors.
+
+    Returns
+    -------
+    ndarray of shape (1,), or (r,) for "each"
+        For an L1 norm of more than twelve terms a bound of it, Σ|v_j| + z·se(v_j).
+    """
+    if norm == "sd":
+        return np.array([farthest_from_zero(v, covariance, z)])
+    if norm == "l1" and len(v) > MAX_PATTERNS:
+        return np.array([np.abs(v).sum() + z * np.sqrt(np.diag(covariance)).sum()])
+    directions = directions_of(norm, len(v))
+    values = np.abs(directions @ v) + z * _standard_errors(directions, covariance)
+    return values if norm == "each" else values.max(keepdims=True)
+
+
+def directions_of(norm: str, size: int) -> np.ndarray:
+    if norm == "each":
+        return np.eye(size)
+    # Half of the patterns are enough: the others are their negatives.
+    return np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=size - 1)])
+
+
+def _standard_errors(directions: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.maximum(((directions @ covariance) * directions).sum(axis=1), 0.0))
+
+
+def farthest_from_zero(v: np.ndarray, covariance: np.ndarray, z: float) -> float:
+    """Return the largest Euclidean norm in an ellipsoid.
+
+    By duality its square is the least μ(z² + Σ a_i²/(μ − λ_i)) over μ beyond the largest
+    eigenvalue λ_1, with a the centre along the axes. Every such μ gives an upper bound.
+    """
+    # As numbers near 1, whose fourth powers are floats.
+    unit = float(np.abs(v).max()) + float(np.sqrt(np.abs(covariance).max())) or 1.0
+    values, vectors = np.linalg.eigh(covariance / unit / unit)
+    values, along = np.maximum(values, 0.0), vectors.T @ (v / unit)
+    first, pull = values.max(), float(np.linalg.norm(np.sqrt(values) * along))
+    if z == 0 or pull == 0:
+        return unit * float(np.hypot(np.linalg.norm(along), z * np.sqrt(first)))
+
+    def square(beyond: float) -> float:
+        terms = along**2 / (beyond + (first - values))
+        return float((first + beyond) * (z**2 + terms.sum()))
+
+    # At the optimum, μ − λ_1 is at most ‖√λ a‖/z.
+    reach = pull / z
+    options = {"bounds": (0.0, reach), "method": "bounded", "options": {"xatol": 1e-9 * reach}}
+    return unit * float(np.sqrt(minimize_scalar(square, **options).fun))
+
+
+def farthest_direction(v: np.ndarray, covariance: np.ndarray, z: float) -> np.ndarray:
+    """Return the unit vector s with the largest s·v + z·se(s·v), to about a hundredth.
+
+    With μ as above it is along (1 − λ_i/μ)⁻¹ a_i.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    largest = float(values[-1])
+    if z <= 0 or largest <= 0:
+        return v / np.linalg.norm(v)
+    along = vectors.T @ v
+    multipliers = largest * (1 + np.geomspace(1e-9, 1e6, 120))
+    tried = along / (1 - values / multipliers[:, None])
+    tried = np.vstack([tried, np.eye(len(v))[-1]])
+    tried /= np.linalg.norm(tried, axis=1, keepdims=True)
+    reached = np.abs(tried @ along) + z * np.sqrt(np.maximum(tried**2 @ values, 0.0))
+    return vectors @ tried[reached.argmax()]
+
+
+def error_quantile(
+    covariance: np.ndarray, norm: str, confidence: float, n_free: int, *, simultaneous: bool
+) -> float:
+    """Return z for :func:`farthest`, such that what it returns is an upper confidence limit.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (r, r)
+        Of v.
+    norm : {"l1", "sd", "each"}
+        As there.
+    confidence : float
+        Confidence.
+    n_free : int
+        Degrees of freedom of the residuals.
+    simultaneous : bool
+        Whether the limits s·v + z·se(s·v) are to hold for all s at once. The true norm is s·v for
+        one s, so where that does not depend on the rows, one of them is enough.
+
+    Returns
+    -------
+    float
+        A simulated quantile for patterns of signs and axes, otherwise exact for normal errors.
+    """
+    if not simultaneous:
+        z = float(t_distribution.ppf(confidence, n_free))
+        # The nearest point of an ellipsoid has no such formula: below 1/2 it is the centre.
+        return max(z, 0.0) if norm == "sd" else z
+    if norm == "sd" or (norm == "l1" and len(covariance) > MAX_PATTERNS):
+        rank = np.linalg.matrix_rank(covariance, hermitian=True)
+        return float(np.sqrt(rank * f_distribution.ppf(confidence, max(rank, 1), n_free)))
+    directions = directions_of(norm, len(covariance))
+    errors = _standard_errors(directions, covariance)
+    kept = errors > _ROUNDING * errors.max()
+    if not kept.any():
+        return 0.0
+    draws = normal_draws(covariance, 4 * N_DRAWS, np.random.RandomState(0))
+    # In blocks, since there may be 2,048 patterns.
+    worst = [
+        np.abs(block @ directions[kept].T / errors[kept]).max(axis=1)
+        for block in np.array_split(draws, 4)
+    ]
+    return float(np.quantile(np.concatenate(worst), confidence))
