@@ -78,6 +78,19 @@ def test_a_cluster_grows_the_model_of_one_machine(client, cls, kind):
         assert_allclose(predicted, expected, atol=1e-3)
 
 
+def test_a_cluster_grows_positive_rates(client):
+    X, y = rounded(ConstrainedBoostingRegressor)
+    model = quick(
+        ConstrainedBoostingRegressor,
+        sensitive_columns=0,
+        constraint=CoarseConstraint(kernel=2),
+        loss="kl",
+    )
+    expected = model.fit(X, np.exp(y)).predict(X)
+    found = model.fit(da.from_array(X, chunks=(250, 2)), np.exp(y)).predict(X)
+    assert_allclose(found, expected, rtol=1e-3)
+
+
 def test_the_attribute_may_come_beside_the_features(client):
     X, y = rounded(ConstrainedBoostingRegressor)
     team = np.where(X[:, 0] > 0.3, "a", "b")
