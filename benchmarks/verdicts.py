@@ -26,8 +26,6 @@ from sklearn.preprocessing import SplineTransformer
 
 from benchmarks._tables import insert_between, markdown
 from gedi_sklearn import CoarseConstraint, DependenceConstraint, ProjectedRegressor
-from gedi_sklearn._verdict import make_verdict
-from gedi_sklearn.constraints import fit_constraint
 from gedi_sklearn.exceptions import (
     ConstraintNotMetWarning,
     NoisyReferenceWarning,
@@ -188,9 +186,8 @@ def _answer(what: str, ratio: float, n: int, seed: int) -> str:
         z = ratio * bound * x + (level if what.startswith("persons") else rng.normal(size=n))
     constraint = CoarseConstraint(bound, relative=False)
     groups = persons if what.endswith("groups=") else None
-    classes = 2 if what in _LABELLED else 0
-    fitted = fit_constraint(constraint, x[:, None], z * 1.0, n_classes=classes)
-    verdict = make_verdict(fitted, z * 1.0, z * 1.0, new_rows=z * 1.0, groups=groups)
+    with Projection(z, sensitive_features=x, constraint=constraint) as projection:
+        verdict = projection.verdict(z, new_rows=z, groups=groups)
     return verdict.new_rows.answer.partition(":")[0]
 
 
