@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._verdict import InWords
-from .constraints import FittedConstraint
+from .constraints import FittedConstraint, FittedCuts
 from .exceptions import CertificateNotIssuedWarning, warn_caller
 from .metrics import lonely_place
 
@@ -103,7 +103,7 @@ class Issued(NamedTuple):
 
 
 def issue_certificate(
-    constraint: FittedConstraint,
+    constraint: FittedConstraint | FittedCuts,
     corrected: Callable[[float], np.ndarray | None],
     confidence: float,
     *,

@@ -25,7 +25,10 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from ._validation import _check_method_params, _safe_indexing, check_group_codes
 from .exceptions import warn_caller
 
-__all__ = ["FoldMaker", "Folds", "asks_for_groups"]
+__all__ = ["CORRECTION_FOLDS", "FoldMaker", "Folds", "asks_for_groups"]
+
+# Folds of the correction where it is judged by rows that it has not seen.
+CORRECTION_FOLDS = 3
 
 # What `None` stands for, as in scikit-learn.
 _DEFAULT_FOLDS = 5
@@ -50,6 +53,11 @@ class Folds(NamedTuple):
     splits: list[tuple[np.ndarray, np.ndarray]]
     n_tests: np.ndarray
     origin: str
+
+    def among(self, counted: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the splits as positions among the rows of a mask, of which they are."""
+        position = np.cumsum(counted) - 1
+        return [(position[train], position[test]) for train, test in self.splits]
 
     def uneven_rows(self) -> str:
         """Return, in words, how many rows are in no test part or in several."""
@@ -144,6 +152,12 @@ class FoldMaker:
             raise no_groups
         return folds
 
+    def correction_folds(self) -> Folds:
+        """Return folds that judge corrections; none of too few rows, or groups, of a class."""
+        if self.n_independent <= CORRECTION_FOLDS:
+            return Folds([], np.empty(0, dtype=int), "none")
+        return self(CORRECTION_FOLDS, self.y)
+
     def shuffled(self, n_folds: int) -> Any:
         """Return the splitter that an integer stands for."""
         seed = 0 if self.random_state is None else self.random_state
@@ -183,7 +197,9 @@ class FoldMaker:
         tested = np.concatenate([test for _, test in kept])
         n_tests = np.bincount(tested, minlength=len(self.y))[is_counted]
         where = whose if whose == "given" else f"of {whose}"
-        return Folds(kept, n_tests, f"the {len(splits)} split(s) {where}")
+        origin = f"the {len(splits)} split(s) {where}"
+        _require_rows(kept, origin)
+        return Folds(kept, n_tests, origin)
 
     def _warn_of_order(self, splitter: Any) -> None:
         """Warn where a splitter cuts a sorted file into pieces."""
@@ -202,6 +218,16 @@ class FoldMaker:
                 "an integer, which shuffles, or shuffle=True; with `groups` where rows of one "
                 "person or period are alike."
             )
+
+
+def _require_rows(splits: list[Any], origin: str) -> None:
+    """Raise if a part of a split is empty."""
+    for number, split in enumerate(splits):
+        for name, part in zip(("training", "test"), split, strict=True):
+            if not len(part):
+                raise ValueError(
+                    f"cv: of {origin}, split {number} has no {name} rows of positive weight."
+                )
 
 
 def asks_for_groups(splitter: Any) -> bool:

@@ -14,7 +14,7 @@ The intervals and limits are those of :mod:`gedi_sklearn.metrics`, from robust c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import fdtrc
 
 from ._geometry import deviation_block
-from .constraints import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
+from .constraints import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
 from .exceptions import (
     ConstraintNotMetWarning,
     EmptyBoundWarning,
@@ -35,7 +35,7 @@ from .exceptions import (
 from .kernels import Design, fit_resolved, kernel_of_degree, resolve_kernel, spline_columns
 from .metrics import cluster_p_value, lower_limits
 
-__all__ = ["InWords", "Verdict", "make_verdict"]
+__all__ = ["InWords", "Verdict", "make_verdict", "verdict_on_cuts"]
 
 # With fewer rows there is no verdict, and with fewer than the second number no advice from it: in a
 # small sample a reference that is more than chance mostly does not look it.
@@ -301,8 +301,23 @@ def make_verdict(
     )
 
 
+def verdict_on_cuts(
+    constraint: FittedCuts,
+    *,
+    training: np.ndarray,
+    new_rows: np.ndarray | None,
+    groups: np.ndarray | None,
+) -> Verdict | None:
+    """Return the verdict on scores whose share above every cut is bounded; see above."""
+    if not constraint.bounds_anything or len(training) < _LEAST_ROWS:
+        return None
+    parts, columns = constraint.parts, constraint.columns
+    on_new_rows = None if new_rows is None else _ratio(parts, columns(new_rows), groups)
+    return Verdict(_ratio(parts, columns(training), groups), on_new_rows, None, None, len(training))
+
+
 def _ratio(
-    parts: list[ColumnConstraint], columns: np.ndarray, groups: np.ndarray | None
+    parts: Sequence[ColumnConstraint | FittedCuts], columns: np.ndarray, groups: np.ndarray | None
 ) -> Ratio | None:
     """Return the largest indicator over its bound; None where every bound is infinite.
 

@@ -119,11 +119,12 @@ class TooManyGroupsError(ValueError):
     def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
         """Build the error for the indicators of ``n_groups`` groups on ``n_rows`` rows."""
         return cls(
-            f"DidiConstraint with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
-            "numbers here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many "
-            "groups are for real targets at squared error, in `project_targets`, "
-            "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
-            "`confidence`, `conditional_on`, other constraints beside, and with "
+            f"an attribute of {n_groups} groups needs a matrix of {n_rows} x {n_groups} numbers "
+            "here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many groups "
+            "are for values, tests of independence and the accumulator, without intervals, upper "
+            "limits and `conditional_on`; under DidiConstraint for real targets at squared error, "
+            "in `project_targets`, `ProjectedRegressor` and Moving (not dual) Targets: without "
+            "`target_bounds`, `confidence`, other constraints beside, and with "
             "`sensitive_at_predict`."
         )
 
@@ -149,6 +150,18 @@ class InfeasibleProjectionError(ValueError):
             f"slack={slack:g}, {n_columns} kernel column(s), {n_rows} rows of positive weight, at "
             "least one row of each class. Raise `threshold` or `slack`, lower the degree, or use "
             f"more rows.{hint}"
+        )
+
+    @classmethod
+    def from_support(
+        cls, *, n_positive: int, constraint: str, n_rows: int, threshold: object, **_: object
+    ) -> InfeasibleProjectionError:
+        """Build the error for targets of loss='kl', which are 0 where the given ones are."""
+        return cls(
+            f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
+            f"and loss='kl' keeps targets of 0, which {n_rows - n_positive} of {n_rows} rows have. "
+            "Pass positive predictions as `y_pred` beside them, raise `threshold`, or use "
+            "loss='squared_error'."
         )
 
 

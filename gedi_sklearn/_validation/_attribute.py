@@ -123,7 +123,7 @@ class Level(str):
 
 
 def check_levels(values: np.ndarray, name: str) -> None:
-    """Refuse columns that mix numbers with other values, and warn of text that holds numbers.
+    """Refuse mixed columns, and warn of text that holds numbers.
 
     Parameters
     ----------
@@ -132,15 +132,25 @@ def check_levels(values: np.ndarray, name: str) -> None:
     name : str
         The caller's argument.
     """
+    refuse_mixed_levels(values, name)
     for column in values.T if values.dtype.kind in "OUS" else ():
-        if any(isinstance(value, (numbers.Number, np.bool_)) for value in column):
-            check_numbers(column, name)
-        elif not isinstance(column[0], Level) and all(map(_is_numeric, set(map(str, column)))):
+        if (
+            is_text(column)
+            and not isinstance(column[0], Level)
+            and all(map(_is_numeric, set(map(str, column))))
+        ):
             warn_caller(
                 f"{name} is text, such as {column[0]!r}, but every value is a number: each is "
                 "taken as a level of its own. Convert it to float if numbers are meant, to a "
                 "pandas category if levels are."
             )
+
+
+def refuse_mixed_levels(values: np.ndarray, name: str) -> None:
+    """Refuse columns that mix numbers with other values; see :func:`check_levels`."""
+    for column in values.T if values.dtype.kind in "OUS" else ():
+        if any(isinstance(value, (numbers.Number, np.bool_)) for value in column):
+            check_numbers(column, name)
 
 
 def _is_numeric(text: str) -> bool:

@@ -110,22 +110,24 @@ def fit_on_cluster(
     else:
         attribute = estimator._check_attribute(sample, attribute, n_rows, reset=True)
     estimator._record_columns(sample)
-    everything = np.ones(n_rows) if weight is None else weight
-    counted = everything > 0
+    counted = np.ones(n_rows, dtype=bool) if weight is None else weight > 0
     own_weight = None if weight is None else weight[counted]
     constraint = estimator._fit_constraint(attribute[counted], y[counted], own_weight)
     rows = estimator._rows(constraint, y[counted], own_weight)
     columns = constraint.columns(y).astype(np.float64)
+    everything = np.zeros(n_rows)
+    everything[counted] = rows.weight
     trained, booster = cluster.train(
         (columns, everything, attribute),
         constraint,
         is_class=is_classifier(estimator),
         dropped=estimator._dropped,
-        booster=estimator._booster_params(columns.shape[1], XGBoost),
+        booster=estimator._booster_params(columns.shape[1]),
         rounds=estimator._round_params(rows),
     )
     estimator.certificate_ = None
     estimator._set_fitted(constraint, trained, [booster])
+    estimator._warn_no_split(XGBoost, trained, rows)
     estimator._calibrate(trained.scores, rows)
     estimator._judge(constraint, trained, y[counted])
     return estimator

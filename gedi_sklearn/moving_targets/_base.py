@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator
+from .._as_fitted import answers_as_fitted
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator, fit_method
 from .._prediction_source import leaves_rows_out, make_prediction_source
 from .._validation import (
     N_JOBS,
@@ -17,7 +18,6 @@ from .._validation import (
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     check_random_state,
     check_same_length,
 )
@@ -63,7 +63,7 @@ class TargetsEstimator(MetaEstimator):
     random_state: Any
     verbose: int
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -238,6 +238,7 @@ class TargetsEstimator(MetaEstimator):
         self.history_ = history.as_arrays()
         self.n_iter_ = len(history.entries) - 1
 
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict with the fitted inner estimator; the attribute is not needed.
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from .._prediction_source import PredictionSource
 from .._predictions import checked_predict, checked_predict_proba
-from .._validation import check_numbers
+from .._validation import check_numbers, check_positive
 
 
 class LearnerFit(NamedTuple):
@@ -54,6 +54,8 @@ class Learner:
         Whose predictions are used.
     one_seed : bool
         Whether all clones get the same seed, so that only their targets differ.
+    is_positive : bool
+        Whether predictions have to be positive.
     """
 
     is_classifier: ClassVar[bool] = False
@@ -64,6 +66,7 @@ class Learner:
     rng: np.random.RandomState | None
     source: PredictionSource
     one_seed: bool
+    is_positive: bool = False
 
     def __post_init__(self) -> None:
         self._seed = _draw_seed(self.rng) if self.one_seed else None
@@ -89,7 +92,10 @@ class Learner:
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predictions for X as the projection takes them."""
         name = f"the predictions of {type(self.estimator).__name__}"
-        return check_numbers(checked_predict(estimator, X), name, n_columns=1)
+        predictions = check_numbers(checked_predict(estimator, X), name, n_columns=1)
+        if self.is_positive:
+            check_positive(predictions, name)
+        return predictions
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
         """Return the scores that the projected targets are to be close to."""

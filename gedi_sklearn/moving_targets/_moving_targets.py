@@ -103,13 +103,17 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
     Parameters
     ----------
     estimator : regressor, default=None
-        The learner: any scikit-learn regressor; never changed. None is `LinearRegression()`.
+        The learner: any scikit-learn regressor; never changed. None is `LinearRegression()`, with
+        ``loss="kl"`` `PoissonRegressor()`.
     constraint : constraint object, ConstraintList or list, default=None
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`. A list holds
         one constraint for each attribute, all of which are met.
-    loss : {"auto", "squared_error", "absolute_error"}, default="auto"
-        Distance that the projection minimises; "auto" is "squared_error".
+    loss : {"auto", "squared_error", "absolute_error", "kl"}, default="auto"
+        Distance that the projection minimises; "auto" is "squared_error". "kl" is for counts, rates
+        and costs, and learners of positive predictions: targets are the mean of y and the
+        predictions by their weights, multiplied by a function of the attribute, and stay positive
+        where y is 0; see :func:`project_targets`. Exposure is `sample_weight`, and y a rate.
     target_weight : {"auto", "harmonic"}, float or callable, default="auto"
         Weight of the original targets relative to the predictions in the projection of
         iteration i: 1/i ("harmonic", which is "auto"), a nonnegative constant, or a function of i.
@@ -136,7 +140,7 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
         bootstrap=True; not in a pipeline), else "train".
     target_bounds : tuple of (float or None, float or None), default=None
         Lower and upper bound on the projected targets, None for no bound: (0, None) keeps counts
-        and rates valid. y must lie between them.
+        and rates valid. y must lie between them. Not with ``loss="kl"``.
     solver : {"auto", "gurobi", "highs"} or :class:`Solver`, default="auto"
         What solves the projections, how near to the optimum and for how long.
     sensitive_columns : int, str or list of these, default=None

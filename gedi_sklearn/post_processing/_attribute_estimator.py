@@ -15,7 +15,14 @@ from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from .._folds import FoldMaker
 from .._meta_estimator import MetaEstimator, decides_on_weights
 from .._prediction_source import CrossFitted, PredictionSource, make_prediction_source
-from .._validation import _safe_indexing, drop_columns, holds_other_rows, is_missing
+from .._validation import (
+    _num_samples,
+    _safe_indexing,
+    check_numbers,
+    drop_columns,
+    holds_other_rows,
+    is_missing,
+)
 from ..projection import Projection
 from ._corrections import Recalibration
 
@@ -131,8 +138,23 @@ class AttributeBlind(MetaEstimator):
             self._table.inform(estimator)
         targets = as_targets(estimator, columns)
         self.attribute_estimator_ = estimator.fit(X, targets, **fit_params)
-        expected = source(self.attribute_estimator_, targets).predict(X)
-        return np.reshape(expected, columns.shape)
+        try:
+            responses = source(self.attribute_estimator_, targets)
+        except ValueError as error:
+            raise ValueError(f"attribute_estimator: {error}") from error
+        return self._expected_columns(responses, X, columns.shape[1])
+
+    def _expected_columns(self, estimator: Any, X: Any, n_columns: int) -> np.ndarray:
+        """Return m(X) of rows, shape (n, k), by the learner or its responses."""
+        own = type(self.attribute_estimator_).__name__
+        name = f"the predictions of attribute_estimator={own}"
+        values, expected = estimator.predict(X), (_num_samples(X), n_columns)
+        if np.shape(values)[:1] != expected[:1] or np.size(values) != np.prod(expected):
+            raise ValueError(
+                f"{name} have the shape {np.shape(values)}; expected {expected}, a column for each "
+                "of the kernel."
+            )
+        return check_numbers(values, name).reshape(expected)
 
     def _recalibrate(
         self, projection: Projection, p: np.ndarray, expected: np.ndarray

@@ -9,18 +9,18 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
-from .._folds import FoldMaker
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
+from .._folds import CORRECTION_FOLDS, FoldMaker
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
 from .._prediction_source import make_prediction_source
-from .._predictions import asks_for_attribute, checked_predict
+from .._predictions import asks_for_attribute
 from .._validation import (
     N_JOBS,
     HasMethods,
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     _num_samples,
     check_attribute,
 )
@@ -35,11 +35,9 @@ from ..exceptions import (
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
-from ._corrections import attribute_blind_correction
+from ._corrections import Correction, attribute_blind_correction
 from ._cross_correction import CrossCorrection, Fold
-
-# Folds of the correction where it is judged by rows that it has not seen.
-CORRECTION_FOLDS = 3
+from ._cuts import BoundsCuts
 
 
 class Learned(NamedTuple):
@@ -67,7 +65,7 @@ class Learned(NamedTuple):
     groups: np.ndarray | None
 
 
-class Projected(AttributeBlind):
+class Projected(BoundsCuts, AttributeBlind):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
 
     # Requested by default, as in `fit`, so that predict(X, sensitive_features=s) of a pipeline and
@@ -121,7 +119,7 @@ class Projected(AttributeBlind):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -178,6 +176,9 @@ class Projected(AttributeBlind):
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
+        if self._bounds_cuts:
+            self._fit_cuts(p, fold_maker, is_unseen=source.is_unseen)
+            return self
         covariates = self._fit_covariates(X, len(y))
         outcomes = self._outcomes(y) if source.is_unseen else None
         projection = self._make_projection(y, attribute, sample_weight, covariates, outcomes)
@@ -271,19 +272,24 @@ class Projected(AttributeBlind):
         projection, p, columns, labels, weight, _ = learned
         self.constraint_ = projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
-        correction = np.empty(0)
+        correction = Correction(np.empty(0))
         if columns.shape[1]:
             stricter = projection if share == 1.0 else projection.scaled(share)
             correction = self._find_correction(stricter, p, columns)
         constraint = projection.fitted_constraint_
-        self.orthonormal_correction_ = constraint.by_column(correction)
-        self.correction_ = constraint.by_column(constraint.raw_correction(correction))
-        corrected = p + columns @ self.orthonormal_correction_.T
+        coordinates, self._intercept = correction
+        self.orthonormal_correction_ = constraint.by_column(coordinates)
+        self.correction_ = constraint.by_column(constraint.raw_correction(coordinates))
+        corrected = self._apply(p, columns @ self.orthonormal_correction_.T, self._intercept)
         self._warn_missed(projection, corrected)
         self.targets_ = self._as_targets(corrected)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
             self.targets_ = np.where(weight > 0, self.targets_, labels)
+
+    def _apply(self, p: np.ndarray, shift: np.ndarray | float, intercept: float) -> np.ndarray:
+        """Return corrected scores, from what the correction is of them."""
+        return p + shift
 
     @property
     def _target_bounds(self) -> Any:
@@ -296,27 +302,30 @@ class Projected(AttributeBlind):
         low, high = self._target_bounds or (None, None)
         return -np.inf if low is None else low, np.inf if high is None else high
 
-    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         """Return the correction of predictions; here that of real targets."""
         if not self.sensitive_at_predict:
-            return attribute_blind_correction(projection, p, columns, self._bounds)
+            return attribute_blind_correction(projection, p, columns)
         # With weight 0 the targets do not matter: the result is nearest to the predictions.
-        return projection.solve(p, 0.0).orthonormal_correction
+        result = projection.solve(p, 0.0)
+        return Correction(result.orthonormal_correction, result.intercept)
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
         """Warn where corrected scores miss the constraint.
 
-        Those of real targets do not, but for attribute-blind ones that are cut.
+        Those of real targets do not, but for attribute-blind ones with a link.
         """
-        if self.sensitive_at_predict or np.isinf(self._bounds).all():
+        bounds = self._target_bounds
+        if self.sensitive_at_predict or (self._loss == "squared_error" and bounds is None):
             return
         violation = projection.violation(self._as_numbers(scores))
         if violation > 0.0:
             warn_caller(
                 f"the corrected predictions miss the constraint by {violation:.3g} on the rows of "
                 f"the fit: no correction without the attribute (sensitive_at_predict=False) was "
-                f"found that meets it between {self._target_bounds}. Raise `threshold`, give "
-                "another `attribute_estimator`, or pass the attribute at prediction time.",
+                f"found that meets it{'' if bounds is None else f' between {bounds}'}. Raise "
+                "`threshold`, give another `attribute_estimator`, or pass the attribute at "
+                "prediction time.",
                 ConstraintNotMetWarning,
             )
 
@@ -348,7 +357,7 @@ class Projected(AttributeBlind):
         constraint, scores = learned.projection.fitted_constraint_, learned.scores
         beside = None if covariates is None else self._covariate_encoder.transform(covariates)
 
-        def correct(projection: Projection, rows: np.ndarray) -> np.ndarray:
+        def correct(projection: Projection, rows: np.ndarray) -> Correction:
             return self._fold_correction(projection, scores[rows], learned.columns[rows])
 
         folds: list[Fold] = []
@@ -356,7 +365,7 @@ class Projected(AttributeBlind):
         is_plain = all(own.encoder is None for own in self._kernels)
         is_asked = self._is_exact and covariates is None and is_plain
         if is_unseen and self._kernels and (is_asked or self.confidence is not None):
-            for train, test in _correction_splits(fold_maker):
+            for train, test in fold_maker.correction_folds().splits:
                 weight = None if learned.weight is None else learned.weight[train]
                 own = beside[train] if beside is not None else None
                 rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
@@ -371,16 +380,17 @@ class Projected(AttributeBlind):
                     folds = []
                     break
                 folds.append(Fold(train, test, projection, columns))
-        return CrossCorrection(constraint, scores, correct, folds)
+        return CrossCorrection(constraint, scores, correct, self._apply, folds)
 
-    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         """Return the correction of some rows, which others will be judged by."""
         return self._find_correction(projection, p, columns)
 
     @property
     def _is_one_event(self) -> bool:
         """Whether scores miss their true indicator by the same error, however corrected."""
-        return not is_classifier(self) and self._is_exact and self._target_bounds is None
+        is_added = self._loss == "squared_error" and self._target_bounds is None
+        return not is_classifier(self) and self._is_exact and is_added
 
     def _certify(self, learned: Learned, others: CrossCorrection) -> float:
         """Set the certificate, and return the share of the bound that it corrects to."""
@@ -407,7 +417,8 @@ class Projected(AttributeBlind):
     def _judge(self, learned: Learned, others: CrossCorrection, share: float, X: Any) -> None:
         """Set the verdict on the corrected predictions, and warn of it."""
         shift = learned.columns @ self.orthonormal_correction_.T
-        predictions = {"training": self._as_numbers(learned.scores + shift)}
+        corrected = self._apply(learned.scores, shift, self._intercept)
+        predictions = {"training": self._as_numbers(corrected)}
         if not self.sensitive_at_predict and self._kernels:
             predictions["predicted"] = self._as_numbers(self._corrected(X, None))
         scores = others.at(share)
@@ -457,9 +468,19 @@ class Projected(AttributeBlind):
             k = sum(kernel.n_columns for kernel in self._kernels)
             if not k:
                 return 0.0
-            expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            blind = self._recalibration(p, np.reshape(expected, (-1, k)))
+            expected = self._expected_columns(self.attribute_estimator_, self._blind_X(X), k)
+            blind = self._recalibration(p, expected)
             return blind @ self.orthonormal_correction_.T
+        values = self._new_values(X, sensitive_features)
+        if self.kernel_ is None:
+            return 0.0
+        columns = self._new_columns(values, X)
+        if self._has_subset:
+            columns = self._weighed(columns, p)
+        return columns @ self.orthonormal_correction_.T
+
+    def _new_values(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return the attribute of new rows, which their predictions need."""
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows as "
@@ -473,13 +494,7 @@ class Projected(AttributeBlind):
                 "use (drop_sensitive=True), but the correction does. Pass X with them, or set "
                 "sensitive_at_predict=False for a correction without the attribute."
             )
-        values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
-        if self.kernel_ is None:
-            return 0.0
-        columns = self._new_columns(values, X)
-        if self._has_subset:
-            columns = self._weighed(columns, p)
-        return columns @ self.orthonormal_correction_.T
+        return self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
 
     @property
     def _kernels(self) -> list[FittedKernel]:
@@ -511,8 +526,11 @@ class Projected(AttributeBlind):
         """Return corrected scores of new rows, shape (n,)."""
         inner = self._new_inner_X(X)
         p = self._scores(self.estimator_, inner)
-        return p + self._shift(X, sensitive_features, p)
+        if self._bounds_cuts:
+            return self._on_scale(self._moved(p, self._new_values(X, sensitive_features)))
+        return self._apply(p, self._shift(X, sensitive_features, p), self._intercept)
 
+    @answers_as_fitted
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Predict with the inner estimator, and correct the predictions.
 
@@ -543,10 +561,3 @@ class Projected(AttributeBlind):
         return self.predict(
             X, sensitive_features=sensitive_features if self.sensitive_at_predict else None
         )
-
-
-def _correction_splits(fold_maker: FoldMaker) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return folds for corrections; none where there are too few rows, or groups, of a class."""
-    if fold_maker.n_independent <= CORRECTION_FOLDS:
-        return []
-    return fold_maker(CORRECTION_FOLDS, fold_maker.y).splits

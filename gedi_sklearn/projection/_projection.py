@@ -46,9 +46,11 @@ from ..exceptions import (
     warn_caller,
 )
 from ..kernels import AttributeEncoder, GroupColumns
+from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
 from ._gurobi import open_session
-from ._real_targets import AbsoluteLoss, SquaredLoss
+from ._losses import KullbackLeibler, Loss, SquaredError
+from ._real_targets import RealTargets
 from ._result import ProjectionResult, Solution
 from ._solver import check_solver
 
@@ -87,8 +89,9 @@ class Projection:
     constraint : constraint object, ConstraintList or list, default=None
         What is bounded, and by how much; None is ``DependenceConstraint()``. A list holds one
         constraint for each attribute, all of which are met at once.
-    loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}, default="auto"
-        Distance between targets. "auto" is "hamming" for two classes and for text, else
+    loss : str, default="auto"
+        Distance between targets: "squared_error", "absolute_error" or "kl" of real targets,
+        "hamming" or "log_loss" of classes. "auto" is "hamming" for two classes and for text, else
         "squared_error".
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
@@ -350,6 +353,7 @@ class Projection:
             multipliers=constraint.raw_multipliers(solution.multipliers),
             correction=constraint.raw_correction(correction),
             orthonormal_correction=correction,
+            intercept=solution.intercept,
             status=solution.status,
             solver=solution.solver,
             n_variables=solution.n_variables,
@@ -540,7 +544,7 @@ class Projection:
             labels = self._problem.relaxed_labels(self.counted(p), v, deadline)
         return None if labels is None else self._with_counted(labels)
 
-    def _make_problem(self) -> SquaredLoss | AbsoluteLoss | ClassTargets:
+    def _make_problem(self) -> RealTargets | AbsoluteLoss | ClassTargets:
         """Return the problem that the loss and the targets make, solved by every `solve`."""
         constraint, y = self.fitted_constraint_, self.counted(self._targets.y)
         if self.is_classification:
@@ -548,9 +552,18 @@ class Projection:
         if self.loss == "absolute_error":
             self._session.refuse("loss='absolute_error'", "HiGHS")
             return AbsoluteLoss(constraint, y, self._target_bounds)
-        if self._target_bounds is not None:
+        if self.loss == "kl":
+            self._session.refuse("loss='kl'", "an exact method")
+        elif self._target_bounds is not None:
             self._session.refuse("target_bounds with loss='squared_error'", "an exact method")
-        return SquaredLoss(constraint, y, self._target_bounds, self._session)
+        loss = KullbackLeibler if self.loss == "kl" else SquaredError
+        bounds = {} if self._target_bounds is None else {"bounds": self._target_bounds}
+        return RealTargets(constraint, y, loss, bounds, self._session)
+
+    def loss_against(self, t: np.ndarray) -> Loss:
+        """Return the loss of targets of the rows that count, against those of least loss."""
+        assert isinstance(self._problem, RealTargets)  # asked for losses with a link only
+        return self._problem.loss_against(t)
 
     def _class_problem(self, constraint: FittedConstraint) -> ClassTargets:
         """Return the problem of classes under a constraint on the rows."""
