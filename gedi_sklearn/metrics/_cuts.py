@@ -88,8 +88,8 @@ class CutsIndicator(KernelIndicator):
         draws = (self._along(rng.permutation(len(z)), last) for _ in range(n_resamples))
         return np.array([values.max(initial=0.0) for values in draws])
 
-    def null_quantile(self, z: np.ndarray, level: float, groups: np.ndarray | None = None) -> float:
-        """Return a quantile of the indicator of scores that do not depend on the attribute.
+    def null_values(self, z: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+        """Return draws of the indicator of scores that do not depend on the attribute.
 
         It is in proportion to n^(-1/2), so that a part of the rows tells it. Clusters widen it as
         they widen the deviation of the coordinates at the largest cut.
@@ -101,20 +101,20 @@ class CutsIndicator(KernelIndicator):
         columns -= columns.mean(axis=0)
         last = ends_of_ties(np.sort(z[rows]))[:-1]
         if not len(last):
-            return 0.0
+            return np.zeros(_DRAWS)
         draws = [
             np.linalg.norm(np.cumsum(rng.permutation(columns), axis=0)[last], axis=1).max()
             for _ in range(_DRAWS)
         ]
-        quantile = float(np.quantile(draws, level)) / np.sqrt(len(rows) * n)
+        values = np.array(draws) / np.sqrt(len(rows) * n)
         if groups is None:
-            return quantile
-        cuts, values = self.curve(z)
-        above = (z > cuts[values.argmax()]).astype(np.float64)
+            return values
+        at = self.curve(z)
+        above = (z > at[0][at[1].argmax()]).astype(np.float64)
         alone, together = (
             np.trace(null_covariance(self.design, above, own)) for own in (None, groups)
         )
-        return quantile * float(np.sqrt(max(together / alone, 1.0)))
+        return values * np.sqrt(max(together / alone, 1.0))
 
     def upper_limit(
         self,
