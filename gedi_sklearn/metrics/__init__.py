@@ -7,7 +7,7 @@ packages of this library measure with: checked samples, linear indicators, refer
 from ._accumulator import GediAccumulator, TargetCorrection, spread_rows
 from ._didi import bin_codes, didi, quantile_bin_edges
 from ._ellipsoids import error_quantile, farthest
-from ._errors import lonely_place
+from ._errors import Errors, lonely_place
 from ._gedi import INDICATOR_CONSTRAINTS, RELATIVE, fit_gedi, gedi, gedi_coefficients
 from ._hgr import hgr, hides_class, resampled_hgr
 from ._inference import GediInference, gedi_inference
@@ -21,6 +21,7 @@ __all__ = [
     "INDICATOR_CONSTRAINTS",
     "RELATIVE",
     "TARGET_CONSTRAINTS",
+    "Errors",
     "GediAccumulator",
     "GediInference",
     "GroupIndicator",
