@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._verdict import InWords
-from .constraints import FittedConstraint
+from .constraints import FittedConstraint, FittedCuts
 from .exceptions import CertificateNotIssuedWarning, warn_caller
 from .metrics import lonely_place
 
@@ -103,7 +103,7 @@ class Issued(NamedTuple):
 
 
 def issue_certificate(
-    constraint: FittedConstraint,
+    constraint: FittedConstraint | FittedCuts,
     corrected: Callable[[float], np.ndarray | None],
     confidence: float,
     *,
@@ -146,6 +146,7 @@ def issue_certificate(
         If even the strictest correction has an upper limit beyond the bound.
     """
     parts = [part for part in constraint.parts if part.bounds_anything]
+    empty: dict[float, str] = {}
     if not parts:
         return Issued(None, 1.0)
     if any((part.allowed.limits == 0).any() for part in parts):
@@ -165,6 +166,7 @@ def issue_certificate(
         predictions = corrected(share)
         if predictions is None:
             return None
+        empty[share] = constraint.emptiness(predictions)
         columns, found = constraint.columns(predictions), []
         for part in parts:
             upper, few = part.upper_limits(columns, own_confidence, groups)
@@ -178,6 +180,9 @@ def issue_certificate(
 
     search = _bisect if is_one_event else _in_sequence
     share, found = search(limit)
+    if words := empty.get(share):
+        warn_caller(CertificateNotIssuedWarning.from_labels(confidence, words))
+        return Issued(None, 1.0)
     if found is None or found.ratio > 1:
         warn_caller(
             CertificateNotIssuedWarning.from_limit(

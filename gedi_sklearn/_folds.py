@@ -1,26 +1,51 @@
-"""The folds that the parameter `cv` stands for, and a description of what is wrong with them."""
+"""The folds that the parameter `cv` stands for, and a description of what is wrong with them.
+
+An integer shuffles the rows: files come sorted, by date, by the attribute or by y, and folds of
+neighbouring rows would show how a model extrapolates, not how it does on rows like these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from scipy.stats import rankdata
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+)
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-__all__ = ["Folds", "make_folds"]
+from ._validation import _check_method_params, _safe_indexing, check_group_codes
+from .exceptions import warn_caller
+
+__all__ = ["CORRECTION_FOLDS", "FoldMaker", "Folds", "asks_for_groups"]
+
+# Folds of the correction where it is judged by rows that it has not seen.
+CORRECTION_FOLDS = 3
+
+# What `None` stands for, as in scikit-learn.
+_DEFAULT_FOLDS = 5
+# The rows are sorted if their position predicts a column: by a rank correlation beyond chance (the
+# two-sided 0.1 % quantile of n^(-1/2) times a normal number) that is large enough to matter.
+_CHANCE, _LEAST_TREND = 3.3, 0.1
 
 
 class Folds(NamedTuple):
-    """Splits of the rows, and the number of test parts that each row is in.
+    """Splits of the rows, and the number of test parts that each row of positive weight is in.
 
     Attributes
     ----------
     splits : list of (ndarray, ndarray)
-        Positions of the training and of the test rows.
-    n_tests : ndarray of shape (n,)
-        Number of test parts per row.
+        Positions of the training and of the test rows; none of weight 0.
+    n_tests : ndarray of int
+        Number of test parts per row of positive weight.
     origin : str
         Where the splits come from, for messages: "the 5 splits of TimeSeriesSplit".
     """
@@ -28,6 +53,11 @@ class Folds(NamedTuple):
     splits: list[tuple[np.ndarray, np.ndarray]]
     n_tests: np.ndarray
     origin: str
+
+    def among(self, counted: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the splits as positions among the rows of a mask, of which they are."""
+        position = np.cumsum(counted) - 1
+        return [(position[train], position[test]) for train, test in self.splits]
 
     def uneven_rows(self) -> str:
         """Return, in words, how many rows are in no test part or in several."""
@@ -37,77 +67,204 @@ class Folds(NamedTuple):
         return f"of {len(self.n_tests)} rows, {' and '.join(parts)}"
 
 
-def make_folds(
-    cv: Any,
-    X: Any,
-    y: np.ndarray,
-    *,
-    is_classifier: bool,
-    split_params: dict[str, Any],
-    groups_hint: str,
-) -> Folds:
-    """Return the folds that `cv` makes of the rows.
+@dataclass(frozen=True, kw_only=True)
+class FoldMaker:
+    """Makes folds of given rows; those of weight 0 have no part in them.
 
     Parameters
     ----------
-    cv : int, splitter or iterable of splits
-        What :func:`sklearn.model_selection.check_cv` takes.
-    X : array-like of shape (n, p)
-        The rows.
     y : ndarray of shape (n,)
         Targets, used for stratification.
+    attribute : ndarray of shape (n, m)
+        The protected attribute, which a file may be sorted by.
     is_classifier : bool
         Whether an integer means stratified folds.
+    weight : ndarray of shape (n,), default=None
+        Weights of the rows.
+    groups : ndarray of shape (n,), default=None
+        Groups of rows that no fold may split.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds of an integer; None is 0.
     split_params : dict
-        Keywords of the splitter's `split`.
-    groups_hint : str
-        How the user passes the groups that a splitter needs.
-
-    Returns
-    -------
-    Folds
-
-    Raises
-    ------
-    ValueError
-        If `cv` holds no splits, or anything but positions of rows, or if it needs groups and
-        gets none.
+        Further keywords of a splitter's `split`.
     """
-    is_given = isinstance(cv, Iterable) and not hasattr(cv, "split")
-    splitter = check_cv(cv, y, classifier=is_classifier)
-    # An error only where splitting fails without them: a splitter may find its groups itself.
-    lacks_groups = split_params.get("groups") is None and _asks_for_groups(splitter)
-    no_groups = ValueError(
-        f"cv: {type(splitter).__name__} splits by groups, but got none. {groups_hint}"
-    )
-    try:
-        splits = list(splitter.split(X, y, **split_params))
-    except (TypeError, ValueError) as error:
-        if is_given:
+
+    y: np.ndarray
+    attribute: np.ndarray
+    is_classifier: bool
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    random_state: Any = None
+    split_params: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, cv: Any, X: Any) -> Folds:
+        """Return the folds that `cv` makes of the rows.
+
+        Parameters
+        ----------
+        cv : int, splitter, iterable of splits or None
+            An integer makes shuffled folds, stratified for classes, or with groups folds of these;
+            None is 5. A splitter and splits are taken as they are.
+        X : array-like of shape (n, p)
+            The rows.
+
+        Returns
+        -------
+        Folds
+
+        Raises
+        ------
+        ValueError
+            If `cv` holds no splits, or anything but positions of rows, or if it needs groups and
+            gets none, or more of them than there are.
+        """
+        if isinstance(cv, Iterable) and not hasattr(cv, "split"):
+            return self._as_folds(_given_splits(cv, len(self.y)), "given")
+        if cv is None or isinstance(cv, Integral):
+            cv = self.shuffled(_DEFAULT_FOLDS if cv is None else int(cv))
+        else:
+            self._warn_of_order(cv)
+        keywords = dict(self.split_params)
+        is_asked = asks_for_groups(cv)
+        if self.groups is not None and (is_asked or not hasattr(cv, "get_metadata_routing")):
+            keywords.setdefault("groups", self.groups)
+        # An error only where splitting fails without them: a splitter may find its groups itself.
+        lacks_groups = is_asked and keywords.get("groups") is None
+        name = type(cv).__name__
+        no_groups = ValueError(
+            f"cv: {name} splits by groups, but got none. Pass them, groups=; through a search of "
+            "scikit-learn only with sklearn.set_config(enable_metadata_routing=True)."
+        )
+        y, counted = self.y, self._counted
+        if len(counted) < len(y):
+            keywords = _check_method_params(X, keywords, indices=counted)
+            X, y = _safe_indexing(X, counted), y[counted]
+        try:
+            splits = list(cv.split(X, y, **keywords))
+        except (TypeError, ValueError) as error:
+            if lacks_groups:
+                raise no_groups from error
+            raise
+        _check_positions(splits, len(y), f"the {len(splits)} split(s) of {name}")
+        splits = [tuple(counted[np.asarray(part, np.intp)] for part in split) for split in splits]
+        folds = self._as_folds(splits, name)
+        if lacks_groups and not folds.n_tests.all():  # scikit-learn 1.6 takes None as one group
+            raise no_groups
+        return folds
+
+    def correction_folds(self) -> Folds:
+        """Return folds that judge corrections; none of too few rows, or groups, of a class."""
+        if self.n_independent <= CORRECTION_FOLDS:
+            return Folds([], np.empty(0, dtype=int), "none")
+        return self(CORRECTION_FOLDS, self.y)
+
+    def shuffled(self, n_folds: int) -> Any:
+        """Return the splitter that an integer stands for."""
+        seed = 0 if self.random_state is None else self.random_state
+        options = {"n_splits": n_folds, "shuffle": True, "random_state": seed}
+        if self.groups is None:
+            return StratifiedKFold(**options) if self.is_classifier else KFold(**options)
+        if self.n_groups < n_folds:
             raise ValueError(
-                f"cv must be an integer, a splitter, or pairs (train, test) of positions of rows; "
-                f"got a {type(cv).__name__} of something else ({error})."
-            ) from error
-        if lacks_groups:
-            raise no_groups from error
-        raise
-    whose = "given" if is_given else f"of {type(splitter).__name__}"
-    origin = f"the {len(splits)} split(s) {whose}"
-    n_tests = _count_tests(splits, len(y), origin)
-    if lacks_groups and not n_tests.all():  # scikit-learn 1.6 takes None as a single group
-        raise no_groups
-    return Folds(splits, n_tests, origin)
+                f"cv={n_folds} makes folds of whole groups, but there are {self.n_groups} "
+                "group(s). Use fewer folds."
+            )
+        return StratifiedGroupKFold(**options) if self.is_classifier else GroupKFold(**options)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of positive weight; 0 without groups."""
+        return 0 if self.groups is None else len(np.unique(self.groups[self._counted]))
+
+    @property
+    def n_independent(self) -> int:
+        """Number of rows, or of groups, that folds are made of: of classes, of the rarest."""
+        units = np.arange(len(self.y)) if self.groups is None else self.groups
+        kinds = self.y if self.is_classifier else np.zeros(len(self.y))
+        pairs = np.unique(np.column_stack([kinds, units])[self._counted], axis=0)
+        return int(np.unique(pairs[:, 0], return_counts=True)[1].min())
+
+    @property
+    def _counted(self) -> np.ndarray:
+        """Positions of the rows of positive weight."""
+        return np.arange(len(self.y)) if self.weight is None else np.flatnonzero(self.weight > 0)
+
+    def _as_folds(self, splits: list[tuple[np.ndarray, np.ndarray]], whose: str) -> Folds:
+        """Return splits without the rows of weight 0."""
+        is_counted = np.zeros(len(self.y), dtype=bool)
+        is_counted[self._counted] = True
+        kept = [(train[is_counted[train]], test[is_counted[test]]) for train, test in splits]
+        tested = np.concatenate([test for _, test in kept])
+        n_tests = np.bincount(tested, minlength=len(self.y))[is_counted]
+        where = whose if whose == "given" else f"of {whose}"
+        origin = f"the {len(splits)} split(s) {where}"
+        _require_rows(kept, origin)
+        return Folds(kept, n_tests, origin)
+
+    def _warn_of_order(self, splitter: Any) -> None:
+        """Warn where a splitter cuts a sorted file into pieces."""
+        if getattr(splitter, "shuffle", True) or asks_for_groups(splitter):
+            return
+        columns = {} if isinstance(splitter, StratifiedKFold) else {"y": self.y}
+        for position, column in enumerate(self.attribute.T):
+            columns[f"attribute {position}" if position else "the attribute"] = column
+        trends = {name: _trend(column[self._counted]) for name, column in columns.items()}
+        worst = max(trends, key=lambda name: trends[name], default="")
+        if worst and trends[worst] > max(_LEAST_TREND, _CHANCE / np.sqrt(len(self._counted) - 1)):
+            warn_caller(
+                f"cv: {type(splitter).__name__} takes the rows as they come, and they are sorted: "
+                f"their position predicts {worst} (rank correlation {trends[worst]:.2f}). Its "
+                "folds show how the model extrapolates, not how it does on rows like these. Use "
+                "an integer, which shuffles, or shuffle=True; with `groups` where rows of one "
+                "person or period are alike."
+            )
 
 
-def _asks_for_groups(splitter: Any) -> bool:
+def _require_rows(splits: list[Any], origin: str) -> None:
+    """Raise if a part of a split is empty."""
+    for number, split in enumerate(splits):
+        for name, part in zip(("training", "test"), split, strict=True):
+            if not len(part):
+                raise ValueError(
+                    f"cv: of {origin}, split {number} has no {name} rows of positive weight."
+                )
+
+
+def asks_for_groups(splitter: Any) -> bool:
+    """Tell whether a splitter requests groups."""
     try:
         return bool(get_routing_for_object(splitter).split.requests.get("groups"))
-    except ValueError:  # a subclass whose split(*args) hides its parameters from scikit-learn
+    except (AttributeError, ValueError):
+        # No splitter, or a subclass whose split(*args) hides its parameters from scikit-learn.
         return False
 
 
-def _count_tests(splits: list[Any], n_rows: int, origin: str) -> np.ndarray:
-    """Return the number of test parts per row, after checking that parts are row positions."""
+def _trend(column: np.ndarray) -> float:
+    """Return the size of the rank correlation of a column with the position of the row."""
+    ranks = rankdata(
+        column if column.dtype.kind in "fiub" else check_group_codes(column[:, None])[0]
+    )
+    positions = np.arange(len(ranks))
+    ranks, positions = ranks - ranks.mean(), positions - positions.mean()
+    spread = float(np.linalg.norm(ranks) * np.linalg.norm(positions))
+    return abs(float(ranks @ positions)) / spread if spread else 0.0
+
+
+def _given_splits(cv: Iterable[Any], n_rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return splits that the caller has made."""
+    try:
+        splits = list(check_cv(cv).split())
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"cv must be an integer, a splitter, or pairs (train, test) of positions of rows; "
+            f"got a {type(cv).__name__} of something else ({error})."
+        ) from error
+    _check_positions(splits, n_rows, f"the {len(splits)} split(s) given")
+    return [(np.asarray(train, np.intp), np.asarray(test, np.intp)) for train, test in splits]
+
+
+def _check_positions(splits: list[Any], n_rows: int, origin: str) -> None:
+    """Raise unless the parts of splits are positions of rows."""
     if not splits:
         raise ValueError("cv holds no splits. Use an integer, or a splitter.")
     for part in (part for split in splits for part in split):
@@ -122,5 +279,3 @@ def _count_tests(splits: list[Any], n_rows: int, origin: str) -> np.ndarray:
                 f"cv: {origin} must hold positions from 0 to {n_rows - 1}, one for each row; got "
                 f"{positions.min()} to {positions.max()}."
             )
-    tested = [np.asarray(test, dtype=np.intp) for _, test in splits]
-    return np.bincount(np.concatenate(tested), minlength=n_rows)

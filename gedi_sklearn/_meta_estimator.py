@@ -8,12 +8,14 @@ metadata routing on and off. The tags are those of the inner estimator.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.metadata_routing import (
@@ -25,15 +27,18 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from ._prediction_source import PredictionSource, make_prediction_source
+from ._as_fitted import keep_parameters
+from ._folds import FoldMaker, asks_for_groups
 from ._validation import (
     Interval,
     _check_feature_names,
     _check_n_features,
+    _fit_context,
     _get_feature_names,
     attribute_columns,
     change_tables,
     check_attribute_columns,
+    check_groups,
     check_nested,
     check_same_length,
     check_sample_weight,
@@ -61,7 +66,38 @@ COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 # Keywords that both this library's `fit` and, where it has them, that of a learner use.
-_SHARED = ("X_val", "y_val")
+_SHARED = ("X_val", "y_val", "groups")
+# Offsets of LightGBM, XGBoost, CatBoost and of generalised linear models.
+_OFFSETS = (
+    "base_margin",
+    "base_margin_eval_set",
+    "baseline",
+    "eval_init_score",
+    "exposure",
+    "init_score",
+    "offset",
+)
+
+
+def fit_method(fit: Callable) -> Callable:
+    """Return a `fit` that checks the parameters, and changes the object only once it has succeeded.
+
+    It runs on a copy without fitted attributes, whose state the object then takes over. So an error
+    or an interrupt leaves the old model as it was, and a new one has nothing of it.
+    """
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    @wraps(fit)
+    def fitted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        fresh = object.__new__(type(self))
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        vars(fresh).update(kept)
+        keep_parameters(fresh)
+        fit(fresh, *args, **kwargs)
+        self.__dict__ = vars(fresh)
+        return self
+
+    return fitted
 
 
 class ColumnsMixin:
@@ -113,7 +149,8 @@ class ColumnsMixin:
         return y, weight, attribute
 
     def _record_columns(self, X: Any) -> None:
-        """Record the columns of the X of `fit`, of which some rows are enough."""
+        """Record the parameters and the columns of the X of `fit`; some of its rows are enough."""
+        keep_parameters(self)
         _check_feature_names(self, X, reset=True)
         _check_n_features(self, X, reset=True)
         # By position: at prediction X may come without the names it had in `fit`.
@@ -199,10 +236,14 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     `estimator_` in its `fit`.
     """
 
+    # Requested by default, so that a search routes them to the folds without set_fit_request.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
     estimator: Any
     cv: Any
     conditional_on: Any
     n_jobs: int | None
+    random_state: Any
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -245,22 +286,29 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the unfitted estimators that `fit` fits, by the parameter that names them."""
         return {"estimator": self._inner_estimator()}
 
-    def _has_splitter(self) -> bool:
-        """Tell whether `cv` is an object with its own metadata; strings have a `split`, too."""
-        return hasattr(self.cv, "split") and not isinstance(self.cv, str)
+    def _check_training_data(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        _check_kind(self, self._inner_estimator())
+        return super()._check_training_data(X, y, sensitive_features, sample_weight)
 
-    def _prediction_source(
-        self, cv: Any, X: Any, y: np.ndarray, keywords: dict[str, dict[str, Any]], child: str
-    ) -> PredictionSource:
-        """Return whose predictions are used for the rows of a child's fit."""
-        return make_prediction_source(
-            cv,
-            X,
-            y,
+    def _fold_maker(
+        self,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: Any,
+        attribute: np.ndarray,
+        split_params: dict[str, Any],
+    ) -> FoldMaker:
+        """Return what makes folds of the rows of a fit."""
+        return FoldMaker(
+            y=y,
             is_classifier=is_classifier(self),
-            fit_params=keywords[child],
-            split_params=keywords["splitter"],
-            n_jobs=self.n_jobs,
+            weight=weight,
+            groups=check_groups(groups, len(y)),
+            attribute=attribute,
+            random_state=self.random_state,
+            split_params=split_params,
         )
 
     def _own_request(self) -> MetadataRequest:
@@ -282,19 +330,16 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         routing : MetadataRouter
-            This estimator's `fit` requests `sensitive_features`, and `sample_weight` where the
-            inner estimator's does. What the inner estimator's `fit` requests is passed on to it,
-            and what the `split` of a splitter in `cv` requests (groups) is passed on to the
-            splitter.
+            This estimator's `fit` requests `sensitive_features` and `groups`, and `sample_weight`
+            where the inner estimator's does. What the inner estimator's `fit` requests is passed
+            on to it, and what the `split` of a splitter in `cv` requests (groups) is passed on to
+            the splitter.
         """
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self._own_request())
         for name, child in self._fitted_children().items():
             mapping = MethodMapping().add(caller="fit", callee="fit")
             router.add(**{name: child}, method_mapping=mapping)
-        if self._has_splitter():
-            mapping = MethodMapping().add(caller="fit", callee="split")
-            router.add(splitter=self.cv, method_mapping=mapping)
-        return router
+        return add_splitter(router, self.cv)
 
     def _route_fit(
         self, own: dict[str, Any], fit_params: dict[str, Any]
@@ -311,6 +356,13 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
         fit_params : dict
             Further keywords.
         """
+        for name in fit_params:
+            if name.rpartition("__")[2] in _OFFSETS:
+                raise ValueError(
+                    f"{name}= is an offset of the fit, which `predict` does not add: corrections "
+                    "and targets would be for other predictions. Leave it out, or subtract it from "
+                    "y and add it to the predictions yourself."
+                )
         given = {name: value for name, value in own.items() if value is not None}
         if get_config()["enable_metadata_routing"]:
             keywords = self._routed(given, fit_params)
@@ -328,7 +380,10 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, dict[str, Any]]:
         """Return the keywords without routing: further ones belong to the inner estimator."""
         children = self._fitted_children()
-        known = inspect.signature(children["estimator"].fit).parameters
+        learner = children["estimator"]
+        known = set(inspect.signature(learner.fit).parameters)
+        if asks_for_groups(getattr(learner, "cv", None)):  # a search, whose fit takes any keyword
+            known.add("groups")
         shared = {name: given[name] for name in _SHARED if name in given and name in known}
         extra = {"estimator": {**shared, **fit_params}}
         weight = given.get("sample_weight")
@@ -351,8 +406,33 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
                 if not renamed and False not in _fit_requests(request, "sample_weight"):
                     raise ValueError(_no_weight_message(child))
         keywords = {name: dict(routed[name].fit) for name in children}
-        split = routed.splitter.split if self._has_splitter() else {}
+        split = routed.splitter.split if has_splitter(self.cv) else {}
         return {**keywords, "splitter": dict(split)}
+
+
+def has_splitter(cv: Any) -> bool:
+    """Tell whether `cv` is an object with its own metadata; strings have a `split`, too."""
+    return hasattr(cv, "split") and not isinstance(cv, str)
+
+
+def add_splitter(router: MetadataRouter, cv: Any) -> MetadataRouter:
+    """Return a router that passes what the splitter in `cv` requests (groups) from `fit` to it."""
+    if has_splitter(cv):
+        router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+    return router
+
+
+def _check_kind(outer: Any, inner: Any) -> None:
+    """Refuse a classifier around which there is a regressor, and the reverse."""
+    if not hasattr(inner, "__sklearn_tags__"):  # not all libraries inherit from scikit-learn
+        return
+    kinds = ("Regressor", "Classifier") if is_classifier(outer) else ("Classifier", "Regressor")
+    if is_regressor(inner) if is_classifier(outer) else is_classifier(inner):
+        own, name = kinds[0].lower(), type(outer).__name__
+        raise ValueError(
+            f"estimator={type(inner).__name__} is a {own}, and {name} wraps a "
+            f"{kinds[1].lower()}. Use {name.replace(kinds[1], kinds[0])}."
+        )
 
 
 def _with_weight(child: Any, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
-from ._folds import make_folds
+from ._folds import FoldMaker
 from ._predictions import Responses, checked_predict, checked_predict_proba
 from ._validation import _check_method_params, _safe_indexing, holds_other_rows
 from .exceptions import warn_caller
@@ -33,10 +33,6 @@ __all__ = [
 
 # Expected number of rows in every sample of an ensemble that counts as none.
 _ALWAYS_HELD = 0.01
-_GROUPS_HINT = (
-    "Pass the splits themselves, cv=list(splitter.split(X, y, groups)), or pass the groups to "
-    "fit(X, y, groups=groups) with sklearn.set_config(enable_metadata_routing=True)."
-)
 
 
 class PredictionSource(ABC):
@@ -48,7 +44,7 @@ class PredictionSource(ABC):
         Whether the rows are new to what predicts them.
     """
 
-    is_unseen: ClassVar[bool] = True
+    is_unseen: bool = True
 
     def prepare(self, estimator: Any) -> Any:
         """Return an unfitted estimator whose fit will provide the predictions."""
@@ -62,7 +58,7 @@ class PredictionSource(ABC):
 class InSample(PredictionSource):
     """The fitted estimator itself, as in the paper."""
 
-    is_unseen: ClassVar[bool] = False
+    is_unseen = False
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return the fitted estimator."""
@@ -79,10 +75,13 @@ class OutOfBag(PredictionSource):
     ----------
     X : array-like of shape (n, p)
         The rows.
+    is_unseen : bool, default=True
+        False where rows form groups: the members have seen other rows of the same group.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, *, is_unseen: bool = True) -> None:
         self.X = X
+        self.is_unseen = is_unseen
         self._has_warned = False
 
     def prepare(self, estimator: Any) -> Any:
@@ -167,15 +166,16 @@ def _never_left_out(ensemble: Any, n_rows: int) -> np.ndarray:
 class CrossFitted(PredictionSource):
     """Each row is predicted by a clone that was fitted on the other folds.
 
-    As everywhere in scikit-learn, the folds are made once and contain all rows; a row of weight 0
-    is in a fold as well, but has no influence there.
+    As everywhere in scikit-learn, the folds are made once. A row of weight 0 is in none of them: it
+    is predicted by the fitted estimator, which has not seen it either.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
         The rows.
     folds : list of (ndarray, ndarray)
-        Positions of training and test rows; the test parts are a partition of the rows.
+        Positions of training and test rows; the test parts are a partition of the rows of positive
+        weight.
     fit_params : dict
         Keywords of a fit; those with one value per row are split with the rows.
     n_jobs : int or None
@@ -199,20 +199,19 @@ class CrossFitted(PredictionSource):
         if classes is not None:
             self._require_two_classes(y)
         has_probabilities = classes is not None and hasattr(fitted, "predict_proba")
+        predicted = classes if has_probabilities else None
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_and_predict)(
-                clone(fitted),
-                self.X,
-                y,
-                train,
-                test,
-                self.fit_params,
-                classes if has_probabilities else None,
+                clone(fitted), self.X, y, train, test, self.fit_params, predicted
             )
             for train, test in self.folds
         )
+        tested = [test for _, test in self.folds]
+        if len(others := np.setdiff1d(np.arange(len(y)), np.concatenate(tested))):
+            tested.append(others)
+            parts.append(_predict(fitted, self.X, y, others, predicted))
         values = np.empty((len(y), *parts[0].shape[1:]), dtype=np.result_type(*parts))
-        for (_, test), part in zip(self.folds, parts, strict=True):
+        for test, part in zip(tested, parts, strict=True):
             values[test] = part
         return _as_responses(fitted, values, has_probabilities=has_probabilities)
 
@@ -241,6 +240,13 @@ def _fit_and_predict(
     own = {name: value for name, value in fit_params.items() if not holds_other_rows(name)}
     keywords = {**fit_params, **_check_method_params(X, own, indices=train)}
     estimator.fit(_safe_indexing(X, train), y[train], **keywords)
+    return _predict(estimator, X, y, test, classes)
+
+
+def _predict(
+    estimator: Any, X: Any, y: np.ndarray, test: np.ndarray, classes: np.ndarray | None
+) -> np.ndarray:
+    """Return what a fitted estimator predicts for `test`: probabilities where `classes`."""
     held_out = _safe_indexing(X, test)
     if classes is not None:
         return checked_predict_proba(estimator, held_out, classes)
@@ -258,29 +264,20 @@ def _as_responses(fitted: Any, values: np.ndarray, *, has_probabilities: bool) -
 
 
 def make_prediction_source(
-    cv: Any,
-    X: Any,
-    y: np.ndarray,
-    *,
-    is_classifier: bool,
-    fit_params: dict[str, Any],
-    split_params: dict[str, Any],
-    n_jobs: int | None,
+    cv: Any, X: Any, fold_maker: FoldMaker, fit_params: dict[str, Any], n_jobs: int | None
 ) -> PredictionSource:
     """Return what the parameter `cv` stands for.
 
     Parameters
     ----------
     cv : "train", "oob", int or splitter
-        What :func:`sklearn.model_selection.check_cv` takes gives cross-fitted predictions.
+        What makes folds gives cross-fitted predictions.
     X : array-like of shape (n, p)
         The rows.
-    y : ndarray of shape (n,)
-        Original targets, used for stratification.
-    is_classifier : bool
-        Whether an integer means stratified folds.
-    fit_params, split_params : dict
-        Keywords of a fit and of the splitter's `split`.
+    fold_maker : FoldMaker
+        Makes the folds.
+    fit_params : dict
+        Keywords of a fit.
     n_jobs : int or None
         Number of processes for the folds.
 
@@ -291,15 +288,8 @@ def make_prediction_source(
     """
     (X,) = indexable(X)
     if isinstance(cv, str):
-        return OutOfBag(X) if cv == "oob" else InSample()
-    folds = make_folds(
-        cv,
-        X,
-        y,
-        is_classifier=is_classifier,
-        split_params=split_params,
-        groups_hint=_GROUPS_HINT,
-    )
+        return OutOfBag(X, is_unseen=fold_maker.groups is None) if cv == "oob" else InSample()
+    folds = fold_maker(cv, X)
     if (folds.n_tests != 1).any():
         raise ValueError(
             f"cv: {folds.origin} do not put every row into exactly one test part, so a row "

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from ._as_fitted import as_fitted
 from ._validation import _num_samples
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "takes_attribute",
 ]
 
+# Rounding of probabilities, and of their sums.
+_ROUNDING, _MOST_OFF = 1e-6, 1e-3
 _METHODS = ("predict", "predict_proba", "decision_function")
 
 
@@ -85,6 +88,8 @@ class Responses:
                 raise ValueError("the scorer must predict on the X that it was given.")
             if name not in self.known:
                 self.known[name] = np.asarray(found(X, **self.keywords))
+                if name == "predict_proba":
+                    _refuse_no_probabilities(self.known[name], self.estimator)
             return self.known[name]
 
         respond.__name__ = name  # scorers look at it
@@ -125,11 +130,14 @@ def checked_predict_proba(estimator: Any, X: Any, classes: np.ndarray) -> np.nda
     Raises
     ------
     ValueError
-        If the estimator returns another shape than one column for each of its own classes.
+        If the estimator returns another shape than one column for each of its own classes, or
+        what are no probabilities.
     """
     seen = estimator.classes_
     proba = _check_response(estimator.predict_proba(X), X, estimator, "predict_proba", len(seen))
-    return align_columns(np.asarray(proba), seen, classes)
+    proba = np.asarray(proba)
+    _refuse_no_probabilities(proba, estimator)
+    return align_columns(np.clip(proba, 0.0, 1.0), seen, classes)
 
 
 def _check_response(response: Any, X: Any, estimator: Any, method: str, n_columns: int) -> Any:
@@ -141,6 +149,21 @@ def _check_response(response: Any, X: Any, estimator: Any, method: str, n_column
             f"{n_samples} rows; expected {expected}."
         )
     return response
+
+
+def _refuse_no_probabilities(proba: np.ndarray, estimator: Any) -> None:
+    """Raise if values leave [0, 1], or a row does not sum to 1; missing ones are the caller's."""
+    if proba.dtype.kind not in "fiub" or not np.isfinite(proba).all():
+        return
+    owner = estimator.estimator if isinstance(estimator, Responses) else estimator
+    low, high = proba.min(initial=0.0), proba.max(initial=1.0)
+    off = np.abs(proba.sum(axis=1) - 1.0).max(initial=0.0) if proba.ndim == 2 else 0.0
+    if low < -_ROUNDING or high > 1.0 + _ROUNDING or off > _MOST_OFF:
+        raise ValueError(
+            f"{type(owner).__name__}.predict_proba must return probabilities in [0, 1] that sum to "
+            f"1 in every row; got values from {low:.3g} to {high:.3g}, and sums up to {off:.3g} "
+            "away from 1. Wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+        )
 
 
 def align_columns(proba: np.ndarray, seen: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -189,6 +212,7 @@ def asks_for_attribute(estimator: Any, method: str = "predict") -> bool:
     It does if it takes `sensitive_features`, has no `sensitive_columns` and cannot predict
     without the attribute. What the estimator contains does not matter here.
     """
+    estimator = as_fitted(estimator)
     if getattr(estimator, "sensitive_columns", None) is not None:
         return False
     if not getattr(estimator, "sensitive_at_predict", True):

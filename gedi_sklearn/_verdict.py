@@ -14,7 +14,7 @@ The intervals and limits are those of :mod:`gedi_sklearn.metrics`, from robust c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -23,9 +23,10 @@ import numpy as np
 from scipy.special import fdtrc
 
 from ._geometry import deviation_block
-from .constraints import ColumnConstraint, FittedConstraint
+from .constraints import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
 from .exceptions import (
     ConstraintNotMetWarning,
+    EmptyBoundWarning,
     NoisyReferenceWarning,
     RankDeficientKernelError,
     UnseenDependenceWarning,
@@ -34,7 +35,7 @@ from .exceptions import (
 from .kernels import Design, fit_resolved, kernel_of_degree, resolve_kernel, spline_columns
 from .metrics import cluster_p_value, lower_limits
 
-__all__ = ["InWords", "Verdict", "make_verdict"]
+__all__ = ["InWords", "Verdict", "make_verdict", "verdict_on_cuts"]
 
 # With fewer rows there is no verdict, and with fewer than the second number no advice from it: in a
 # small sample a reference that is more than chance mostly does not look it.
@@ -45,6 +46,12 @@ _MOST_ROWS = 20_000
 _N_KNOTS = 5
 # Level of the F tests, and by how much the share that is left may exceed the one that was asked.
 _CHANCE, _MARGIN = 0.01, 0.10
+# Up to this multiple of the bound an upper limit is worth saying.
+_ABOUT = 1.5
+# Smaller p-values are rounding errors.
+_LEAST_P = 1e-15
+# Confidence of each of two limits, which make an interval of 90 %.
+_LIMIT = 0.95
 
 
 @dataclass(frozen=True)
@@ -54,19 +61,43 @@ class Ratio:
     Attributes
     ----------
     value : float
-        1 is the bound.
+        1 is the bound. In units of y where the bound is 0.
     low, high : float
-        A 90 % interval of what it is on all rows like these.
+        A 90 % interval of what it is on all rows like these, from two 95 % limits.
+    bound : float
+        1.0, or 0.0 where the bound is 0.
     """
 
     value: float
     low: float
     high: float
+    bound: float = 1.0
+
+    @property
+    def answer(self) -> str:
+        """Whether rows like these keep the bound: "no", "yes", "about: …", "cannot be told"."""
+        if self.low > self.bound:
+            return "no"
+        if self.high <= self.bound:
+            return "yes"
+        if self.high <= _ABOUT * self.bound:
+            return f"about: at most {np.ceil(100 * self.high) / 100:.3g} of the bound"
+        return "cannot be told"
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether these rows themselves keep the bound."""
+        return self.value <= self.bound * (1 + 1e-9)
+
+    def in_words(self, *, of_these: bool = False) -> str:
+        """Return the answer, for rows like these or for these rows themselves, with its numbers."""
+        answer = "yes" if of_these and self.is_kept else self.answer
+        unit = "" if "bound" in answer else " of the bound" if self.bound else " (the bound is 0)"
+        interval = f"90 % interval {self.low:.3g} to {self.high:.3g}"
+        return f"{answer}, at {self.value:.3g}{unit} ({interval})"
 
     def __str__(self) -> str:
-        met = "yes" if self.value <= 1 + 1e-9 else "within chance" if self.low <= 1 else "no"
-        interval = f"90 % interval {self.low:.3g} to {self.high:.3g}"
-        return f"{met}, at {self.value:.3g} of the bound ({interval})"
+        return self.in_words()
 
 
 @dataclass(frozen=True)
@@ -133,6 +164,15 @@ class Verdict(InWords):
         smallest of several constraints or classes.
     n_rows : int
         Rows of positive weight that it rests on.
+    predicted : float or None
+        What `predict` returns for the training rows, over the bound, where another model is judged:
+        without the attribute predictions are corrected by a learner that was fitted to these rows.
+    empty : str
+        That so few rows have a label that no arrangement of them could exceed the bound; "" where
+        some could.
+    score : float or None
+        What the score of classes (probabilities, or else decisions in deviations of y) keeps of the
+        bounded indicator of y; the largest of several. None for real targets.
     """
 
     training: Ratio | None
@@ -140,27 +180,41 @@ class Verdict(InWords):
     remainder: Remainder | None
     reference_p_value: float | None
     n_rows: int
+    predicted: float | None = None
+    empty: str = ""
+    score: float | None = None
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        yield "met on the training rows", str(self.training or "not measured")
-        yield "met on new rows", str(self.new_rows or "not measured")
+        nothing = f"says nothing: {self.empty}" if self.empty else "not measured"
+        training = new_rows = nothing
+        if self.training is not None and not self.empty:
+            training = self.training.in_words(of_these=self.predicted is None)
+        if self.new_rows is not None and not self.empty:
+            new_rows = str(self.new_rows)
+        yield "met on the training rows", training
+        if self.predicted is not None:
+            yield "what predict returns for them", f"at {self.predicted:.3g} of the bound"
+        yield "met on new rows", new_rows
         yield "left, as a 5-knot spline sees it", str(self.remainder or "not measured")
+        if self.score is not None:
+            yield "left of the score", f"{self.score:.0%} of what is bounded, of y"
         p = self.reference_p_value
         if p is None:
             yield "reference", "none: the threshold is absolute"
         else:
             found = "cannot be told from chance" if p > _CHANCE else "more than chance"
-            yield "reference", f"{found} (p = {p:.2g})"
+            yield "reference", f"{found} (p {f'= {p:.2g}' if p > _LEAST_P else f'< {_LEAST_P:g}'})"
 
     def warn(self) -> None:
         """Warn of new rows beyond the bound, of what the kernel does not see, and of chance.
 
         Of the last two from 500 rows on.
         """
-        if self.new_rows is not None and self.new_rows.low > 1:
-            warn_caller(
-                ConstraintNotMetWarning.from_new_rows(self.new_rows.value, self.new_rows.low)
-            )
+        if self.empty:
+            warn_caller(EmptyBoundWarning.from_labels(self.empty, self.score))
+        new = self.new_rows
+        if new is not None and new.answer == "no":
+            warn_caller(ConstraintNotMetWarning.from_new_rows(new.value, new.low, new.bound))
         if self.n_rows >= _LEAST_FOR_ADVICE:
             for one in self.advice():
                 warn_caller(one)
@@ -182,6 +236,8 @@ def make_verdict(
     *,
     training: np.ndarray | None = None,
     new_rows: np.ndarray | None = None,
+    predicted: np.ndarray | None = None,
+    scores: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Verdict | None:
     """Return the verdict on predictions for the rows of a constraint.
@@ -196,6 +252,10 @@ def make_verdict(
         What the remainder is measured of.
     training, new_rows : ndarray of shape (n,), default=None
         Predictions by a model that has seen the rows, and by models that have not.
+    predicted : ndarray of shape (n,), default=None
+        What `predict` returns for the rows, where `training` is something else.
+    scores : ndarray of shape (n,) or (n, K), default=None
+        Scores of the second of two classes, or of every class.
     groups : ndarray of shape (n,), default=None
         Clusters of the rows; None where rows are taken as independent.
 
@@ -235,23 +295,67 @@ def make_verdict(
         max(left, key=lambda one: one.low - one.asked, default=None),
         min(p_values, default=None),
         len(y),
+        None if predicted is None else _size(parts, constraint.columns(predicted)),
+        constraint.emptiness(predictions),
+        None if scores is None else _score_share(parts, targets, scores),
     )
 
 
+def verdict_on_cuts(
+    constraint: FittedCuts,
+    *,
+    training: np.ndarray,
+    new_rows: np.ndarray | None,
+    groups: np.ndarray | None,
+) -> Verdict | None:
+    """Return the verdict on scores whose share above every cut is bounded; see above."""
+    if not constraint.bounds_anything or len(training) < _LEAST_ROWS:
+        return None
+    parts, columns = constraint.parts, constraint.columns
+    on_new_rows = None if new_rows is None else _ratio(parts, columns(new_rows), groups)
+    return Verdict(_ratio(parts, columns(training), groups), on_new_rows, None, None, len(training))
+
+
 def _ratio(
-    parts: list[ColumnConstraint], columns: np.ndarray, groups: np.ndarray | None
+    parts: Sequence[ColumnConstraint | FittedCuts], columns: np.ndarray, groups: np.ndarray | None
 ) -> Ratio | None:
-    """Return the largest indicator over its bound; None where every bound is 0 or infinite."""
-    found = []
+    """Return the largest indicator over its bound; None where every bound is infinite.
+
+    Bounds of 0 speak for themselves where they are exceeded, or where there are no others.
+    """
+    found: dict[float, list[np.ndarray]] = {0.0: [], 1.0: []}
     for part in parts:
         sizes, low, limits = part.sizes(columns, groups)
+        sizes = np.where(sizes <= VIOLATION_TOLERANCE * part.allowed.unit, 0.0, sizes)
+        high = part.upper_limits(columns, _LIMIT, groups).values
+        numbers = np.array([sizes, np.maximum(low, 0.0), high])
+        for bound, kept in ((0.0, limits == 0), (1.0, np.isfinite(limits) & (limits > 0))):
+            found[bound] += list((numbers[:, kept] / np.where(bound, limits[kept], 1.0)).T)
+    ratios = []
+    for bound, own in found.items():
+        if own:
+            value, low, high = np.max(own, axis=0).tolist()
+            ratios.append(Ratio(value, low, high, bound))
+    return max(ratios, key=lambda own: (own.low > own.bound, own.bound), default=None)
+
+
+def _size(parts: list[ColumnConstraint], columns: np.ndarray) -> float | None:
+    """Return the largest indicator over its bound, of the bounds that are not 0."""
+    found = []
+    for part in parts:
+        sizes, limits = part.allowed.sizes(part.block.measure(columns)[0]), part.allowed.limits
         kept = np.isfinite(limits) & (limits > 0)
-        high = part.upper_limits(columns, 0.95, groups).values
-        found += list((np.array([sizes, low, high])[:, kept] / limits[kept]).T)
-    if not found:
-        return None
-    value, low, high = np.max(found, axis=0)
-    return Ratio(float(value), float(max(low, 0.0)), float(high))
+        found += (sizes[kept] / limits[kept]).tolist()
+    return max(found, default=None)
+
+
+def _score_share(
+    parts: list[ColumnConstraint], targets: np.ndarray, scores: np.ndarray
+) -> float | None:
+    """Return what scores keep of the bounded indicator of y, of the constraint with the most."""
+    columns = scores[:, None] if scores.ndim == 1 else scores
+    pairs = [(part.gauge.indicator(columns), part.gauge.indicator(targets)) for part in parts]
+    return max((own / size for own, size in pairs if size > 0), default=None)
 
 
 def _design_of(

@@ -17,6 +17,7 @@ __all__ = [
     "AttributeScaleWarning",
     "CertificateNotIssuedWarning",
     "ConstraintNotMetWarning",
+    "EmptyBoundWarning",
     "FewRowsWarning",
     "IllConditionedKernelWarning",
     "InfeasibleProjectionError",
@@ -118,11 +119,12 @@ class TooManyGroupsError(ValueError):
     def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
         """Build the error for the indicators of ``n_groups`` groups on ``n_rows`` rows."""
         return cls(
-            f"DidiConstraint with {n_groups} groups needs a matrix of {n_rows} x {n_groups} "
-            "numbers here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many "
-            "groups are for real targets at squared error, in `project_targets`, "
-            "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
-            "`confidence`, `conditional_on`, other constraints beside, and with "
+            f"an attribute of {n_groups} groups needs a matrix of {n_rows} x {n_groups} numbers "
+            "here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many groups "
+            "are for values, tests of independence and the accumulator, without intervals, upper "
+            "limits and `conditional_on`; under DidiConstraint for real targets at squared error, "
+            "in `project_targets`, `ProjectedRegressor` and Moving (not dual) Targets: without "
+            "`target_bounds`, `confidence`, other constraints beside, and with "
             "`sensitive_at_predict`."
         )
 
@@ -148,6 +150,18 @@ class InfeasibleProjectionError(ValueError):
             f"slack={slack:g}, {n_columns} kernel column(s), {n_rows} rows of positive weight, at "
             "least one row of each class. Raise `threshold` or `slack`, lower the degree, or use "
             f"more rows.{hint}"
+        )
+
+    @classmethod
+    def from_support(
+        cls, *, n_positive: int, constraint: str, n_rows: int, threshold: object, **_: object
+    ) -> InfeasibleProjectionError:
+        """Build the error for targets of loss='kl', which are 0 where the given ones are."""
+        return cls(
+            f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
+            f"and loss='kl' keeps targets of 0, which {n_rows - n_positive} of {n_rows} rows have. "
+            "Pass positive predictions as `y_pred` beside them, raise `threshold`, or use "
+            "loss='squared_error'."
         )
 
 
@@ -248,13 +262,32 @@ class ConstraintNotMetWarning(UserWarning):
         )
 
     @classmethod
-    def from_new_rows(cls, ratio: float, low: float) -> ConstraintNotMetWarning:
-        """Build the warning for predictions of rows that a model has not seen."""
+    def from_new_rows(cls, ratio: float, low: float, bound: float) -> ConstraintNotMetWarning:
+        """Build the warning for predictions of rows that a model has not seen.
+
+        `bound` is 1 where the numbers are multiples of it, else 0.
+        """
+        found = f"{ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or more)"
+        if bound == 0:
+            found = f"{ratio:.3g} (with 95 % confidence {low:.3g} or more) where the bound is 0"
         return cls(
-            f"the constraint is not met on new rows: predictions of rows that the model has not "
-            f"seen are at {ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or "
-            "more). Use out-of-bag or cross-fitted predictions, cv='oob' or an integer, a smaller "
-            "`threshold`, or more rows."
+            "the constraint is not met on new rows: predictions of rows that the model has not "
+            f"seen are at {found}. Use out-of-bag or cross-fitted predictions, cv='oob' or an "
+            "integer, a smaller `threshold`, or more rows."
+        )
+
+
+class EmptyBoundWarning(UserWarning):
+    """A bound on labels that so rare labels meet however they are arranged."""
+
+    @classmethod
+    def from_labels(cls, words: str, score: float | None) -> EmptyBoundWarning:
+        """Build the warning for labels in words, with the share that the score keeps."""
+        kept = "" if score is None else f", while the score keeps {score:.0%} of that of y"
+        return cls(
+            f"the bound on labels says nothing: {words}, so few that they meet it however they are "
+            f"arranged{kept}. Bound the score instead, on='probabilities' (of two classes, in "
+            "ProjectedClassifier)."
         )
 
 
@@ -303,6 +336,15 @@ class FewRowsWarning(UserWarning):
 
 class CertificateNotIssuedWarning(UserWarning):
     """No correction has an upper confidence limit within the bound."""
+
+    @classmethod
+    def from_labels(cls, confidence: float, words: str) -> CertificateNotIssuedWarning:
+        """Build the warning for labels, in words, that could not exceed the bound."""
+        return cls(
+            f"no certificate can be issued: the bound on labels says nothing, as {words}. The "
+            f"{confidence:.0%} confidence would be one of nothing: bound what the score does, "
+            "on='probabilities'."
+        )
 
     @classmethod
     def from_limit(

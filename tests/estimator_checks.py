@@ -6,6 +6,7 @@ A new estimator is found by its export and checked without a change here.
 import copy
 import inspect
 import pickle
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -265,7 +266,7 @@ def check_fit_is_repeatable(estimator):
 
 
 def check_workers_agree(estimator):
-    X, y = make_data(estimator)
+    X, y = make_data(estimator, n=120)  # enough for trees to split two thirds
     scores = [
         cross_validate(with_known(estimator, random_state=0), X, y, cv=3, n_jobs=n_jobs)
         for n_jobs in (1, 2)
@@ -317,6 +318,52 @@ def check_rows_that_are_not_those_of_y_are_named(estimator):
     for rows in (X[:-1], "abc", 3.0, np.array(1.0), iter(X), set(range(20)), object()):
         with pytest.raises((ValueError, TypeError), match=r"\bX\b"):
             clone(estimator).fit(rows, y)
+
+
+def check_a_refit_that_ends_early_leaves_the_model(estimator):
+    X, y = make_data(estimator, n=120)
+    model = clone(estimator).fit(X, y)
+    before, predictions = dict(vars(model)), model.predict(X)
+    other = np.where(y == y[0], "a", "b") if is_classifier(estimator) else 2 * y + 100
+    for error in (KeyboardInterrupt, ValueError):
+        # The verdict is the last that every fit comes to.
+        with (
+            mock.patch("gedi_sklearn._verdict.Verdict.warn", side_effect=error),
+            pytest.raises(error),
+        ):
+            model.fit(X[:, ::-1], other)
+        assert vars(model) == before
+        assert_array_equal(model.predict(X), predictions)
+
+
+def check_a_refit_has_nothing_of_the_old_model(estimator):
+    X, y = make_data(estimator)
+    model = clone(estimator).fit(pd.DataFrame(X, columns=list("abc")), y)
+    model.stale_ = 1
+    model.fit(X, y)
+    assert vars(model).keys() == vars(clone(estimator).fit(X, y)).keys()
+
+
+def check_parameters_set_after_the_fit_change_no_prediction(estimator):
+    X, y = make_data(estimator)
+    model = clone(estimator).fit(X, y)
+    before = model.predict(X)
+    others = {
+        "sensitive_columns": 1,
+        "drop_sensitive": True,
+        "conditional_on": 2,
+        "sensitive_at_predict": False,
+        "attribute_estimator": None,
+        "target_bounds": (0.0, 0.1),
+        "constraint": CoarseConstraint(0.9, on="probabilities"),
+        "constraint__kernel": 3,
+        "backend": {"xgboost": "lightgbm"}.get(getattr(model, "backend", ""), "xgboost"),
+        "estimator": None,
+        "cv": 2,
+    }
+    for name, value in others.items():
+        if name in model.get_params():
+            assert_array_equal(copy.deepcopy(model).set_params(**{name: value}).predict(X), before)
 
 
 HOUSE_CHECKS = [

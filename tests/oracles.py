@@ -20,12 +20,39 @@ import mpmath
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp, minimize
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
 # Clipping of probabilities in the log loss.
 LOG_LOSS_MARGIN = 1e-3
 # Digits of all computations: powers of an attribute whose mean is 1e5 deviations away lose up to
 # 80 of them at degree 8, and 60 are to be right.
 DIGITS = 160
+
+
+def shuffled(n_folds: int = 5, *, stratified: bool = False) -> KFold | StratifiedKFold:
+    """Return the splitter that an integer `cv` stands for without `random_state`."""
+    kind = StratifiedKFold if stratified else KFold
+    return kind(n_folds, shuffle=True, random_state=0)
+
+
+def cross_fitted(
+    estimator, X, y, n_folds=5, *, method="predict", weight=None, stratified=False
+) -> np.ndarray:
+    """Return the predictions that an integer `cv` stands for.
+
+    Rows of weight 0 are in no fold: they are predicted by the fit to all rows.
+    """
+    fold, params = shuffled(n_folds, stratified=stratified), {}
+    kept = slice(None) if weight is None else weight > 0
+    if weight is not None:
+        params["sample_weight"] = weight[kept]
+    own = cross_val_predict(estimator, X[kept], y[kept], cv=fold, method=method, params=params)
+    if weight is None:
+        return own
+    found = getattr(clone(estimator).fit(X, y, sample_weight=weight), method)(X)
+    found[kept] = own
+    return found
 
 
 def class_costs(

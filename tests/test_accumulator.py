@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -113,18 +115,53 @@ def test_merging_is_associative_and_commutative():
     assert empty.merge(parts[0]).merge(GediAccumulator()).gedi() == parts[0].gedi()
 
 
-def test_the_rows_of_another_basis_are_refused():
-    first = accumulate([slice(0, 600)], kernel=2)
-    for other in (
-        accumulate([slice(600, N)], kernel=2),
-        accumulate([slice(0, 600)], kernel=3),
-        accumulate([slice(0, 600)], kernel=2, predicted=None),
+@pytest.mark.parametrize("has_rows", [True, False])
+def test_the_rows_of_another_basis_are_refused(has_rows):
+    """The one that they were to be added to stays as it was."""
+    label, reference = np.where(Y > 43, 1, 0), [0.0, 1.0, 5.0, 9.0]
+    given = {"kernel": 2, "reference": reference, "pos_label": 1}
+    first = GediAccumulator(**given)
+    if has_rows:
+        first.update(label[:600], sensitive_features=X[:600])
+    before = vars(pickle.loads(pickle.dumps(first)))
+    for change, message in (
+        ({"kernel": 3}, "another kernel"),
+        ({"kernel": PolynomialKernel(2, standardize=True)}, "another kernel"),
+        ({"pos_label": 0}, "another pos_label, 0 where this one has 1"),
+        ({"pos_label": None}, "another pos_label"),
+        ({"reference": X[:600]}, "another reference_"),
+        ({"predicted": label}, "another number of targets"),
+        ({"attribute": pd.DataFrame({"age": X})}, "another attribute, the columns .'age'."),
     ):
-        with pytest.raises(ValueError, match="other sums in another basis"):
+        if not has_rows and set(change) & {"reference", "predicted", "attribute"}:
+            continue  # what has no rows takes these from the other
+        own = {**given, **change}
+        predicted, attribute = own.pop("predicted", None), own.pop("attribute", X)
+        if isinstance(attribute, pd.DataFrame):
+            own["reference"] = pd.DataFrame({"age": reference})
+        other = GediAccumulator(**own).update(label, predicted, sensitive_features=attribute)
+        with pytest.raises(ValueError, match=f"since it has {message}"):
             first.merge(other)
+        assert repr(vars(first).keys()) == repr(before.keys())
+        if has_rows:
+            left = pickle.loads(pickle.dumps(first)).to_dict()
+            assert left == {**left, "n_rows": 600, "products": before["sums_"].products.tolist()}
     with pytest.raises(TypeError, match="other must be a GediAccumulator"):
         first.merge(3)
-    assert first.n_rows_ == 600
+
+
+def test_functions_of_other_processes_are_compared_by_what_they_return():
+    """A function that another process has read is another object."""
+    given = {"reference": X[:50]}
+
+    def summed(kernel):
+        return GediAccumulator(kernel, **given).update(Y, sensitive_features=X)
+
+    value = gedi(Y, sensitive_features=X, kernel=np.log1p)
+    merged = summed(lambda x: np.log1p(x)).merge(summed(lambda x: np.log1p(x)))
+    assert merged.gedi() == pytest.approx(value)
+    with pytest.raises(ValueError, match="another kernel"):
+        summed(np.log1p).merge(summed(np.sqrt))
 
 
 @pytest.mark.parametrize("kernel", ["polynomial", "spline", PolynomialKernel(2, standardize=True)])
@@ -136,6 +173,53 @@ def test_a_round_through_json(kernel):
     assert again.merge(accumulator).n_rows_ == 2 * N
     with pytest.raises(TypeError, match="kernels that have a name"):
         accumulate([slice(0, 700)], kernel=lambda x: x).to_dict()
+
+
+def spoiled(state):
+    """Yield the state without a part, and with one that is cut, not finite or negative."""
+    for name, own in state.items():
+        yield {key: value for key, value in state.items() if key != name}
+        if not isinstance(own, list) or not own:
+            continue
+        if len(own) > 1:
+            yield {**state, name: own[:-1]}
+        is_number = isinstance(np.ravel(own)[0], float)
+        for wrong in (np.nan, np.inf) if is_number else ():
+            array = np.array(own)
+            array.flat[0] = wrong
+            yield {**state, name: array.tolist()}
+    weights = "weights" if "weights" in state else "end_weights"
+    for name in (weights, "unweighted"):
+        yield {**state, name: (-np.array(state[name])).tolist()}
+    for name, wrong in {
+        "n_rows": [0, -3, 1.5, True, None, state["n_rows"] + 1],
+        "kernel": ["poly", 0, {"name": "spline", "n_knot": 3}, {"n_knots": 3}, None],
+        "names": ["age", [3], ["a", "b"]],
+        "columns": [["a", "b"]],
+        "reference": [[], [[]], [["a"], [1.0]], np.add(1, np.ones((9, 1))).tolist()],
+        "origin": [[], [1.0, 2.0, 3.0], 4.0, "x"],
+        "products": ["x", [["x"]], np.ones(np.shape(state["products"])).cumsum(1).tolist()],
+        "foreign": [3],
+    }.items():
+        yield from ({**state, name: own} for own in wrong)
+
+
+@pytest.mark.parametrize("kernel", [1, "spline", "levels"])
+def test_a_state_that_is_not_whole_is_refused(kernel):
+    attribute = X if kernel != "levels" else np.array(list("abc"))[np.arange(N) % 3]
+    given = {} if kernel == "levels" else {"kernel": kernel}
+    accumulator = accumulate([slice(0, N)], attribute=attribute, weight=WEIGHT, **given)
+    state = json.loads(json.dumps(accumulator.to_dict()))
+    assert GediAccumulator.from_dict(state).gedi() == accumulator.gedi()
+    n_refused = 0
+    for wrong in spoiled(state):
+        with pytest.raises(ValueError, match="state"):
+            GediAccumulator.from_dict(wrong)
+        n_refused += 1
+    assert n_refused > 40
+    for wrong in (None, [state], {}, json.dumps(state)):
+        with pytest.raises(ValueError, match="state"):
+            GediAccumulator.from_dict(wrong)
 
 
 def test_numbers_of_numpy_go_through_json():
@@ -243,6 +327,121 @@ def test_a_reference_unlike_the_rows_is_warned_of():
     accumulator = accumulate([slice(0, N)], kernel=8, reference=narrow)
     with pytest.warns(IllConditionedKernelWarning, match="unlike the reference"):
         accumulator.gedi()
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("far", [1e3, 1e5, 1e7, 1e8, 1e12])
+def test_a_reference_far_from_the_rows_is_right_or_named(far, degree):
+    kernel = PolynomialKernel(degree, standardize=True) if degree > 1 else degree
+    accumulator = GediAccumulator(kernel, reference=[0.0, 1.0, 4.0, 9.0])
+    accumulator.update(Y, sensitive_features=X + far)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            value = accumulator.gedi(norm="sd")
+            said = [str(one.message) for one in caught]
+        except ValueError as error:
+            value, said = np.nan, [str(error)]
+    assert all("Pass reference=" in text for text in said)
+    assert bool(said) == (far**degree > 1e3)
+    right = gedi(Y, sensitive_features=X + far, kernel=kernel, norm="sd")
+    assert said or value == pytest.approx(right, rel=1e-9)
+
+
+def test_text_of_many_levels_is_summed_up_by_level():
+    """No matrix of levels is made, and everything is that of the rows."""
+    rng = np.random.default_rng(0)
+    level = np.array([f"level {j}" for j in range(500)])[rng.integers(0, 500, 5000)]
+    y, p, weight = rng.normal(size=5000), rng.normal(size=5000), rng.integers(0, 3, 5000)
+    given = {"reference": np.unique(level)}
+    merged = GediAccumulator(**given)
+    for rows in np.array_split(np.arange(5000), 7):
+        part = GediAccumulator(**given)
+        part.update(y[rows], p[rows], sensitive_features=level[rows], sample_weight=weight[rows])
+        merged.merge(GediAccumulator.from_dict(json.loads(json.dumps(part.to_dict()))))
+    assert sum(own.size for own in merged.sums_.state().values()) < 32 * 500 * 4
+    rows = {"sensitive_features": level, "sample_weight": weight}
+    for norm, relative in (("l1", False), ("l1", True), ("sd", True), ("adjusted_sd", False)):
+        value = gedi(y, p, norm=norm, relative=relative, **rows)
+        assert merged.gedi(norm=norm, relative=relative) == pytest.approx(value, rel=1e-11)
+    np.testing.assert_allclose(merged.coefficients(), gedi_coefficients(p, **rows), rtol=1e-9)
+    for norm in ("l1", "sd"):
+        found, expected = merged.inference(norm=norm), gedi_inference(p, norm=norm, **rows)
+        assert found.null_mean == pytest.approx(expected.null_mean, rel=1e-9)
+        assert found.null_q95 == pytest.approx(expected.null_q95, rel=1e-9)
+        assert found.pvalue == expected.pvalue
+    correct = merged.correct_targets(CoarseConstraint(0.2), target_weight=0)
+    with pytest.raises(ValueError, match=r"levels not seen before"):
+        correct(y, p, sensitive_features=level)  # some have rows of weight 0 only
+    z, counted = np.zeros(5000), weight > 0
+    z[counted] = correct(y[counted], p[counted], sensitive_features=level[counted])
+    assert gedi(y, z, relative=True, **rows) == pytest.approx(0.2, rel=1e-9)
+    with pytest.raises(ValueError, match=r"levels not seen before: \['new'\]"):
+        merged.update(y[:2], p[:2], sensitive_features=["new", "level 1"])
+
+
+@pytest.mark.parametrize("n_levels", [2, 5])
+def test_limits_of_levels_are_those_of_their_indicators(n_levels):
+    """Of a matrix of indicators, as a callable that a numeric attribute has."""
+    code = np.arange(N) * 7 % n_levels
+    codes = code.astype(float)
+    level = np.array(list("abcde"))[code]
+    indicators = accumulate(
+        np.split(np.arange(N), 3),
+        attribute=codes,
+        weight=WEIGHT,
+        kernel=lambda x: x.reshape(-1, 1) == np.arange(1, n_levels),
+    )
+    levels = accumulate(np.split(np.arange(N), 3), attribute=level, weight=WEIGHT)
+    for norm in ("l1", "sd"):
+        one, other = levels.inference(norm=norm), indicators.inference(norm=norm)
+        assert one.value == pytest.approx(other.value, rel=1e-9)
+        assert one.null_mean == pytest.approx(other.null_mean, rel=1e-9)
+        assert one.upper == pytest.approx(other.upper, rel=0.02 if norm == "sd" else 1e-9)
+
+
+@pytest.mark.parametrize("first", ["text", "numbers"])
+def test_text_and_numbers_in_chunks_of_one_attribute_are_refused(first):
+    chunks = {"text": np.array(["1.0", "2.0"] * 50), "numbers": np.array([1.0, 2.0] * 50)}
+    accumulator = GediAccumulator(reference=pd.Series(chunks[first], dtype="category"))
+    if first == "numbers":
+        accumulator = GediAccumulator()
+    accumulator.update(Y[:100], sensitive_features=pd.Series(chunks.pop(first)))
+    with pytest.raises(ValueError, match="where the reference holds"):
+        accumulator.update(Y[:100], sensitive_features=next(iter(chunks.values())))
+    with pytest.raises(ValueError, match="must hold numbers"):
+        GediAccumulator().update(Y[:4], sensitive_features=np.array(["a", 1, "b", 2], dtype=object))
+
+
+@pytest.mark.parametrize("chunk", [0, 1])
+@pytest.mark.parametrize("name", ["y_true", "y_pred", "sensitive_features"])
+def test_values_that_are_missing_in_rows_of_weight_0_are_refused_in_every_chunk(name, chunk):
+    columns = {"y_true": Y.copy(), "y_pred": PREDICTED.copy(), "sensitive_features": X.copy()}
+    weight = np.ones(N)
+    weight[chunk * 600 + 7] = 0.0
+    columns[name][weight == 0] = np.nan
+    with pytest.raises(ValueError, match=f"{name}.*NaN"):
+        gedi(**columns, sample_weight=weight)
+    accumulator = GediAccumulator()
+    for j, rows in enumerate((slice(0, 600), slice(600, N))):
+        own = {key: column[rows] for key, column in columns.items()}
+        if j == chunk:
+            with pytest.raises(ValueError, match=f"{name}.*NaN"):
+                accumulator.update(**own, sample_weight=weight[rows])
+            break
+        accumulator.update(**own, sample_weight=weight[rows])
+    assert accumulator.n_rows_ == 600 * chunk
+
+
+def test_threads_have_accumulators_of_their_own():
+    assert "not thread-safe" in GediAccumulator.__doc__
+    chunks = np.split(np.arange(N), 4)
+    with ThreadPoolExecutor(4) as threads:
+        parts = threads.map(lambda rows: accumulate([rows], reference=X[:50]), chunks)
+        first, *others = parts
+    for other in others:
+        first.merge(other)
+    assert first.gedi() == pytest.approx(gedi(PREDICTED, sensitive_features=X), rel=1e-9)
 
 
 def test_labels_are_counted_by_pos_label():

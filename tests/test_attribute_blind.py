@@ -139,5 +139,5 @@ def test_what_the_score_knows_of_the_attribute_is_used():
     Q, m = model.kernel_.orthonormal(x), model.attribute_estimator_.predict(X[:, 1:])[:, None]
     z, columns = model.predict(X), model._recalibration(p, m)
     missed, left = abs((Q - m).T @ z) / len(z), abs((Q - columns).T @ z) / len(z)
-    assert missed > 0.04
+    assert missed > 0.03
     assert left < missed / 10

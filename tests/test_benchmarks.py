@@ -9,7 +9,11 @@ import pytest
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+)
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from benchmarks import (
@@ -20,6 +24,7 @@ from benchmarks import (
     _units,
     _unseen_rows,
     boosting,
+    claims,
     classes,
     dual,
     masters,
@@ -882,3 +887,18 @@ def test_page_of_the_projection_has_what_both_benchmarks_say(tmp_path):
     again = table.read_text(encoding="utf-8")
     assert part in again
     assert again.count("| highs |") == page.count("| highs |") == 16
+
+
+def test_claims_reports_what_it_has_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(claims, "N_ROWS", 1500)
+    monkeypatch.setattr(
+        claims, "learner", lambda: HistGradientBoostingRegressor(loss="poisson", max_iter=5)
+    )
+    claims.main(["--data", "simulated", "--seeds", "2", "--output", str(tmp_path)])
+    said = capsys.readouterr().out
+    rows = read_rows(tmp_path / "claims.csv", claims.COLUMNS)
+    assert [row["seed"] for row in rows] == ["0"] * 7 + ["1"] * 7
+    assert all(float(row["least"]) > 0 for row in rows if "kl" in row["model"])
+    assert "over 2 seeds" in said
+    claims.main(["--data", "simulated", "--report", "--output", str(tmp_path)])
+    assert capsys.readouterr().out == said

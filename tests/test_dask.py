@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -174,3 +175,124 @@ def test_a_worker_that_dies_changes_nothing(cluster):
     killer.join()
     assert victim not in cluster.run(os.getpid).values()
     assert found == pytest.approx(metrics.gedi(Y, sensitive_features=AGE, kernel=3), rel=1e-9)
+
+
+def both(call, *columns, n_blocks=4, **options):
+    """Return what an indicator of rows, and of the same rows in blocks, comes to."""
+
+    def outcome(function, *own):
+        y, x, *weight = own
+        given = {"sensitive_features": x, **dict(zip(["sample_weight"], weight, strict=False))}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                return function(y, **given, **options), [str(one.message) for one in caught]
+            except (ValueError, TypeError) as error:
+                return type(error), str(error)
+
+    chunks = tuple(map(len, np.array_split(np.arange(len(columns[0])), n_blocks)))
+    blocks = outcome(getattr(gedi_dask, call), *arrays(chunks, *columns))
+    return outcome(getattr(metrics, call), *columns), blocks
+
+
+@pytest.mark.parametrize("kernel", ["fourier", "spline", 3])
+@pytest.mark.parametrize("is_block", [True, False])
+def test_rows_of_weight_0_do_not_set_the_reference(kernel, is_block):
+    weight = (np.arange(N) >= N // 2) * 1.0 if is_block else np.arange(N) % 2 * 1.0
+    far = np.where(weight == 0, 1e6, AGE)
+    (right, _), (found, _) = both("gedi", Y, far, weight, kernel=kernel)
+    alone = metrics.gedi(Y[weight > 0], sensitive_features=AGE[weight > 0], kernel=kernel)
+    assert right == pytest.approx(alone, rel=1e-9)
+    # The knots of a spline are those of a part of the rows.
+    assert found == pytest.approx(right, rel=0.2 if kernel == "spline" else 1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("call", ["gedi", "didi"])
+def test_a_constant_attribute_is_undefined(call, weighted):
+    x = np.where(np.arange(N) < N // 2, 3.0, 4.0 if weighted else 3.0)
+    weight = [(np.arange(N) < N // 2) * 1.0] if weighted else []
+    right, found = both(call, Y, x, *weight)
+    assert np.isnan([right[0], found[0]]).all()
+    assert right[1] == found[1]
+    assert "constant" in found[1][0]
+
+
+@pytest.mark.parametrize("call", ["gedi", "didi"])
+def test_weights_that_are_all_0_are_refused(call):
+    for right in both(call, Y, GROUP, np.zeros(N)):
+        assert right[0] is ValueError
+        assert "sample_weight is zero in every row" in right[1]
+
+
+@pytest.mark.parametrize("call", ["gedi", "didi"])
+@pytest.mark.parametrize("row", [0, N // 2, N - 1])
+@pytest.mark.parametrize("is_block", [True, False])
+def test_missing_targets_in_rows_of_weight_0_are_refused(call, row, is_block):
+    weight, y = np.ones(N), Y.copy()
+    y[row] = np.nan
+    weight[row] = 0.0
+    if is_block:
+        weight[row // (N // 4) * (N // 4) :][: N // 4] = 0.0
+    for right in both(call, y, AGE if call == "gedi" else GROUP, weight):
+        assert right[0] is ValueError
+        assert "y_true contains NaN" in right[1]
+
+
+def by_partition(*parts):
+    return dd.from_delayed([dask.delayed(part) for part in parts], verify_meta=False)
+
+
+@pytest.mark.parametrize("columns", ["g", ["g"], ["g", "x"]])
+@pytest.mark.parametrize("levels", [[3, 4, 5, 10], ["3", "4", "5", "10"]])
+def test_categories_that_differ_between_partitions_are_levels(columns, levels):
+    rng = np.random.default_rng(0)
+    parts = [
+        pd.DataFrame(
+            {
+                "g": pd.Categorical([levels[i]] * 60 + [levels[3]] * 40),
+                "x": rng.normal(size=100),
+                "y": rng.normal(size=100) + i,
+            }
+        )
+        for i in range(3)
+    ]
+    whole = pd.concat(parts, ignore_index=True)
+    whole["g"] = pd.Categorical(np.asarray(whole["g"], dtype=object))
+    frame = by_partition(*parts)
+    for kernel in (1, "spline"):
+        found = gedi_dask.gedi(frame["y"], sensitive_features=frame[columns], kernel=kernel)
+        right = metrics.gedi(whole["y"], sensitive_features=whole[columns], kernel=kernel)
+        tolerance = 0.2 if kernel == "spline" and len(columns) == 2 else 1e-9
+        assert found == pytest.approx(right, rel=tolerance)
+    assert gedi_dask.didi(frame["y"], sensitive_features=frame["g"]) == pytest.approx(
+        metrics.didi(whole["y"], sensitive_features=whole["g"])
+    )
+
+
+def test_numbers_and_text_in_partitions_of_one_column():
+    """As in memory: refused, but for the groups of DIDI, which may be of any types."""
+    numbers, text = np.arange(8.0) % 3, np.array(list("abab") * 2)
+    parts = [pd.DataFrame({"g": own, "y": np.arange(8.0) + 0.5}) for own in (numbers, text)]
+    frame, whole = by_partition(*parts), pd.concat(parts, ignore_index=True)
+    for call, y, g in (
+        (metrics.gedi, whole["y"], whole["g"]),
+        (gedi_dask.gedi, frame["y"], frame["g"]),
+    ):
+        with pytest.raises(ValueError, match=r"sensitive_features.* numbers"):
+            call(y, sensitive_features=g)
+    found = gedi_dask.didi(frame["y"], sensitive_features=frame["g"])
+    assert found == pytest.approx(metrics.didi(whole["y"], sensitive_features=whole["g"]))
+    with pytest.raises(ValueError, match="mixes text"):
+        metrics.didi(whole["g"], sensitive_features=whole["y"])
+    with pytest.raises(ValueError, match="y_true holds numbers in one partition, and text"):
+        gedi_dask.didi(frame["g"], sensitive_features=frame["y"], task="classification")
+
+
+def test_text_of_numbers_is_warned_of_once_as_in_memory():
+    code = np.array(["1", "2", "3"])[np.arange(N) % 3]
+    (right, expected), (found, warned) = both("gedi", Y, code)
+    assert found == pytest.approx(right, rel=1e-9)
+    for texts in (expected, warned):
+        (text,) = texts
+        assert "is text, such as '1', but every value is a number" in text

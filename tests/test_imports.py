@@ -21,6 +21,7 @@ LAYERS = (
     "exceptions",
     "_deadline",
     "_validation",
+    "_as_fitted",
     "_predictions",
     "datasets",
     "kernels",

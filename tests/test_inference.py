@@ -313,7 +313,7 @@ def test_the_value_of_a_target_is_that_of_its_coordinates(name, weighted):
         indicator = KernelIndicator(fit_kernel("polynomial", x[:, None], weight=weight), name)
         value = gedi(y, sensitive_features=x, norm=name, sample_weight=weight)
     assert indicator.measure(y) == value
-    assert indicator.value(indicator.coordinates(y)) == pytest.approx(value)
+    assert indicator.form.of_targets(y) == pytest.approx(value)
     assert indicator.reference(y) == pytest.approx(value)
     assert indicator.reference(np.full(150, 0.1)) == 0.0
 

@@ -13,6 +13,7 @@ from gedi_sklearn import (
     DidiConstraint,
     DualTargetsRegressor,
     MovingTargetsRegressor,
+    PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
     project_targets,
@@ -22,6 +23,8 @@ from gedi_sklearn._geometry._span import Span
 from gedi_sklearn.exceptions import TooManyGroupsError
 from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
+    GroupIndicator,
+    KernelIndicator,
     didi,
     gedi,
     gedi_coefficients,
@@ -282,3 +285,102 @@ def test_ten_thousand_levels_need_no_square_matrix():
     # A square matrix of the levels is 800 MB.
     assert peak < 2e8
     assert seconds < 8  # a fraction of a second where nothing traces the memory
+
+
+def by_matrix(levels):
+    """Return the number of each level, and a kernel that has its indicators as columns."""
+    known, codes = np.unique(levels, return_inverse=True)
+    return codes.astype(float), lambda x: (x[:, None] == np.arange(1, len(known))).astype(float)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("norm", ["l1", "sd", "adjusted_sd"])
+@pytest.mark.parametrize("n_levels", [2, 9, 25])
+def test_text_is_measured_as_its_indicators(n_levels, norm, weighted):
+    rng = np.random.default_rng(2)
+    levels = np.array([f"level {j}" for j in range(n_levels)])[rng.integers(0, n_levels, 600)]
+    y, p = rng.normal(size=600), rng.normal(size=600)
+    weight = rng.uniform(0.2, 3, 600) * (rng.uniform(size=600) > 0.1) if weighted else None
+    numbers, kernel = by_matrix(levels)
+    y += numbers % 3
+    one = {"sensitive_features": levels, "sample_weight": weight, "norm": norm}
+    other = {**one, "sensitive_features": numbers, "kernel": kernel}
+    for kernel in (1, 3, "spline", PolynomialKernel(2, standardize=True)):
+        assert gedi(y, p, kernel=kernel, **one) == pytest.approx(gedi(y, p, **other), rel=1e-12)
+    share = gedi(y, p, relative=True, **one)
+    assert share == pytest.approx(gedi(y, p, relative=True, **other), rel=1e-12)
+    if norm == "adjusted_sd":
+        return
+    for method in ("asymptotic", "permutation", "bootstrap"):
+        drawn = {"method": method, "n_resamples": 400}
+        text, matrix = gedi_inference(p, **drawn, **one), gedi_inference(p, **drawn, **other)
+        assert text.value == pytest.approx(matrix.value, rel=1e-12)
+        assert text.null_mean == pytest.approx(matrix.null_mean, rel=1e-10)
+        if method == "permutation":  # the same ones
+            assert text.null_distribution == pytest.approx(matrix.null_distribution, rel=1e-9)
+            assert text.pvalue == matrix.pvalue
+        else:
+            assert text.interval == pytest.approx(matrix.interval, rel=1e-6, abs=1e-9)
+    assert text.upper == pytest.approx(matrix.upper, rel=1e-9)
+
+
+def test_null_draws_of_groups_have_the_mean_of_their_norm():
+    """Of 2,000 draws, in all three norms, with groups of one row and of many, and weights."""
+    rng = np.random.default_rng(3)
+    codes = np.r_[np.arange(30), rng.integers(0, 5, 300)]
+    weight, y = rng.uniform(0.1, 4, 330), rng.normal(size=330)
+    design = fit_codes(codes, weight=weight)
+    for indicator in (
+        GroupIndicator(codes, weight, 2.0),
+        KernelIndicator(design, "l1"),
+        KernelIndicator(design, "sd"),
+    ):
+        draws = indicator.form.null_draws(y, 2000, np.random.RandomState(0))
+        error = draws.std() / np.sqrt(2000)
+        assert draws.mean() == pytest.approx(indicator.null_mean(y), abs=4 * error)
+        exact = indicator.form.of_targets(np.stack([rng.permutation(y) for _ in range(2000)]))
+        assert exact.mean() == pytest.approx(indicator.null_mean(y), rel=0.02)
+        assert float(indicator.form.of_targets(y)) == pytest.approx(indicator.measure(y))
+        c = indicator.design.coordinates(y)
+        np.testing.assert_allclose(indicator.value(c), indicator.measure(y), rtol=1e-12)
+
+
+def test_text_of_many_levels_costs_as_its_means():
+    """A matrix of these rows and levels is 7.3 GB, one of the levels 2.7 GB."""
+    rng = np.random.default_rng(0)
+    code = np.r_[np.arange(18_300), rng.integers(0, 18_300, 50_000 - 18_300)]
+    levels, y = np.array([f"l{j:05d}" for j in range(18_300)])[code], rng.normal(size=50_000)
+    means = np.bincount(code, y) / np.bincount(code)
+    tracemalloc.start()
+    coefficients = gedi_coefficients(y, sensitive_features=levels)
+    for norm, right in {
+        "l1": np.abs(means - means[0]).sum(),
+        "sd": np.sqrt(np.average((means - y.mean()) ** 2, weights=np.bincount(code))),
+    }.items():
+        given = {"sensitive_features": levels, "norm": norm, "n_resamples": 5}
+        found = gedi_inference(y, **given)
+        assert gedi(y, sensitive_features=levels, norm=norm) == found.value
+        assert found.value == pytest.approx(right, rel=1e-12)
+        assert 0 < found.null_q95 < 4 * found.null_mean
+        tested = gedi_inference(y, **given, method="permutation")
+        assert 0 < tested.null_mean < 4 * found.null_mean
+        with pytest.raises(TooManyGroupsError, match="18300 groups needs a matrix"):
+            _ = found.upper
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8
+    np.testing.assert_allclose(coefficients, means[1:] - means[0], rtol=1e-9, atol=1e-12)
+    with pytest.raises(TooManyGroupsError, match="50000 x 18300"):
+        gedi(y, sensitive_features=levels, conditional_on=y**2)
+
+
+def test_gedi_of_1600_levels_takes_a_hundredth_of_a_second():
+    """CPU seconds of a machine that other work may slow down: before, 4.3."""
+    rng = np.random.default_rng(0)
+    levels = np.array([f"l{i:05d}" for i in range(1600)])[rng.integers(0, 1600, 4000)]
+    y, seconds = rng.normal(size=4000), []
+    for _ in range(5):
+        started = time.process_time()
+        gedi(y, sensitive_features=levels)
+        seconds.append(time.process_time() - started)
+    assert min(seconds) < 0.1

@@ -33,6 +33,7 @@ from gedi_sklearn.metrics import (
     make_disparity_scorer,
 )
 from gedi_sklearn.model_selection import tradeoff_curve
+from tests.oracles import cross_fitted
 
 CUBIC = PolynomialKernel(3, standardize=True)
 INDICATORS = {"gedi": gedi, "didi": didi, "didi_of_bins": partial(didi, n_bins=3), "hgr": hgr}
@@ -282,7 +283,7 @@ def test_residuals_of_real_targets_meet_the_bound_exactly(data, blind, options):
     residual = model.targets_ - t
     assert gedi(residual, sensitive_features=X[:, 0], sample_weight=w) == pytest.approx(0.01)
     if not (blind or options):
-        p = cross_val_predict(Underfitted(), X, t, cv=5, params={"sample_weight": w})
+        p = cross_fitted(Underfitted(), X, t, weight=w)
         # The nearest residuals are the projection of those of the predictions.
         near = project_targets(
             p - t,

@@ -14,7 +14,7 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
@@ -34,6 +34,7 @@ from gedi_sklearn import (
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi, gedi_coefficients, make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
+from tests.oracles import cross_fitted
 
 pd = pytest.importorskip("pandas")
 
@@ -58,8 +59,7 @@ def test_targets_are_the_projection_of_cross_fitted_predictions(data):
             DecisionTreeRegressor(random_state=0), CoarseConstraint(kernel=CUBIC), cv=4
         )
         model.fit(X, t, sensitive_features=X[:, 0], sample_weight=weight)
-        params = {} if weight is None else {"sample_weight": weight}
-        p = cross_val_predict(DecisionTreeRegressor(random_state=0), X, t, cv=4, params=params)
+        p = cross_fitted(DecisionTreeRegressor(random_state=0), X, t, 4, weight=weight)
         result = project_targets(
             t,
             p,
@@ -252,7 +252,8 @@ def test_blind_labels_use_the_bound_however_poor_the_other_columns_are(data):
 def test_labels_are_nearly_the_nearest(data):
     X, _, y, _ = data
     model = ProjectedClassifier(constraint=CoarseConstraint(0.3), sensitive_columns=0).fit(X, y)
-    p = cross_val_predict(LogisticRegression(), X, y, cv=5, method="predict_proba")[:, 1]
+    how = {"method": "predict_proba", "stratified": True}
+    p = cross_fitted(LogisticRegression(), X, y, **how)[:, 1]
     nearest = project_targets(
         y,
         p,
@@ -448,10 +449,8 @@ def test_bounded_probabilities_are_the_nearest_between_0_and_1(data, weighted):
         sensitive_columns=0,
         cv=4,
     ).fit(X, y, sample_weight=weight)
-    params = {} if weight is None else {"sample_weight": weight}
-    p = cross_val_predict(LogisticRegression(), X, y, cv=4, method="predict_proba", params=params)[
-        :, 1
-    ]
+    how = {"method": "predict_proba", "stratified": True, "weight": weight}
+    p = cross_fitted(LogisticRegression(), X, y, 4, **how)[:, 1]
     codes = (y == "yes") * 1.0
     nearest = project_targets(
         codes,

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 
 from gedi_sklearn import (
     CoarseConstraint,
@@ -201,3 +202,25 @@ def test_ties_of_the_relaxation_are_decided_so_that_the_constraint_is_met(data):
     ).fit(X, y)
     met = indicators(model.targets_, range(3), X[:, 0], kernel=3)
     assert (met <= model.threshold_ * (1 + 1e-9)).all()
+
+
+@pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint")
+def test_what_all_classes_have_in_common_does_not_grow():
+    # m(X) has a mean, which no labels take away: the dual of the relaxation is unbounded there.
+    r, n = np.random.default_rng(3), 120
+    v = np.round(r.normal(size=n), 3)
+    y = np.digitize(v + r.normal(size=n), [-0.5, 0.5])
+    x = np.array(list("cab"))[np.digitize(v + r.normal(size=n), [-0.6, 0.5])]
+    w, _ = r.random(n) + 0.1, r.normal(size=n)
+    X = np.c_[v + r.normal(size=n), r.normal(size=n), r.normal(size=n)]
+    model = ProjectedClassifier(
+        GaussianNB(var_smoothing=0.0),
+        DidiConstraint(0.2, relative=False),
+        sensitive_at_predict=False,
+        attribute_estimator=LinearRegression(),
+        cv=2,
+    ).fit(X, y, sensitive_features=x, sample_weight=w)
+    correction = model.orthonormal_correction_
+    assert_allclose(correction.sum(axis=0), 0, atol=1e-9 * np.abs(correction).max())
+    one_by_one = np.vstack([model.predict_proba(row[None]) for row in X])
+    assert_allclose(model.predict_proba(X), one_by_one, atol=1e-12)

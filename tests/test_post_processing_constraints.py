@@ -21,6 +21,7 @@ from gedi_sklearn import (
 from gedi_sklearn.exceptions import AttributeRangeWarning
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.model_selection import tradeoff_curve
+from tests.oracles import cross_fitted
 
 pd = pytest.importorskip("pandas")
 
@@ -89,8 +90,7 @@ def test_lists_are_the_projection_on_all_of_them(data, case, weighted):
     weight = w * (np.arange(400) % 5 > 0) if weighted else None
     model = ProjectedRegressor(constraint=constraint, sensitive_columns=[0, 1], cv=4)
     model.fit(X, t, sample_weight=weight)
-    params = {} if weight is None else {"sample_weight": weight}
-    p = cross_val_predict(LinearRegression(), X, t, cv=4, params=params)
+    p = cross_fitted(LinearRegression(), X, t, 4, weight=weight)
     nearest = project_targets(
         t,
         p,
@@ -223,8 +223,7 @@ def test_bounded_predictions_are_the_nearest_between_the_bounds(data, weighted, 
     options = {"constraint": constraint, "target_bounds": (0, None)}
     model = ProjectedRegressor(sensitive_columns=columns, cv=4, **options)
     model.fit(X, y, sample_weight=weight)
-    params = {} if weight is None else {"sample_weight": weight}
-    p = cross_val_predict(LinearRegression(), X, y, cv=4, params=params)
+    p = cross_fitted(LinearRegression(), X, y, 4, weight=weight)
     nearest = project_targets(
         y,
         p,
@@ -305,7 +304,7 @@ def test_beside_covariates_targets_are_the_projection(data, constraint):
     model = ProjectedRegressor(
         sensitive_columns=columns, constraint=constraint, conditional_on=[3, 4], cv=4
     ).fit(X, t, sample_weight=weight)
-    p = cross_val_predict(LinearRegression(), X, t, cv=4, params={"sample_weight": weight})
+    p = cross_fitted(LinearRegression(), X, t, 4, weight=weight)
     nearest = project_targets(
         t,
         p,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -376,3 +377,49 @@ def test_page_is_no_wider_than_the_window_and_asks_for_nothing(page, width, tmp_
     scroll, asked = map(int, re.search(r"<title>(\d+) (\d+)</title>", found.stdout).groups())
     assert scroll <= width
     assert asked == 0
+
+
+@pytest.mark.parametrize("asked", [301, 10**9, 10**18])
+def test_more_bins_than_rows_are_refused(data, asked):
+    x, y, p = data
+    with pytest.raises(ValueError, match=f"bins asks for {asked} bins of 300 rows"):
+        fairness_report(y, p, sensitive_features=x, bins=[asked], degrees=[1], n_resamples=9)
+    # Where an attribute is measured by groups there are no bins.
+    options = {"bins": [asked], "degrees": [1, 10**9], "n_resamples": 9}
+    table = fairness_report(y, sensitive_features=np.round(x / 20), **options).table
+    assert table["indicator"] == ["gedi", "gedi_sd", "didi", "hgr"]
+    with pytest.raises(RankDeficientKernelError, match="300 distinct value"):
+        gedi(y, sensitive_features=x, kernel=10**9)
+
+
+def test_curves_of_any_names_are_well_formed():
+    """Control characters and halves of surrogate pairs are no characters of XML or UTF-8."""
+    strange = "a\x00b\x0b\x1b<&\"'\ufffe é\U0001f600"
+    group = pd.Series(np.array([strange, "b"])[np.arange(40) % 2], name=strange, dtype=object)
+    number = pd.Series(np.arange(40.0), name="x\x01")
+    attributes = pd.DataFrame({strange: group, "x\x01": number})
+    y = np.random.default_rng(0).normal(size=40)
+    options = {"degrees": [1], "n_resamples": 9, "data": "half a pair: \ud800"}
+    page = fairness_report(y, sensitive_features=attributes, **options).to_html()
+    page.encode("utf-8")
+    curves = re.findall("<svg.*?</svg>", page, flags=re.DOTALL)
+    assert len(curves) == 2
+    for curve in curves:
+        texts = [own.text or "" for own in ElementTree.fromstring(curve)]
+        (title,) = (text for text in texts if "Mean by" in text)
+        assert "\x00" not in title
+    assert "a\ufffdb\ufffd\ufffd&lt;&amp;" in page
+    assert "é\U0001f600" in page
+
+
+def test_what_is_not_defined_is_no_number():
+    """Three rows leave no degree of freedom beside two coefficients."""
+    x, y = np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0])
+    with pytest.warns(UndefinedMetricWarning):
+        report = fairness_report(y, y[::-1], sensitive_features=x, degrees=[1, 2], n_resamples=9)
+    page = report.to_html()
+    assert np.isnan(report.table["upper"][2])
+    assert "<td>–</td>" in page
+    assert "–: not defined on these rows." in page
+    assert "nan" not in re.sub("<style>.*?</style>", "", page)
+    assert "nan" not in str(report)

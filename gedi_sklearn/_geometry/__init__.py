@@ -4,6 +4,7 @@ What constraints, solvers and estimators need of v = A c; nothing here knows an 
 """
 
 from ._block import Block
+from ._capacity import capacity
 from ._gauges import coefficient_block, deviation_block, group_block
 from ._product import Product, pieces
 from ._sets import AllowedSet, Ball, Box, GroupBall, L1Ball, SoftSupport
@@ -20,6 +21,7 @@ __all__ = [
     "Product",
     "SoftSupport",
     "Span",
+    "capacity",
     "coefficient_block",
     "deviation_block",
     "group_block",

@@ -24,6 +24,7 @@ def coefficient_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
         Which columns of the targets.
     """
     kernel = design.fitted
+    kernel.check_size(kernel.n_columns)
     allowed = L1Ball(kernel.n_columns, 1.0, np.inf)
     return Block(design, allowed, kernel.basis.to_raw, None, outputs)
 
@@ -31,6 +32,7 @@ def coefficient_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
 def deviation_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
     """Return S of an output, the deviation that the kernel explains: ‖v‖₂; see above."""
     k, root = design.fitted.n_columns, np.sqrt(design.fitted.share)
+    design.fitted.check_size(k)
     # In the coordinates of all rows a deviation within some of them is smaller.
     to_v, from_v = np.eye(k) / root, np.eye(k) * root
     return Block(design, Ball(k, 1.0, np.inf), to_v, from_v, outputs, of_coordinates=True)

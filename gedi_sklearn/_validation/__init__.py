@@ -36,8 +36,10 @@ from ._attribute import (
     check_attribute,
     check_attribute_columns,
     check_group_codes,
+    check_groups,
     check_levels,
     check_sensitive,
+    refuse_mixed_levels,
     warn_many_groups,
 )
 from ._classes import check_all_weighted, check_classes
@@ -59,7 +61,15 @@ from ._parameters import (
     remember_signature,
     validate_params,
 )
-from ._targets import CLASS_LOSSES, REAL_LOSSES, Targets, check_bounds, target_kind
+from ._targets import (
+    CLASS_LOSSES,
+    REAL_LOSSES,
+    Targets,
+    check_bounds,
+    check_multiplied,
+    check_positive,
+    target_kind,
+)
 
 __all__ = [
     "CLASS_LOSSES",
@@ -94,13 +104,16 @@ __all__ = [
     "check_classes",
     "check_column",
     "check_group_codes",
+    "check_groups",
     "check_keywords",
     "check_labels",
     "check_levels",
+    "check_multiplied",
     "check_nested",
     "check_notion",
     "check_numbers",
     "check_numbers_or_inf",
+    "check_positive",
     "check_random_state",
     "check_same_length",
     "check_sample_weight",
@@ -113,6 +126,7 @@ __all__ = [
     "is_text",
     "named_in_errors",
     "refuse_misplaced",
+    "refuse_mixed_levels",
     "remember_signature",
     "select_columns",
     "target_kind",

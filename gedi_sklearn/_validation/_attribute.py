@@ -123,7 +123,7 @@ class Level(str):
 
 
 def check_levels(values: np.ndarray, name: str) -> None:
-    """Refuse columns that mix numbers with other values, and warn of text that holds numbers.
+    """Refuse mixed columns, and warn of text that holds numbers.
 
     Parameters
     ----------
@@ -132,15 +132,25 @@ def check_levels(values: np.ndarray, name: str) -> None:
     name : str
         The caller's argument.
     """
+    refuse_mixed_levels(values, name)
     for column in values.T if values.dtype.kind in "OUS" else ():
-        if any(isinstance(value, (numbers.Number, np.bool_)) for value in column):
-            check_numbers(column, name)
-        elif not isinstance(column[0], Level) and all(map(_is_numeric, set(map(str, column)))):
+        if (
+            is_text(column)
+            and not isinstance(column[0], Level)
+            and all(map(_is_numeric, set(map(str, column))))
+        ):
             warn_caller(
                 f"{name} is text, such as {column[0]!r}, but every value is a number: each is "
                 "taken as a level of its own. Convert it to float if numbers are meant, to a "
                 "pandas category if levels are."
             )
+
+
+def refuse_mixed_levels(values: np.ndarray, name: str) -> None:
+    """Refuse columns that mix numbers with other values; see :func:`check_levels`."""
+    for column in values.T if values.dtype.kind in "OUS" else ():
+        if any(isinstance(value, (numbers.Number, np.bool_)) for value in column):
+            check_numbers(column, name)
 
 
 def _is_numeric(text: str) -> bool:
@@ -221,6 +231,19 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             both = codes * len(levels) + inverse
             _, first, codes = np.unique(both, return_index=True, return_inverse=True)
     return codes, values[first]
+
+
+def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
+    """Return the groups of rows that are not independent as integers 0…g−1; None if there are none.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing, or the length differs.
+    """
+    if groups is None:
+        return None
+    return check_group_codes(check_attribute(groups, n_samples, kind="groups", name="groups"))[0]
 
 
 def _count_integers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

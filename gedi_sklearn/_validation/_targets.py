@@ -12,7 +12,7 @@ from ._classes import refuse_real_values
 
 # Rows that are looked at before all others.
 _FEW = 1000
-REAL_LOSSES = frozenset({"squared_error", "absolute_error"})
+REAL_LOSSES = frozenset({"squared_error", "absolute_error", "kl"})
 CLASS_LOSSES = frozenset({"hamming", "log_loss"})
 
 
@@ -23,7 +23,7 @@ class Targets:
     ----------
     y : array-like of shape (n,)
         Real numbers, or classes of any label.
-    loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}
+    loss : {"auto", "squared_error", "absolute_error", "kl", "hamming", "log_loss"}
         "auto" is "hamming" for two classes and for text, else "squared_error".
 
     Attributes
@@ -47,6 +47,8 @@ class Targets:
         self.classes: np.ndarray | None = None
         if loss not in CLASS_LOSSES:
             self.y = check_numbers(y, "y", n_columns=1, sets_scale=True)
+            if loss == "kl":
+                check_multiplied(self.y, "y")
             return
         labels = check_labels(y, "y")
         self.classes = np.unique(labels)
@@ -86,7 +88,10 @@ class Targets:
         each, shape (n, K), of probabilities or of 0 and 1.
         """
         if self.classes is None:
-            return self.encode(y_pred, "y_pred")
+            p = self.encode(y_pred, "y_pred")
+            if self.loss == "kl":
+                check_positive(p, "y_pred")
+            return p
         if self.n_classes > 2:
             return self._encode_columns(y_pred)
         labels = check_labels(y_pred, "y_pred")
@@ -138,14 +143,39 @@ class Targets:
         return z if self.classes is None else self.classes[z.astype(int)]
 
 
+def check_multiplied(y: np.ndarray, name: str) -> None:
+    """Refuse targets that loss='kl' means nothing for: negative ones, and nothing but zeros."""
+    if (y < 0).any():
+        raise ValueError(
+            f"loss='kl' multiplies targets, which cannot be negative: {name} has "
+            f"{int((y < 0).sum())} negative value(s), the least {y.min():.6g}. Use "
+            "loss='squared_error'."
+        )
+    if not y.any():
+        raise ValueError(
+            f"loss='kl' keeps the mean of {name}, which holds nothing but zeros. There is nothing "
+            "to multiply."
+        )
+
+
+def check_positive(p: np.ndarray, name: str) -> None:
+    """Refuse predictions that loss='kl' means nothing for."""
+    if not (p > 0).all():
+        raise ValueError(
+            f"loss='kl' multiplies predictions, which have to be positive: {int((p <= 0).sum())} "
+            f"value(s) of {name} are at most 0, the least {p.min():.6g}. Use a learner with a log "
+            "link, such as PoissonRegressor, or loss='squared_error'."
+        )
+
+
 def check_bounds(target_bounds: Any, targets: Targets) -> tuple[float, float] | None:
     """Return bounds on real targets as two floats, or None where there are none.
 
     Raises
     ------
     ValueError
-        If they are no pair of (number or None), are not ordered, meet two classes, or a target
-        lies outside of them.
+        If they are no pair of (number or None), are not ordered, meet classes or loss='kl', or a
+        target lies outside of them.
     """
     if target_bounds is None:
         return None
@@ -153,6 +183,11 @@ def check_bounds(target_bounds: Any, targets: Targets) -> tuple[float, float] | 
         raise ValueError(
             f"target_bounds={target_bounds!r} bounds real targets; loss={targets.loss!r} has "
             "classes. Leave it at None."
+        )
+    if targets.loss == "kl":
+        raise ValueError(
+            f"target_bounds={target_bounds!r} with loss='kl': targets are positive without them, "
+            "and a cut would change their mean. Leave it at None, or use loss='squared_error'."
         )
     is_pair = len(target_bounds) == 2 and all(
         end is None or (isinstance(end, Real) and not np.isnan(float(end))) for end in target_bounds

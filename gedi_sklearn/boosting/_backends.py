@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -16,26 +15,24 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-__all__ = ["BACKENDS", "Backend", "XGBoost", "check_features", "find_backend"]
+from ._parameters import LIGHTGBM, XGBOOST, Table
+
+__all__ = ["BACKENDS", "LEAF_WEIGHT", "Backend", "XGBoost", "check_features", "find_backend"]
 
 # Trees of both packages are of one size: leaves, and the least weight of the rows in one.
-_LEAVES, _LEAF_WEIGHT = 31, 20
+_LEAVES, LEAF_WEIGHT = 31, 20
 # Types of polars, as they begin.
 _NUMBERS = ("Int8", "Int16", "Int32", "Int64", "UInt", "Float32", "Float64", "Boolean")
 _CATEGORIES = ("Categorical", "Enum")
-# Second names of the parameters that are set here.
-_XGBOOST_NAMES = {
-    "learning_rate": "eta",
-    "lambda": "reg_lambda",
-    "random_state": "seed",
-    "n_jobs": "nthread",
-}
+_PANDAS = "category"
+_ADVICE = "Make text categories, dates numbers."
 
 
 def check_features(X: Any) -> Any:
     """Return X as the packages take it: a frame as it is, or an array of numbers, some missing."""
     if hasattr(X, "columns"):
-        _check_polars(X, _NUMBERS + _CATEGORIES, "Make text categories, dates numbers.")
+        _check_polars(X, _NUMBERS + _CATEGORIES, _ADVICE)
+        _check_pandas(X)
         return X
     return check_array(X, accept_sparse="csr", ensure_all_finite="allow-nan", input_name="X")
 
@@ -47,6 +44,23 @@ def _check_polars(X: Any, kinds: tuple[str, ...], advice: str) -> None:
     types = {name: str(own).partition("(")[0] for name, own in X.schema.items()}
     if odd := {name: own for name, own in types.items() if not own.startswith(kinds)}:
         raise ValueError(f"X has columns that the trees cannot split: {odd}. {advice}")
+
+
+def _check_pandas(X: Any) -> None:
+    """Refuse columns that the packages cannot split, and infinity, as of an array."""
+    if not hasattr(X, "iloc"):
+        return
+    types = list(zip(X.columns, X.dtypes, strict=True))
+    if odd := {name: str(own) for name, own in types if own.kind not in "biuf" and own != _PANDAS}:
+        raise ValueError(f"X has columns that the trees cannot split: {odd}. {_ADVICE}")
+    for position, (name, own) in enumerate(types):
+        if (
+            own.kind == "f"
+            and np.isinf(X.iloc[:, position].to_numpy(np.float64, na_value=np.nan)).any()
+        ):
+            raise ValueError(
+                f"X contains infinity in column {name!r}; NaN stands for what is missing."
+            )
 
 
 class Backend(ABC):
@@ -66,13 +80,14 @@ class Backend(ABC):
         Further rows whose scores are asked for in every round.
     """
 
-    # Parameters of the package that are this library's own business.
-    owned: ClassVar[frozenset[str]]
+    # What the package may be told, and the parameter that bounds the weight of a leaf.
+    table: ClassVar[Table]
+    leaf_weight: ClassVar[str]
 
-    @staticmethod
-    @abstractmethod
-    def parameter_name(name: str) -> str:
-        """Return a parameter's one name, of its several: the package drops what is set twice."""
+    @classmethod
+    def checked(cls, params: dict[str, Any], X: Any) -> dict[str, Any]:
+        """Return what the package is told of the caller's parameters, by their one name."""
+        return cls.table.check(params, getattr(X, "columns", range(X.shape[1])))
 
     @abstractmethod
     def __init__(
@@ -113,11 +128,8 @@ class Backend(ABC):
 class XGBoost(Backend):
     """Trees of XGBoost, by histograms and leaf by leaf."""
 
-    owned = frozenset({"objective", "num_class", "base_score", "eta", "nthread"})
-
-    @staticmethod
-    def parameter_name(name: str) -> str:
-        return _XGBOOST_NAMES.get(name, name)
+    table = XGBOOST
+    leaf_weight = "min_child_weight"
 
     def __init__(
         self,
@@ -133,16 +145,18 @@ class XGBoost(Backend):
         import xgboost
 
         self._rows = [_matrix(rows, n_jobs) for rows in (X, *others)]
+        for further in self._rows[1:]:  # the columns have been compared, as those of `predict`
+            further.feature_names = self._rows[0].feature_names
         several = {"num_class": n_outputs} if n_outputs > 1 else {}
         own = {
             "tree_method": "hist",
             "grow_policy": "lossguide",
             "max_leaves": _LEAVES,
             "max_depth": 0,
-            "min_child_weight": _LEAF_WEIGHT,
+            "min_child_weight": LEAF_WEIGHT,
             "reg_lambda": 0.0,
             "seed": seed,
-            **params,
+            **{name: _as_text(own) for name, own in self.checked(params, X).items()},
             **several,
             "objective": "reg:squarederror",
             "base_score": 0.0,
@@ -183,28 +197,48 @@ class XGBoost(Backend):
         return found.astype(np.float64).reshape(len(found), -1)
 
 
+def _as_text(value: Any) -> Any:
+    """Return constraints of columns as XGBoost reads them from any language."""
+    if not isinstance(value, list):
+        return value
+    text = str(value)
+    return text if isinstance(value[0], list) else f"({text[1:-1]})"
+
+
 def _matrix(X: Any, n_jobs: int) -> Any:
     import xgboost
 
-    return xgboost.DMatrix(X, nthread=n_jobs, enable_categorical=True)
+    try:
+        return xgboost.DMatrix(_named_categories(X), nthread=n_jobs, enable_categorical=True)
+    except xgboost.core.XGBoostError as error:
+        raise ValueError(
+            "XGBoost cannot take X: its numbers are of single precision, at most 3.4e38 in size. "
+            "Use another unit for larger ones, or backend='lightgbm'."
+        ) from error
+
+
+def _named_categories(X: Any) -> Any:
+    """Return a frame whose categories are text or integers, as XGBoost takes them."""
+    if not hasattr(X, "iloc"):
+        return X
+    odd = [
+        position
+        for position, own in enumerate(X.dtypes)
+        if own == _PANDAS
+        and own.categories.dtype.kind not in "iu"
+        and not all(isinstance(level, str) for level in own.categories)
+    ]
+    X = X.copy(deep=False) if odd else X
+    for position in odd:
+        X.isetitem(position, X.iloc[:, position].cat.rename_categories(str))
+    return X
 
 
 class LightGBM(Backend):
     """Trees of LightGBM."""
 
-    owned = frozenset(
-        {"objective", "num_class", "learning_rate", "num_threads", "metric", "num_iterations"}
-    )
-
-    @staticmethod
-    def parameter_name(name: str) -> str:
-        names = _lightgbm_names()
-        if name not in names:
-            raise ValueError(
-                f"backend_params sets {name!r}, which is no parameter of LightGBM. Correct its "
-                "spelling, or leave it out."
-            )
-        return names[name]
+    table = LIGHTGBM
+    leaf_weight = "min_sum_hessian_in_leaf"
 
     def __init__(
         self,
@@ -222,13 +256,13 @@ class LightGBM(Backend):
         own = {
             "num_leaves": _LEAVES,
             "min_data_in_leaf": 1,
-            "min_sum_hessian_in_leaf": _LEAF_WEIGHT,
+            "min_sum_hessian_in_leaf": LEAF_WEIGHT,
             "deterministic": True,
             "force_col_wise": True,
             "feature_pre_filter": False,  # else an error where it leaves no column
             "verbosity": -1,
             "seed": seed,
-            **params,
+            **self.checked(params, X),
             "objective": "none",
             "metric": "none",
             "num_class": n_outputs,
@@ -274,15 +308,6 @@ class LightGBM(Backend):
             _table(X), raw_score=True, num_iteration=n_rounds, num_threads=n_jobs
         )
         return np.asarray(found, dtype=np.float64).reshape(len(found), -1)
-
-
-@cache
-def _lightgbm_names() -> dict[str, str]:
-    """Return the one name of every parameter, by each of its names."""
-    from lightgbm.basic import _ConfigAliases
-
-    listed = _ConfigAliases._get_all_param_aliases()
-    return {alias: name for name, aliases in listed.items() for alias in (name, *aliases)}
 
 
 def _table(X: Any) -> Any:

@@ -8,18 +8,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 
 from .._certificate import Certificate, issue_certificate
-from .._folds import make_folds
-from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
+from .._folds import FoldMaker
+from .._meta_estimator import (
+    COLUMN_CONSTRAINTS,
+    ColumnsMixin,
+    add_splitter,
+    fit_method,
+    has_splitter,
+)
 from .._validation import (
     N_JOBS,
     Interval,
     StrOptions,
-    _fit_context,
+    _check_method_params,
     _safe_indexing,
+    check_groups,
     check_random_state,
     check_same_length,
 )
@@ -27,9 +35,10 @@ from .._verdict import make_verdict
 from ..constraints import FittedConstraint, fit_constraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
 from ._ascent import Ascent
-from ._backends import BACKENDS, Backend, check_features, find_backend
+from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
-from ._training import Member, Rows, Trained, decide, train
+from ._parameters import refusals_named
+from ._training import UNITS, Member, Rows, Trained, decide, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.
@@ -41,7 +50,7 @@ _FOLDS = 3
 class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
     """Base class of the regressor and the classifier, which add targets and output."""
 
-    __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
+    __metadata_request__fit = {"sample_weight": True, "groups": True}  # noqa: RUF012
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "backend": [StrOptions(set(BACKENDS))],
@@ -89,7 +98,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -97,7 +106,9 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         eval_set: Any = None,
+        **split_params: Any,
     ) -> BaseConstrainedBoosting:
         """Grow the trees under the constraint.
 
@@ -115,9 +126,14 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             names them in X.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, in the trees and in the kernel. A row of weight 0 is ignored.
+        groups : array-like of shape (n,), default=None
+            Which rows are not independent of each other, such as those of one person: folds do not
+            split them. None takes all rows as independent.
         eval_set : list of (X, y), default=None
             Further rows whose loss `evals_result_` has for every round; the last pair decides on
             early stopping.
+        **split_params : dict
+            What the splitter in `cv` requests, with metadata routing: ``groups``.
 
         Returns
         -------
@@ -138,24 +154,31 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 f"early_stopping_rounds={self.early_stopping_rounds} needs rows that the trees do "
                 "not see: pass eval_set=[(X_val, y_val)] to fit, or set cv."
             )
+        split_params = self._route_split(split_params)
         if is_dask(X):
-            return fit_on_cluster(self, X, y, sensitive_features, sample_weight, eval_set)
+            refused = {"groups": groups, "eval_set": eval_set}
+            return fit_on_cluster(self, X, y, sensitive_features, sample_weight, **refused)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = check_features(self._inner_X(X))
         further = self._check_eval_set(eval_set)
-        folds = self._folds(features, y, weight)
+        groups = check_groups(groups, len(y))
+        folds = self._folds(features, y, weight, groups, attribute, split_params)
         if weight is not None and not weight.all():
             counted = np.flatnonzero(weight > 0)
             y, weight, attribute = y[counted], weight[counted], attribute[counted]
+            groups = None if groups is None else groups[counted]
             features = _safe_indexing(features, counted)
+            split_params = _check_method_params(X, split_params, indices=counted)
         constraint = self._fit_constraint(attribute, y, weight)
-        share = self._certify(backend, constraint, (features, y, weight, attribute))
+        data = features, y, weight, attribute, groups
+        share = self._certify(backend, constraint, data, split_params)
         trained, members, rows = self._grow(
             backend, constraint.scaled(share), (features, y, weight), folds, further
         )
         self._set_fitted(constraint, trained, [own.backend.finish() for own in members])
-        self._judge(constraint, trained, y)
+        self._warn_no_split(backend, trained, rows)
         self._calibrate(trained.scores, rows)
+        self._judge(constraint, trained, y, groups)
         return self
 
     def _grow(
@@ -169,22 +192,24 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         """Run the rounds on features, targets and weights."""
         features, y, weight = data
         rows = self._rows(constraint, y, weight)
-        members = self._members(backend, features, folds, rows.y.shape[1], further)
-        is_held_out = members[0].held is not None
-        trained = train(
-            members,
-            rows,
-            Ascent(constraint, self.n_estimators, self.learning_rate, is_held_out=is_held_out),
-            evaluations=[constraint.columns(targets).astype(np.float64) for _, targets in further],
-            **self._round_params(rows),
-        )
+        with refusals_named(self.backend, self.backend_params):
+            members = self._members(backend, features, folds, rows.y.shape[1], further)
+            is_held_out = members[0].held is not None
+            trained = train(
+                members,
+                rows,
+                Ascent(constraint, self.n_estimators, self.learning_rate, is_held_out=is_held_out),
+                evaluations=[constraint.columns(own).astype(np.float64) for _, own in further],
+                **self._round_params(rows),
+            )
         return trained, members, rows
 
     def _certify(
         self,
         backend: type[Backend],
         constraint: FittedConstraint,
-        data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray],
+        data: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None],
+        split_params: dict[str, Any],
     ) -> float:
         """Set the certificate, and return the share of the bound that the trees grow under."""
         self.certificate_: Certificate | None = None
@@ -195,60 +220,66 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 f"confidence={self.confidence} grows boosters on parts of the rows, so cv must be "
                 "None, an integer or a splitter, got splits."
             )
-        X, y, weight, attribute = data
-        kind = StratifiedKFold if is_classifier(self) else KFold
-        splits = list(kind(_FOLDS, shuffle=True, random_state=0).split(attribute, y))
+        X, y, weight, attribute, groups = data
+        fold_maker = self._fold_maker(y, None, groups, attribute, {})
+        is_split = fold_maker.n_independent > _FOLDS
+        splits = fold_maker(_FOLDS, X).splits if is_split else []
 
         def held_out(share: float) -> np.ndarray | None:
+            if not splits:
+                return None
             scores = np.empty((len(y), constraint.columns(y[:1]).shape[1]))
             for rows, test in splits:
                 own = _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
+                parts = None if groups is None else groups[rows]
                 try:
                     part = self._fit_constraint(attribute[rows], *own[1:]).scaled(share)
                 except RankDeficientKernelError:
                     return None
-                trained, members, _ = self._grow(backend, part, own, self._folds(*own))
+                params = _check_method_params(X, split_params, indices=rows)
+                folds = self._folds(*own, parts, attribute[rows], params)
+                trained, members, _ = self._grow(backend, part, own, folds)
                 boosters = [one.backend.finish() for one in members]
                 found = self._mean_scores(boosters, trained.trees, _safe_indexing(X, test))
                 scores[test] = found
             return self._as_numbers(scores)
 
         self.certificate_, share = issue_certificate(
-            constraint, held_out, self.confidence, is_one_event=False, n_folds=_FOLDS
+            constraint, held_out, self.confidence, is_one_event=False, n_folds=_FOLDS, groups=groups
         )
         return share
 
     def _rows(self, constraint: FittedConstraint, y: np.ndarray, weight: np.ndarray | None) -> Rows:
         """Return what the rounds need of the rows."""
         columns = constraint.columns(y).astype(np.float64)
-        everything = np.ones(len(y)) if weight is None else weight
-        return Rows(columns, everything, constraint.orthonormal, is_classifier(self))
+        # Limits of the trees, such as the least weight of a leaf, are for weights of mean 1.
+        own = np.ones(len(y)) if weight is None else weight / weight.max()
+        return Rows(columns, own / own.mean(), constraint.orthonormal, is_classifier(self))
 
     def _round_params(self, rows: Rows) -> dict[str, Any]:
-        """Return the keywords of the rounds, and set the intercept."""
-        self.intercept_ = rows.mean(rows.y)
+        """Return the keywords of the rounds, and set the unit of the trees."""
+        self._unit = unit = UNITS[self._loss].of(rows)
+        self.intercept_, self.scale_ = unit
         return {
             "n_rounds": self.n_estimators,
-            "intercept": self.intercept_,
+            "unit": unit,
             "patience": self.early_stopping_rounds,
             "verbose": self.verbose,
         }
 
-    def _booster_params(self, n_outputs: int, backend: type[Backend]) -> dict[str, Any]:
+    def _booster_params(self, n_outputs: int) -> dict[str, Any]:
         """Return the keywords of every booster but its rows and threads."""
-        given = self.backend_params or {}
-        names = {name: backend.parameter_name(name) for name in given}
-        if owned := sorted(name for name in given if names[name] in backend.owned):
-            raise ValueError(
-                f"backend_params sets {owned}, which this estimator does itself. Leave them out; "
-                "learning_rate, n_jobs and n_estimators are its own parameters."
-            )
         return {
-            "params": {names[name]: value for name, value in given.items()},
+            "params": self.backend_params or {},
             "n_outputs": n_outputs,
             "learning_rate": self.learning_rate,
             "seed": self._seed(),
         }
+
+    @property
+    def _loss(self) -> str:
+        """The loss of the trees."""
+        return "squared_error"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -298,7 +329,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         further: Sequence[tuple[Any, np.ndarray]],
     ) -> list[Member]:
         """Return the boosters: one on all rows, or one for each fold."""
-        params = self._booster_params(n_outputs, backend)
+        params = self._booster_params(n_outputs)
         n_jobs = effective_n_jobs(self.n_jobs)
 
         def member(rows: Any, held: Any) -> Member:
@@ -310,37 +341,67 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
         return [member(train, held) for train, held in folds]
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing of metadata to `fit` and to the splitter in `cv`.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        router = MetadataRouter(owner=type(self).__name__)
+        return add_splitter(router.add_self_request(super().get_metadata_routing()), self.cv)
+
+    def _route_split(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the keywords of the splitter among those of `fit` that are not its own."""
+        if not given:
+            return {}
+        if not (get_config()["enable_metadata_routing"] and has_splitter(self.cv)):
+            raise TypeError(
+                f"fit() got {sorted(given)}, which only a splitter in cv is passed, and with "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        return dict(process_routing(self, "fit", **given).splitter.split)
+
     def _folds(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None
-    ) -> list[tuple[Any, np.ndarray | None]]:
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None,
+        attribute: np.ndarray,
+        split_params: dict[str, Any],
+    ) -> Sequence[tuple[Any, np.ndarray | None]]:
         """Return the rows of every booster and those that it alone has not seen, if any.
 
         They are positions among the rows of positive weight.
         """
-        cv = self.cv
-        if cv is None:
+        if self.cv is None:
             return [(slice(None), None)]
-        if isinstance(cv, Integral):
-            kind = StratifiedKFold if is_classifier(self) else KFold
-            cv = kind(int(cv), shuffle=True, random_state=self._seed())
-        folds = make_folds(
-            cv,
-            X,
-            y,
-            is_classifier=is_classifier(self),
-            split_params={},
-            groups_hint="Pass the splits themselves, cv=list(splitter.split(X, y, groups)).",
-        )
-        counted = np.ones(len(y), dtype=bool) if weight is None else weight > 0
-        if (folds.n_tests[counted] != 1).any():
+        folds = self._fold_maker(y, weight, groups, attribute, split_params)(self.cv, X)
+        if (folds.n_tests != 1).any():
             raise ValueError(
                 f"cv: {folds.origin} must hold out every row once; {folds.uneven_rows()}."
             )
-        position = np.cumsum(counted) - 1
-        return [
-            (position[train[counted[train]]], position[held[counted[held]]])
-            for train, held in folds.splits
-        ]
+        return folds.splits if weight is None else folds.among(weight > 0)
+
+    def _fold_maker(
+        self,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None,
+        attribute: np.ndarray,
+        split_params: dict[str, Any],
+    ) -> FoldMaker:
+        """Return what makes folds of rows."""
+        return FoldMaker(
+            y=y,
+            is_classifier=is_classifier(self),
+            weight=weight,
+            groups=groups,
+            attribute=attribute,
+            random_state=self._seed(),
+            split_params=split_params,
+        )
 
     def _seed(self) -> int:
         """Return the seed of the backend and of the folds; 0 without `random_state`."""
@@ -364,13 +425,25 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             "multipliers": np.array([_by_column(own) for own in history["multipliers"]]),
         }
         names = (f"validation_{number}" for number in range(len(trained.evaluated)))
-        self.evals_result_ = dict(zip(names, trained.evaluated, strict=True))
+        # The loss under its name.
+        found = [
+            {self._loss if name == "loss" else name: values for name, values in own.items()}
+            for own in trained.evaluated
+        ]
+        self.evals_result_ = dict(zip(names, found, strict=True))
 
-    def _judge(self, constraint: FittedConstraint, trained: Trained, y: np.ndarray) -> None:
+    def _judge(
+        self,
+        constraint: FittedConstraint,
+        trained: Trained,
+        y: np.ndarray,
+        groups: np.ndarray | None = None,
+    ) -> None:
         """Set the verdict, and warn where the constraint is not met."""
         z = self._as_numbers(trained.scores)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
-        self.verdict_ = make_verdict(constraint, y, z, **seen)
+        scores = self._class_scores(trained.scores)
+        self.verdict_ = make_verdict(constraint, y, z, scores=scores, groups=groups, **seen)
         if self.cv is None:
             constraint.warn_excess(
                 z,
@@ -387,6 +460,18 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         if self.verdict_ is not None:
             self.verdict_.warn()
 
+    def _warn_no_split(self, backend: type[Backend], trained: Trained, rows: Rows) -> None:
+        """Warn where no tree has a split, with the cause."""
+        if np.ptp(trained.scores, axis=0).any() or not np.ptp(rows.y, axis=0).any():
+            return
+        name = backend.leaf_weight
+        least = backend.table.check(self.backend_params or {}).get(name, LEAF_WEIGHT)
+        warn_caller(
+            f"all predictions are the same: no tree could split the {len(rows.y)} rows. Where the "
+            f"mean weight is 1, a leaf must weigh at least {least:g}, and a split gain what "
+            f"backend_params ask for. Use more rows, or a smaller {name!r} in backend_params."
+        )
+
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of new rows, shape (n, C)."""
         features = check_features(self._new_inner_X(X))
@@ -398,7 +483,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         n_jobs, predict = effective_n_jobs(self.n_jobs), BACKENDS[self.backend].predict
         pairs = zip(boosters, trees, strict=True)
         found = [predict(booster, features, n, n_jobs) for booster, n in pairs]
-        return np.mean(found, axis=0) + self.intercept_
+        return np.mean([self._unit.scores(own) for own in found], axis=0)
 
     def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds as one column, classes as 0…K − 1."""

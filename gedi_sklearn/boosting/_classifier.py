@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
+from .._as_fitted import answers_as_fitted
 from .._validation import Outcomes, check_classes, check_column, check_labels
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
@@ -39,14 +40,16 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
     learning_rate : float, default=0.1
         Share of a tree's step that is taken, at most 1.
     backend_params : dict, default=None
-        Further parameters of the package, such as ``{"max_leaves": 8}``. Trees of both have
-        31 leaves at most, each of rows that weigh at least 20, unless it says otherwise.
+        Further parameters of the package, such as ``{"max_leaves": 8}``; what would have no effect
+        is refused. Trees of both have 31 leaves at most, each of rows that weigh at least 20,
+        unless it says otherwise. They see targets of deviation 1 (classes: 0 and 1) and weights
+        of mean 1, which all limits refer to.
     cv : int, splitter or iterable of splits, default=None
         Folds. One booster is grown for each, all at once and with the same multipliers, which
         ascend on the predictions of the rows that a booster has not seen; a prediction is the
         mean of all. None grows one booster and looks at the rows that it has seen, which is as
         good where trees do not memorise them: many rows, small trees. An integer shuffles the
-        rows, stratified for classes.
+        rows, stratified for classes; with `groups` in `fit` it makes folds of these.
     confidence : float, default=None
         With which probability new rows are to keep the bound, between 0 and 1. The trees then grow
         under a stricter bound, found by up to 33 runs on three folds of the rows; see
@@ -71,10 +74,12 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
     Attributes
     ----------
     booster_ : xgboost.Booster, lightgbm.Booster or list of these
-        The booster; with `cv`, that of every fold. Its raw scores and `intercept_` add up to the
-        scores.
+        The booster; with `cv`, that of every fold. Scores are its raw ones times `scale_`, plus
+        `intercept_`.
     intercept_ : ndarray of shape (C,)
         The mean of y, or the share of each class (of two, of the second).
+    scale_ : float
+        The deviation of y; 1 for classes.
     multipliers_ : ndarray of shape (k,) or (K, k)
         λ in the orthonormal basis of the kernel, those of several constraints one after another;
         a row for each of more than two classes.
@@ -172,6 +177,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
 
         self._slope = float(np.exp(minimize_scalar(loss, bounds=_SLOPES, method="bounded").x))
 
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes; the attribute is not needed.
 
@@ -189,6 +195,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         best = _of_every_class(self._scores(X)).argmax(axis=1)
         return self.classes_[best]
 
+    @answers_as_fitted
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class; `predict` returns the most probable one.
 
@@ -204,9 +211,16 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         """
         if is_dask(X):
             return lazily(self.predict_proba, X)
-        scores = _of_every_class(self._scores(X))
-        return softmax(self._slope * scores, axis=1)
+        return self._proba(self._scores(X))
 
+    def _proba(self, scores: np.ndarray) -> np.ndarray:
+        return softmax(self._slope * _of_every_class(scores), axis=1)
+
+    def _class_scores(self, scores: np.ndarray) -> np.ndarray:
+        proba = self._proba(scores)
+        return proba[:, 1] if len(self.classes_) == 2 else proba
+
+    @answers_as_fitted
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores that `predict` decides on.
 

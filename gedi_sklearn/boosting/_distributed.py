@@ -82,15 +82,20 @@ def lazily(method: Callable[[Any], np.ndarray], X: Any) -> Any:
 
 
 def fit_on_cluster(
-    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, eval_set: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    **refused: Any,
 ) -> Any:
-    """Fit on the rows of a Dask collection."""
-    refused = {"cv": estimator.cv, "confidence": estimator.confidence, "eval_set": eval_set}
+    """Fit on the rows of a Dask collection; further keywords of `fit` are refused."""
+    refused |= {"cv": estimator.cv, "confidence": estimator.confidence}
     given = [name for name, value in refused.items() if value is not None]
     if given or estimator.backend != "xgboost":
         raise ValueError(
             "Dask collections are fitted with backend='xgboost', without "
-            f"cv, confidence and eval_set; got backend={estimator.backend!r} and {given}."
+            f"cv, confidence, groups and eval_set; got backend={estimator.backend!r} and {given}."
         )
     cluster, sample = Cluster(X), _first_row(X)
     n_rows, sample_weight = sum(cluster.lengths), _local_values(sample_weight)
@@ -105,24 +110,26 @@ def fit_on_cluster(
     else:
         attribute = estimator._check_attribute(sample, attribute, n_rows, reset=True)
     estimator._record_columns(sample)
-    everything = np.ones(n_rows) if weight is None else weight
-    counted = everything > 0
+    counted = np.ones(n_rows, dtype=bool) if weight is None else weight > 0
     own_weight = None if weight is None else weight[counted]
     constraint = estimator._fit_constraint(attribute[counted], y[counted], own_weight)
     rows = estimator._rows(constraint, y[counted], own_weight)
     columns = constraint.columns(y).astype(np.float64)
+    everything = np.zeros(n_rows)
+    everything[counted] = rows.weight
     trained, booster = cluster.train(
         (columns, everything, attribute),
         constraint,
         is_class=is_classifier(estimator),
         dropped=estimator._dropped,
-        booster=estimator._booster_params(columns.shape[1], XGBoost),
+        booster=estimator._booster_params(columns.shape[1]),
         rounds=estimator._round_params(rows),
     )
     estimator.certificate_ = None
     estimator._set_fitted(constraint, trained, [booster])
-    estimator._judge(constraint, trained, y[counted])
+    estimator._warn_no_split(XGBoost, trained, rows)
     estimator._calibrate(trained.scores, rows)
+    estimator._judge(constraint, trained, y[counted])
     return estimator
 
 

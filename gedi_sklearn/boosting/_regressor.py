@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from .._validation import Outcomes, check_column, check_numbers
+from .._as_fitted import answers_as_fitted
+from .._validation import (
+    Outcomes,
+    StrOptions,
+    check_column,
+    check_multiplied,
+    check_numbers,
+)
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
-from ._training import Rows
+from ._training import UNITS, Rows
 
 
 class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
@@ -28,20 +35,26 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`; with `cv` it
         may have a `subset`. A list holds one constraint for each attribute, all of which are met.
+    loss : {"squared_error", "kl"}, default="squared_error"
+        The loss of the trees. "kl" is that of Poisson with its log link, for counts, rates and
+        costs: predictions are positive, and the constraint is on them, not on their logarithms.
+        Exposure is `sample_weight`, and y a rate.
     n_estimators : int, default=150
         Rounds: trees. Predictions are at the bound after about 50 rounds, or 200 where trees see
         the attribute through other columns only.
     learning_rate : float, default=0.1
         Share of a tree's step that is taken, at most 1.
     backend_params : dict, default=None
-        Further parameters of the package, such as ``{"max_leaves": 8}``. Trees of both have
-        31 leaves at most, each of rows that weigh at least 20, unless it says otherwise.
+        Further parameters of the package, such as ``{"max_leaves": 8}``; what would have no effect
+        is refused. Trees of both have 31 leaves at most, each of rows that weigh at least 20,
+        unless it says otherwise. They see targets of deviation 1 (classes: 0 and 1) and weights
+        of mean 1, which all limits refer to.
     cv : int, splitter or iterable of splits, default=None
         Folds. One booster is grown for each, all at once and with the same multipliers, which
         ascend on the predictions of the rows that a booster has not seen; a prediction is the
         mean of all. None grows one booster and looks at the rows that it has seen, which is as
         good where trees do not memorise them: many rows, small trees. An integer shuffles the
-        rows, stratified for classes.
+        rows, stratified for classes; with `groups` in `fit` it makes folds of these.
     confidence : float, default=None
         With which probability new rows are to keep the bound, between 0 and 1. The trees then grow
         under a stricter bound, found by up to 33 runs on three folds of the rows; see
@@ -66,10 +79,12 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     Attributes
     ----------
     booster_ : xgboost.Booster, lightgbm.Booster or list of these
-        The booster; with `cv`, that of every fold. Its raw scores and `intercept_` add up to the
-        scores.
+        The booster; with `cv`, that of every fold. Scores are its raw ones times `scale_`, plus
+        `intercept_`; with ``loss="kl"`` the exponential of that.
     intercept_ : ndarray of shape (C,)
-        The mean of y, or the share of each class (of two, of the second).
+        The mean of y, with ``loss="kl"`` its logarithm.
+    scale_ : float
+        The deviation of y, with ``loss="kl"`` 1.
     multipliers_ : ndarray of shape (k,) or (K, k)
         λ in the orthonormal basis of the kernel, those of several constraints one after another;
         a row for each of more than two classes.
@@ -83,10 +98,10 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         The indicator that `threshold` is a fraction of; 1.0 for an absolute threshold.
     history_ : dict of ndarrays of shape (rounds, ...)
         An entry for every round, of the predictions after it for the training rows (with `cv`, of
-        rows held out): `loss`, their mean squared error; `indicator`, what the constraint bounds,
+        rows held out): `loss`, its mean; `indicator`, what the constraint bounds,
         of the predictions; `multipliers`.
     evals_result_ : dict of dict of lists
-        ``evals_result_["validation_0"]["squared_error"]`` has an entry for every round, of the
+        ``evals_result_["validation_0"][loss]`` has an entry for every round, of the
         first pair of `eval_set`.
     n_iter_ : int
         Rounds that are kept: of the last tenth, those that exceed the bound least.
@@ -120,7 +135,9 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
 
     where :math:`\Pi_C` is the nearest point of the allowed coordinates. What is left of the
     constraint, e, pulls beside the multipliers, which would swing around the end without it; κ is
-    0.15 / `learning_rate`, so that 0.15 of e is taken out a round.
+    0.15 / `learning_rate`, so that 0.15 of e is taken out a round. With ``loss="kl"`` trees are
+    grown on :math:`f (1 + (Q(\lambda + \kappa e) + \nu) / \bar y) - y`, the derivative by log f
+    of the Poisson loss and the constraint on f, with ν such that the mean is that of y.
 
     Examples
     --------
@@ -134,8 +151,53 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseConstrainedBoosting._parameter_constraints,
+        "loss": [StrOptions(set(UNITS))],
+    }
+
+    def __init__(
+        self,
+        backend: str = "xgboost",
+        constraint: Any = None,
+        *,
+        loss: str = "squared_error",
+        n_estimators: int = 150,
+        learning_rate: float = 0.1,
+        backend_params: dict[str, Any] | None = None,
+        cv: Any = None,
+        confidence: float | None = None,
+        early_stopping_rounds: int | None = None,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            backend,
+            constraint,
+            n_estimators=n_estimators,
+            learning_rate=learning_rate,
+            backend_params=backend_params,
+            cv=cv,
+            confidence=confidence,
+            early_stopping_rounds=early_stopping_rounds,
+            sensitive_columns=sensitive_columns,
+            drop_sensitive=drop_sensitive,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.loss = loss
+
+    @property
+    def _loss(self) -> str:
+        return self.loss
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "kl"
         # Where the targets are a function of the attribute, no good prediction is allowed.
         tags.regressor_tags.poor_score = True
         return tags
@@ -144,7 +206,10 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
         return self._check_further_targets(y)
 
     def _check_further_targets(self, y: Any) -> np.ndarray:
-        return check_numbers(check_column(y, "y"), "y", n_columns=1)
+        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
+        if self.loss == "kl":
+            check_multiplied(y, "y")
+        return y
 
     def _outcomes(self, y: np.ndarray) -> Outcomes:
         return Outcomes(y, None)
@@ -152,6 +217,10 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         pass  # scores are predictions
 
+    def _class_scores(self, scores: np.ndarray) -> None:
+        return None
+
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not needed.
 

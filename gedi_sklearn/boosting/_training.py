@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import kl_div
 
 from ._ascent import Ascent
 from ._backends import Backend
 
-__all__ = ["Member", "Rows", "Trained", "decide", "train"]
+__all__ = ["UNITS", "Member", "Rows", "Trained", "decide", "train"]
 
 # With early stopping a round may be kept that exceeds no bound by more than this share of it, else
 # that of this share of all rounds, the last ones, which exceeds one least: labels come in steps.
@@ -63,6 +64,114 @@ def decide(scores: np.ndarray, *, is_class: bool) -> np.ndarray:
     return (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])).astype(np.float64)
 
 
+class Unit(NamedTuple):
+    """What turns the trees' own scores, of targets of deviation 1, into scores.
+
+    Their limits, such as the least gain of a split, then mean the same in every unit of y.
+
+    Attributes
+    ----------
+    intercept : ndarray of shape (C,)
+        The mean of the targets.
+    scale : float
+        Their deviation; 1 for the 0/1 columns of classes.
+    """
+
+    intercept: np.ndarray
+    scale: float
+
+    @classmethod
+    def of(cls, rows: Rows) -> Unit:
+        """Return the unit of the rows of one machine, on which all are."""
+        intercept = rows.mean(rows.y)
+        centred = rows.y - intercept
+        largest = np.abs(centred).max()
+        if rows.is_class or largest == 0:
+            return cls(intercept, 1.0)
+        # Squares of large targets would overflow, those of small ones be 0.
+        deviation = np.sqrt(rows.mean(np.square(centred / largest))[0])
+        return cls(intercept, float(largest * deviation))
+
+    def scores(self, own: np.ndarray) -> np.ndarray:
+        """Return the trees' own scores (n, C) as scores."""
+        return own * self.scale + self.intercept
+
+    def gradients(
+        self, scores: np.ndarray, y: np.ndarray, shift: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives that trees are grown on, by their own scores, and the second ones.
+
+        Parameters
+        ----------
+        scores, y : ndarray of shape (n, C)
+            Scores and targets.
+        shift : ndarray of shape (n, C)
+            The derivative of the constraint by the scores, in units of y.
+        weight : ndarray of shape (n,)
+            Weights of the rows.
+        """
+        return (scores + shift - y) * (weight / self.scale)[:, None], weight
+
+    def offset(self, shift: np.ndarray, coordinates: np.ndarray) -> np.ndarray | float:
+        """Return what is added to Qs for scores of these coordinates, to keep their mean."""
+        return 0.0  # that of Q is 0
+
+    @staticmethod
+    def losses(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the loss of every score."""
+        return np.square(scores - y)
+
+
+class LogUnit(NamedTuple):
+    """The same with a log link: scores are the exponential of what the trees add to an intercept.
+
+    The loss is that of Poisson, the Kullback-Leibler divergence of the targets from the scores. Its
+    derivative by the logarithm of a score f, with that of the constraint on the scores themselves,
+    is f(1 + (Qλ + ν) / ȳ) − y, with ν such that the mean of the scores is that of y.
+
+    Attributes
+    ----------
+    intercept : ndarray of shape (C,)
+        The logarithm of the mean of the targets.
+    scale : float
+        1; logarithms have no unit.
+    """
+
+    intercept: np.ndarray
+    scale: float
+
+    @classmethod
+    def of(cls, rows: Rows) -> LogUnit:
+        """Return the unit of the rows."""
+        return cls(np.log(rows.mean(rows.y)), 1.0)
+
+    def scores(self, own: np.ndarray) -> np.ndarray:
+        """Return the trees' own scores (n, C) as scores."""
+        return np.exp(own + self.intercept)
+
+    def gradients(
+        self, scores: np.ndarray, y: np.ndarray, shift: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives that trees are grown on, and a bound on the second ones."""
+        mean = np.exp(self.intercept)
+        factor, own = 1 + shift / mean, scores * (weight[:, None] / mean)
+        # Multipliers that overshoot would bend the loss down.
+        return own * factor - y * (weight[:, None] / mean), (own * np.maximum(factor, 1.0))[:, 0]
+
+    def offset(self, shift: np.ndarray, coordinates: np.ndarray) -> np.ndarray | float:
+        """Return what is added to Qs for scores of these coordinates, to keep their mean."""
+        return -(shift * coordinates).sum(axis=0) / np.exp(self.intercept)
+
+    @staticmethod
+    def losses(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the loss of every score."""
+        return kl_div(y, scores)
+
+
+# The units of trees by the loss that `evaluated` has.
+UNITS: dict[str, type[Unit] | type[LogUnit]] = {"squared_error": Unit, "kl": LogUnit}
+
+
 class Member(NamedTuple):
     """A booster, the rows it is grown on, and those that it alone has not seen.
 
@@ -98,10 +207,10 @@ class Trained(NamedTuple):
     excess : float
         By how much they exceed a bound, as a share of it.
     history : dict of str to list
-        After every round: `loss`, the mean squared error; `coordinates` of what the constraint
+        After every round: `loss`, its mean; `coordinates` of what the constraint
         bounds; `multipliers`.
     evaluated : list of dict of str to list
-        For every further X, after every round: `squared_error`, and of classes `error`.
+        For every further X, after every round: the loss, and of classes `error`.
     """
 
     scores: np.ndarray
@@ -119,7 +228,7 @@ def train(
     ascent: Ascent,
     *,
     n_rounds: int,
-    intercept: np.ndarray,
+    unit: Unit | LogUnit,
     evaluations: Sequence[np.ndarray] = (),
     patience: int | None = None,
     verbose: int = 0,
@@ -136,8 +245,8 @@ def train(
         The multipliers, all 0.
     n_rounds : int
         The most rounds.
-    intercept : ndarray of shape (C,)
-        What is added to the trees' scores.
+    unit : Unit
+        Turns the trees' own scores into scores.
     evaluations : sequence of ndarray of shape (m, C), default=()
         Targets of every further X of the boosters.
     patience : int, default=None
@@ -148,27 +257,30 @@ def train(
         Above 0, every so many rounds print a line.
     """
     history: dict[str, list[Any]] = {"loss": [], "coordinates": [], "multipliers": []}
-    evaluated = [_no_errors(is_class=rows.is_class) for _ in evaluations]
-    inside = [np.tile(intercept, (len(rows.y[own.rows]), 1)) for own in members]
-    scores, least = np.tile(intercept, (len(rows.y), 1)), np.inf
+    evaluated: list[dict[str, list[float]]] = [{} for _ in evaluations]
+    scores, least = unit.scores(np.zeros_like(rows.y)), np.inf
+    inside = [scores[own.rows] for own in members]
     coordinates = rows.coordinates(scores)
     kept = Trained(scores, ascent.multipliers, 0, [], 0.0, history, evaluated)
     for number in range(1, n_rounds + 1):
         ascent.step(coordinates)
-        targets = rows.y - rows.kernel @ ascent.shift
+        shift = rows.kernel @ ascent.shift + unit.offset(ascent.shift, coordinates)
         for own, f in zip(members, inside, strict=True):
-            weight = rows.weight[own.rows]
-            own.backend.boost((f - targets[own.rows]) * weight[:, None], weight)
-        inside = [own.backend.scores() + intercept for own in members]
+            values = (values[own.rows] for values in (rows.y, shift, rows.weight))
+            own.backend.boost(*unit.gradients(f, *values))
+        inside = [unit.scores(own.backend.scores()) for own in members]
         scores = inside[0]
         if members[0].held is not None:
-            scores = _held_out(members, intercept, np.empty_like(rows.y))
+            scores = _held_out(members, unit, np.empty_like(rows.y))
         coordinates = rows.coordinates(scores)
-        loss = float(np.mean(rows.mean(np.square(scores - rows.y))))
+        loss = float(np.mean(rows.mean(unit.losses(scores, rows.y))))
         for name, value in zip(history, (loss, coordinates, ascent.multipliers), strict=True):
             history[name].append(value)
         for position, (errors, y) in enumerate(zip(evaluated, evaluations, strict=True)):
-            _add_errors(errors, y, _further(members, position, intercept))
+            found = _further(members, position, unit)
+            _add(errors, "loss", unit.losses(found, y))
+            if rows.is_class:
+                _add(errors, "error", (decide(found, is_class=True) != y).any(axis=1))
         if verbose and number % verbose == 0:
             print(f"[{number}] loss {loss:.6g}, excess {ascent.excess(coordinates):.3g}")
         excess = ascent.excess(coordinates)
@@ -176,7 +288,7 @@ def train(
             is_candidate, rank = number > (1 - _LAST) * n_rounds, excess
         else:
             is_candidate = excess <= _NEARLY_MET
-            rank = evaluated[-1]["squared_error"][-1] if evaluated else loss
+            rank = evaluated[-1]["loss"][-1] if evaluated else loss
         if np.isinf(least) or (is_candidate and rank <= least):
             least = rank if is_candidate else np.inf
             trees = [own.backend.n_rounds for own in members]
@@ -186,25 +298,18 @@ def train(
     return kept
 
 
-def _held_out(members: Sequence[Member], intercept: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def _held_out(members: Sequence[Member], unit: Unit | LogUnit, scores: np.ndarray) -> np.ndarray:
     """Fill in the score of every row by the booster that has not seen it."""
     for own in members:
-        scores[own.held] = own.backend.scores(0) + intercept
+        scores[own.held] = unit.scores(own.backend.scores(0))
     return scores
 
 
-def _further(members: Sequence[Member], position: int, intercept: np.ndarray) -> np.ndarray:
+def _further(members: Sequence[Member], position: int, unit: Unit | LogUnit) -> np.ndarray:
     """Return the mean scores of a further X."""
-    found = [own.backend.scores((own.held is not None) + position) for own in members]
-    return np.mean(found, axis=0) + intercept
+    others = [own.backend.scores((own.held is not None) + position) for own in members]
+    return np.mean([unit.scores(own) for own in others], axis=0)
 
 
-def _no_errors(*, is_class: bool) -> dict[str, list[float]]:
-    return {"squared_error": [], "error": []} if is_class else {"squared_error": []}
-
-
-def _add_errors(errors: dict[str, list[float]], y: np.ndarray, scores: np.ndarray) -> None:
-    errors["squared_error"].append(float(np.mean(np.square(scores - y))))
-    if "error" in errors:
-        decided = decide(scores, is_class=True)
-        errors["error"].append(float(np.mean((decided != y).any(axis=1))))
+def _add(errors: dict[str, list[float]], name: str, values: np.ndarray) -> None:
+    errors.setdefault(name, []).append(float(np.mean(values)))

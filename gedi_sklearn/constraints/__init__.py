@@ -20,6 +20,7 @@ from ._arguments import (
     split_attributes,
 )
 from ._base import Constraint
+from ._cuts import FittedCuts
 from ._didi import DidiConstraint
 from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
 from ._kernel import CoarseConstraint, DependenceConstraint, FineConstraint
@@ -35,6 +36,7 @@ __all__ = [
     "DidiConstraint",
     "FineConstraint",
     "FittedConstraint",
+    "FittedCuts",
     "GroupBall",
     "Product",
     "SoftSupport",

@@ -34,6 +34,9 @@ _WHERE = {
     "residuals": "it is for ProjectedRegressor and ProjectedClassifier, since a learner that is "
     "fitted on moved targets has other residuals than were moved. Use one of these, or "
     "on='predictions'.",
+    "distribution": "only ProjectedRegressor, and ProjectedClassifier of two classes, bound the "
+    "share of rows above every cut, with a single DependenceConstraint. Use one of these, or "
+    "on='predictions'.",
 }
 
 

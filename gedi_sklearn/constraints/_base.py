@@ -28,8 +28,9 @@ from ..kernels import (
 )
 from ..metrics import reference_disparity
 
-# What a constraint bounds: what `predict` returns, probabilities, or predictions minus y.
-OUTPUTS = ("predictions", "probabilities", "residuals")
+# What a constraint bounds: what `predict` returns, probabilities, predictions minus y, or the
+# share of rows above every cut.
+OUTPUTS = ("predictions", "probabilities", "residuals", "distribution")
 
 
 class Constraint(BaseEstimator):
@@ -50,6 +51,8 @@ class Constraint(BaseEstimator):
     norm: ClassVar[str] = "l1"
     # Whether each coefficient has a bound of its own, rather than their sum.
     bounds_each: ClassVar[bool] = False
+    # Whether it can be a bound on the share of rows above every cut.
+    bounds_cuts: ClassVar[bool] = False
     # Whether one threshold bounds the columns of all classes together.
     joins_classes: ClassVar[bool] = False
 
@@ -87,6 +90,10 @@ class Constraint(BaseEstimator):
             )
         self._validate_params()
         check_notion(self.subset, self.on, self.relative)
+        if self.on == "distribution" and not (self.bounds_cuts and self.subset is None):
+            raise ValueError(
+                f"on='distribution' is for DependenceConstraint without subset=; got {self!r}."
+            )
         try:
             entries = np.atleast_1d(self.absolute_threshold(1.0))
         except OverflowError as error:  # Python's integers have no end

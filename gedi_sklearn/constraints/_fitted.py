@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from .._geometry import Block, Span, pieces
+from .._geometry import Block, Span, capacity, pieces
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import Design, GroupColumns
@@ -129,6 +129,12 @@ class ColumnConstraint:
         """Return what is bounded of all columns, its lower 95 % confidence limits, the bounds."""
         v, low = self.block.measure(columns)[0], lower_limits(self.block, columns, groups=groups)
         return self.allowed.sizes(v), low, self.allowed.limits
+
+    def is_empty(self, columns: np.ndarray) -> bool:
+        """Tell whether labels as rare as these meet every bound however they are arranged."""
+        limits = self.allowed.limits
+        kept = np.isfinite(limits)
+        return bool((capacity(self.block, columns)[kept] <= limits[kept]).all())
 
     def upper_limits(
         self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
@@ -332,6 +338,23 @@ class FittedConstraint:
         judged = [nothing, *(part.judge(columns) for part in self.parts)]
         coefficients, *numbers = zip(*judged, strict=True)
         return Judgement(np.concatenate(coefficients), *map(max, numbers))
+
+    def emptiness(self, z: np.ndarray) -> str:
+        """Return, in words, that no labels as rare as z could exceed a bound; "" where some could.
+
+        Also where z holds no labels.
+        """
+        bounding = [part for part in self.parts if part.bounds_anything]
+        if not self.n_classes or self.origin is not None or not bounding or (z % 1).any():
+            return ""
+        columns = self.columns(z)
+        if not all(part.is_empty(columns) for part in bounding):
+            return ""
+        counts = np.bincount(z.astype(int), minlength=self.n_classes)
+        if len(counts) == 2:
+            return f"{counts.min()} of {len(z)} rows are labelled {counts.argmin()}"
+        usual = int(counts.argmax())
+        return f"{len(z) - counts[usual]} of {len(z)} rows are not labelled {usual}"
 
     def warn_excess(self, z: np.ndarray, what_to_do: str) -> None:
         """Warn where predictions for the rows are beyond a bound by a tenth and by chance.

@@ -49,10 +49,14 @@ class DependenceConstraint(Constraint):
         It needs `relative=False`, and predictions of rows that their model has not seen:
         :class:`ProjectedRegressor`, :class:`ProjectedClassifier`, and with `cv` Moving Targets
         and boosting.
-    on : {"predictions", "probabilities", "residuals"}, default="predictions"
+    on : {"predictions", "probabilities", "residuals", "distribution"}, default="predictions"
         What is bounded: what `predict` returns, the probability of the second of two classes
         (:class:`ProjectedClassifier`, :class:`LagrangianDualClassifier`), or predictions minus y
         (error parity). The last needs `relative=False`, and one of the projected estimators.
+        "distribution" bounds the share of rows above every cut of the predictions, or of the
+        probability of the second of two classes: 0.02 with `relative=False` is a deviation of two
+        points at the worst cut. A relative bound is a share of that of the plain learner. It is
+        for :class:`ProjectedRegressor` and :class:`ProjectedClassifier`.
 
     See Also
     --------
@@ -79,6 +83,7 @@ class DependenceConstraint(Constraint):
 
     name: ClassVar[str] = "dependence"
     norm: ClassVar[str] = "sd"
+    bounds_cuts: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Constraint._parameter_constraints,
         "threshold": _THRESHOLD,

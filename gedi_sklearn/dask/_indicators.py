@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +11,19 @@ from dask import compute, delayed
 from sklearn.base import clone
 
 from .._validation import (
+    Level,
+    attribute_columns,
     check_attribute,
     check_group_codes,
     check_labels,
+    check_levels,
     check_numbers,
     check_same_length,
     check_sample_weight,
+    is_text,
 )
-from ..metrics import GediAccumulator, GediInference, spread_rows
+from ..exceptions import RankDeficientKernelError
+from ..metrics import GediAccumulator, GediInference, spread_rows, undefined_if_constant
 from ..metrics import didi as didi_of_rows
 from ._collections import row_blocks_of, tree
 
@@ -24,6 +31,7 @@ from ._collections import row_blocks_of, tree
 _WIDTH, _N_REFERENCE = 8, 1000
 # Up to this many different rows of group and targets, they are counted rather than averaged.
 _MOST_COUNTED = 10_000
+_NO_ROWS = "sample_weight is zero in every row, or there are no rows; at least one must count."
 
 
 def accumulate(
@@ -66,13 +74,16 @@ def accumulate(
     )
     if reference is None:
         n_rows = max(2, _N_REFERENCE // len(blocks))
-        parts = [delayed(_some_rows)(block["sensitive_features"], n_rows) for block in blocks]
-        reference = _joined([part for part in compute(*parts) if len(part)])
+        parts = compute(*(delayed(_some_rows)(block, n_rows) for block in blocks))
+        reference = _reference(parts, attribute_columns(sensitive_features))
     empty = GediAccumulator(kernel, reference=reference, pos_label=pos_label)
     sums = [delayed(_sum_up)(empty, block) for block in blocks]
     while len(sums) > 1:
         sums = [delayed(_merge)(run) for run in tree(sums, _WIDTH)]
-    return compute(*sums)[0]
+    whole = compute(*sums)[0]
+    if not whole.n_rows_:
+        raise ValueError(_NO_ROWS)
+    return whole
 
 
 def gedi(
@@ -101,16 +112,20 @@ def gedi(
     Returns
     -------
     float
+        NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, as there.
     """
-    sums = accumulate(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        kernel=kernel,
-        reference=reference,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-    )
+    try:
+        sums = accumulate(
+            y_true,
+            y_pred,
+            sensitive_features=sensitive_features,
+            kernel=kernel,
+            reference=reference,
+            pos_label=pos_label,
+            sample_weight=sample_weight,
+        )
+    except RankDeficientKernelError as error:
+        return undefined_if_constant(error)
     return sums.gedi(norm=norm, relative=relative)
 
 
@@ -197,10 +212,10 @@ def didi(
     tables = compute(*(delayed(_count_groups)(block, task) for block in blocks))
     tables = [table for table in tables if table is not None]
     if not tables:
-        raise ValueError("sample_weight is zero in every row, or all blocks are empty.")
+        raise ValueError(_NO_ROWS)
     if any(is_averaged for is_averaged, _ in tables):
         task = "regression"
-    joined = {name: _joined([table[name] for _, table in tables]) for name in tables[0][1]}
+    joined = {name: _joined([table[name] for _, table in tables], name) for name in tables[0][1]}
     return didi_of_rows(
         joined["y_true"],
         joined.get("y_pred"),
@@ -212,36 +227,63 @@ def didi(
     )
 
 
-def _some_rows(values: Any, n_rows: int) -> Any:
-    """Return rows spread over a block, extremes of numbers and each level among them."""
+def _some_rows(block: dict[str, Any], n_rows: int) -> Any:
+    """Return attributes spread over the rows of a block that count, extremes and levels among them.
+
+    Categories are levels whatever other blocks hold, so that they come as text that is declared.
+    """
+    values = block["sensitive_features"]
     if not len(values):
-        return values
+        return np.empty((0, 1))
     checked = check_attribute(values, None, kind="mixed", name="sensitive_features")
-    positions = spread_rows(checked, n_rows)
-    return values.iloc[positions] if hasattr(values, "iloc") else values[positions]
+    weight = check_sample_weight(block["sample_weight"], len(checked), allow_zeros=True)
+    counted = checked if weight is None else checked[weight > 0]
+    return counted[spread_rows(counted, n_rows)] if len(counted) else counted
 
 
-def _joined(parts: list[Any]) -> Any:
-    """Return blocks of rows as one; frames stay frames."""
+def _reference(parts: Sequence[np.ndarray], columns: list[str] | None) -> Any:
+    """Return the rows of all blocks as the reference; text is declared as levels from here on."""
+    reference = _joined(parts, "sensitive_features")
+    check_levels(reference, "sensitive_features")
+    text = [is_text(column) for column in reference.T]
+    reference = reference.astype(object) if any(text) else reference
+    for column in itertools.compress(reference.T, text):
+        column[:] = list(map(Level, column))
+    if columns is None:
+        return reference
+    import pandas as pd
+
+    frame = pd.DataFrame(dict(zip(columns, reference.T, strict=True)))
+    kinds = zip(columns, text, strict=True)
+    return frame.astype({name: "category" if own else float for name, own in kinds})
+
+
+def _joined(parts: Sequence[np.ndarray], name: str) -> np.ndarray:
+    """Return blocks of rows as one; groups may be of any types, others are all text or none.
+
+    Raises
+    ------
+    ValueError
+        If no block has rows, or one holds text where another holds numbers.
+    """
+    parts = [part for part in parts if len(part)]
     if not parts:
-        raise ValueError("sensitive_features is empty: all blocks have no rows.")
-    if hasattr(parts[0], "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts, ignore_index=True)
-    return np.concatenate(parts)
-
-
-def _has_rows(block: dict[str, Any]) -> bool:
-    """Tell whether a block has rows that count."""
-    weight = block["sample_weight"]
-    return len(block["y_true"]) > 0 and (weight is None or bool(np.any(np.asarray(weight) != 0)))
+        raise ValueError(_NO_ROWS)
+    kinds = {tuple(map(is_text, part.reshape(len(part), -1).T)) for part in parts}
+    if len(kinds) == 1:
+        return np.concatenate(parts)
+    if name != "groups":
+        raise ValueError(
+            f"{name} holds numbers in one partition, and text or categories in another. Give all "
+            "partitions one type."
+        )
+    return np.concatenate([part.astype(object) for part in parts])
 
 
 def _sum_up(empty: GediAccumulator, block: dict[str, Any]) -> GediAccumulator:
-    """Return the sums of a block."""
+    """Return the sums of a block, whose rows are checked even if none of them counts."""
     sums: GediAccumulator = clone(empty)
-    return sums.update(**block) if _has_rows(block) else sums
+    return sums.update(**block) if len(block["y_true"]) else sums
 
 
 def _merge(run: list[GediAccumulator]) -> GediAccumulator:
@@ -256,10 +298,10 @@ def _count_groups(block: dict[str, Any], task: str) -> tuple[bool, dict[str, Any
 
     Of many different targets each group's mean stands for them: a disparity depends on no more.
     """
-    if not _has_rows(block):
+    if not len(block["y_true"]):
         return None
     groups = check_attribute(block["sensitive_features"], None, kind="groups")
-    weight = check_sample_weight(block["sample_weight"], len(groups))
+    weight = check_sample_weight(block["sample_weight"], len(groups), allow_zeros=True)
     weight = np.ones(len(groups)) if weight is None else weight
     codes, group_values = check_group_codes(groups)
     targets = {
@@ -268,6 +310,8 @@ def _count_groups(block: dict[str, Any], task: str) -> tuple[bool, dict[str, Any
         if block[name] is not None
     }
     check_same_length(len(groups), **targets)
+    if not weight.any():
+        return None
     uniques = {name: np.unique(own, return_inverse=True) for name, own in targets.items()}
     row_codes, rows = check_group_codes(np.column_stack([codes, *(u[1] for u in uniques.values())]))
     is_averaged = task == "regression" or (task == "auto" and len(rows) > _MOST_COUNTED)

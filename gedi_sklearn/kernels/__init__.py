@@ -31,8 +31,8 @@ from ._fit import (
     warn_attribute_scale,
 )
 from ._fitted import FittedKernel
+from ._group_sums import sums_of
 from ._indicators import GroupColumns, IndicatorKernel
-from ._kernel_sums import KernelSums, MomentDesign
 from ._moments import row_blocks
 from ._named import (
     KERNEL_CONSTRAINTS,
@@ -43,6 +43,7 @@ from ._named import (
     kernel_to_dict,
     resolve_kernel,
 )
+from ._sums import Sums
 from ._transformers import (
     NAMED_KERNELS,
     FourierKernel,
@@ -61,10 +62,9 @@ __all__ = [
     "FourierKernel",
     "GroupColumns",
     "IndicatorKernel",
-    "KernelSums",
-    "MomentDesign",
     "PolynomialKernel",
     "SplineKernel",
+    "Sums",
     "describe_kernel",
     "fit_codes",
     "fit_groups",
@@ -79,6 +79,7 @@ __all__ = [
     "resolve_kernel",
     "row_blocks",
     "spline_columns",
+    "sums_of",
     "warn_attribute_scale",
     "warn_many_levels",
 ]

@@ -72,15 +72,18 @@ class AttributeEncoder:
             if levels is None:
                 columns.append(check_numbers(column, self.parameter, n_columns=1))
                 continue
-            labels = np.asarray([str(label) for label in column])
-            known = np.asarray([reference, *levels])
-            # Levels are sorted, the reference first.
-            number = np.searchsorted(known, labels).clip(max=len(levels))
-            unknown = sorted(set(labels[known[number] != labels].tolist()))
-            if unknown:
-                raise UnseenLevelError(f"{self.parameter} holds levels not seen before: {unknown}.")
-            columns.append(level_indicators(number, len(known)))
+            numbers = self._numbers(column, np.asarray([reference, *levels]))
+            columns.append(level_indicators(numbers, 1 + len(levels)))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
+
+    def _numbers(self, column: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Return the number of each row's level among known ones, which are sorted."""
+        labels = np.asarray([str(label) for label in column])
+        numbers = np.searchsorted(known, labels).clip(max=len(known) - 1)
+        unknown = sorted(set(labels[known[numbers] != labels].tolist()))
+        if unknown:
+            raise UnseenLevelError(f"{self.parameter} holds levels not seen before: {unknown}.")
+        return numbers
 
     def describe(self, point: np.ndarray) -> str:
         """Return encoded attributes in words."""
@@ -94,9 +97,50 @@ class AttributeEncoder:
         return f"{self.parameter} = {' & '.join(words)}"
 
 
+class LevelEncoder(AttributeEncoder):
+    """The same of one categorical attribute, whose levels are numbered: no row is as long as they.
+
+    Attributes
+    ----------
+    known : ndarray of str, shape (g,)
+        The levels, the reference first.
+    """
+
+    def __init__(
+        self,
+        values: np.ndarray,
+        names: list[str] | None = None,
+        parameter: str = "sensitive_features",
+    ) -> None:
+        super().__init__(values, names, parameter)
+        self.known = np.asarray([*self.references, *(self.levels[0] or ())])
+
+    def of_levels(self, present: np.ndarray) -> LevelEncoder:
+        """Return the encoder of some of the levels, given by their numbers."""
+        name = self.names[0][: -len(self.known[1]) - 1]
+        return LevelEncoder(self.known[present, None], [name], self.parameter)
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Return the number of each row's level, shape (n, 1); one not seen is an error."""
+        return self._numbers(values[:, 0], self.known)[:, None].astype(np.float64)
+
+
 def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
     """Return the indicators of the levels 1…g−1, shape (n, g − 1), for levels numbered from 0."""
     return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
+
+
+class LevelIndicators:
+    """The same for one number of levels: a function that can be saved as one of this library."""
+
+    def __init__(self, n_levels: int) -> None:
+        self.n_levels = n_levels
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        return level_indicators(numbers, self.n_levels)
+
+    def __repr__(self) -> str:
+        return f"LevelIndicators({self.n_levels})"
 
 
 class GroupEncoder:

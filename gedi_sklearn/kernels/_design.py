@@ -55,6 +55,10 @@ class BaseDesign(ABC):
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
         """Return the covariance of c over random permutations of the targets, shape (k, k)."""
 
+    def null_noise(self, z: np.ndarray) -> np.ndarray:
+        """Return the variances of the means of groups that give the same covariance, shape (g,)."""
+        raise NotImplementedError
+
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """Return c = Q'Wz̃, the coefficients of z in the orthonormal basis, shape (k,)."""
         return self.solve(z)[0]
@@ -76,18 +80,15 @@ class BaseDesign(ABC):
         """
         standardized = self.standardized(z)
         alpha = self.fitted.to_raw(standardized)
-        R, inverse = self.fitted.R_, self.fitted.R_inverse
         epsilon, deviation = np.finfo(float).eps, self.deviation(z)
-        conversion = deviation * np.hypot.reduce(self.fitted.basis.to_raw @ inverse, axis=1).sum()
+        conversion = deviation * self.fitted.coefficient_sizes.sum()
         size = float(np.abs(alpha).sum())
         negligible = 1e-12 * deviation / self.fitted.scale[0]
         if epsilon * conversion > max(_CONVERSION_TOLERANCE * size, negligible):
             relative = epsilon * conversion / size if size else np.inf
             warn_caller(IllConditionedKernelWarning.from_error(relative))
         elif size > negligible:
-            dependence = epsilon * float(
-                np.linalg.norm(inverse * np.linalg.norm(R, axis=0)[:, None])
-            )
+            dependence = epsilon * self.fitted.dependence
             if dependence > _CONVERSION_TOLERANCE:
                 warn_caller(IllConditionedKernelWarning.from_dependence(dependence))
         return alpha
@@ -148,6 +149,7 @@ class Design(BaseDesign):
         """
         if covariates is None:
             return self
+        self.fitted.check_size(self.n_rows)
         columns = self.on_rows(self.columns(slice(None)))
         shares = np.broadcast_to(self.shares(slice(None)), self.n_rows)
         own = Covariates(covariates, shares, columns)
@@ -369,6 +371,11 @@ class Design(BaseDesign):
 
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
         return float(np.var(self.residual(z))) * self._null_gram
+
+    def null_noise(self, z: np.ndarray) -> np.ndarray:
+        shares = np.broadcast_to(self.shares(slice(None)), self.n_rows)
+        variance = float(np.var(self.residual(z))) * self.n_rows / (self.n_rows - 1)
+        return variance * self.of_points(shares**2) / self._point_shares**2
 
     @cached_property
     def _null_gram(self) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._validation import check_group_codes, check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
 from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
-from ._categories import AttributeEncoder, GroupEncoder, MixedPolynomialKernel
+from ._categories import AttributeEncoder, GroupEncoder, LevelEncoder, MixedPolynomialKernel
 from ._design import Design
 from ._factorization import factorize, sampled
 from ._fitted import FittedKernel
@@ -76,6 +76,8 @@ def fit_resolved(
     weight = None if weight is None else weight / weight.sum()
     if not (values.dtype.kind in "OUS" and is_named_type(kernel)):
         return _fit_rows(kernel, values, weight, names, target)
+    if values.shape[1] == 1:
+        return _fit_levels(kernel, values, weight, names)
     encoder = AttributeEncoder(values, names)
     kernel = _categorical_kernel(kernel, encoder)
     if encoder.is_indicator.all():
@@ -84,6 +86,18 @@ def fit_resolved(
     else:
         design = _fit_rows(kernel, encoder.transform(values), weight, encoder.names, target)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
+    return design
+
+
+def _fit_levels(
+    kernel: Any, values: np.ndarray, weight: np.ndarray | None, names: list[str] | None
+) -> Design:
+    """Fit a named kernel on one attribute of text: the indicators of its levels, in closed form."""
+    encoder = LevelEncoder(values, names)
+    _categorical_kernel(kernel, encoder)  # refuses what levels are not measured by
+    codes = encoder.transform(values)[:, 0].astype(int)
+    design = fit_codes(codes, weight=weight, names=encoder.names)
+    design.fitted.encoder = encoder
     return design
 
 
@@ -109,6 +123,9 @@ def _fit_rows(
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes = values.shape[1]
     if isinstance(kernel, PolynomialKernel):
+        if kernel.degree >= len(values):  # whatever they are, there are too few
+            n_distinct = len(check_group_codes(values)[1])
+            raise RankDeficientKernelError.from_rank(n_distinct - 1, kernel.degree, n_distinct)
         kernel.fit_checked(values, weight)
         some = None if weight is None else sampled(weight)
         basis: Basis = PolynomialBasis(kernel, sampled(values), some)

@@ -12,14 +12,14 @@ Products with Q are then cumulative sums, and thousands of groups need no matrix
 from __future__ import annotations
 
 import copy
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from ..exceptions import TooManyGroupsError
 from ._basis import ColumnBasis, KernelColumns
-from ._categories import level_indicators
+from ._categories import LevelIndicators
 from ._fitted import FittedKernel
 
 # Numbers of the largest matrix that is made of indicators, and the most groups of a square one.
@@ -42,7 +42,7 @@ class IndicatorKernel(FittedKernel):
 
     def __init__(self, weights: np.ndarray, names: list[str] | None = None) -> None:
         self.weights, own = weights, weights[1:]
-        columns_of = KernelColumns(partial(level_indicators, n_levels=len(weights)))
+        columns_of = KernelColumns(LevelIndicators(len(weights)))
         basis = ColumnBasis(columns_of, own, np.sqrt(own * (1 - own)))
         super().__init__(columns_of.kernel, basis, names or [""] * len(own), 1)
         self.range_ = np.array([[0.0], [len(own)]])
@@ -50,7 +50,7 @@ class IndicatorKernel(FittedKernel):
     def of_share(self, share: float) -> Self:
         other = copy.copy(self)
         other.share = self.share * share
-        for name in ("R_", "_against", "_own"):
+        for name in ("R_", "_against", "_own", "coefficient_sizes", "dependence"):
             vars(other).pop(name, None)
         return other
 
@@ -93,6 +93,9 @@ class IndicatorKernel(FittedKernel):
         if self.n_columns > _MOST_GROUPS or n_rows * self.n_columns > _MOST_NUMBERS:
             raise TooManyGroupsError.from_numbers(n_rows, self.n_columns + 1)
 
+    def explained(self, values: Any, coordinates: np.ndarray) -> np.ndarray:
+        return self.of_groups(coordinates)[self._encoded(values)[:, 0].astype(int)]
+
     def orthonormal_within_range(  # type: ignore[override]
         self, values: Any, covariates: Any = None, *, warns: bool = True
     ) -> GroupColumns:
@@ -106,7 +109,7 @@ class IndicatorKernel(FittedKernel):
         return np.append((1 / self.weights - 1) / self.share, 0.0)[q.codes]
 
     def of_groups(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return Q c in every group, shape (g,)."""
+        """Return Q c in every group, shape (…, g)."""
         return self._joined(coordinates, -1.0)
 
     def size_of_groups(self, coordinates: np.ndarray) -> np.ndarray:
@@ -114,9 +117,10 @@ class IndicatorKernel(FittedKernel):
         return self._joined(np.abs(coordinates), 1.0)
 
     def _joined(self, c: np.ndarray, sign: float) -> np.ndarray:
-        before = np.cumsum(np.r_[0.0, self._against * c])
+        before = np.cumsum(self._against * c, axis=-1)
         own = self._own * c
-        return np.r_[sign * before[-1], own + sign * before[:-1]]
+        own[..., 1:] += sign * before[..., :-1]
+        return np.concatenate([sign * before[..., -1:], own], axis=-1)
 
     def coordinates(self, values: np.ndarray) -> np.ndarray:
         """Return c = Q'W v of a function that is v in every group, shape (k,)."""
@@ -134,6 +138,14 @@ class IndicatorKernel(FittedKernel):
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         return self.share * (self.weights * self.of_groups(multipliers))[1:]
+
+    @cached_property
+    def coefficient_sizes(self) -> np.ndarray:
+        return np.sqrt((1 / self.weights[1:] + 1 / self.weights[0]) / self.share)
+
+    @cached_property
+    def dependence(self) -> float:
+        return float(np.linalg.norm(self.scale * self.coefficient_sizes))
 
     def raw_correction(self, coordinates: np.ndarray) -> np.ndarray:
         of_groups = self.of_groups(coordinates)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..exceptions import RankDeficientKernelError
+from ..exceptions import IllConditionedKernelWarning, RankDeficientKernelError
 from ._covariates import RANK_TOLERANCE
-from ._design import BaseDesign
 from ._factorization import are_far_from_parallel
 from ._fitted import FittedKernel
 from ._moments import sum_products
+from ._sums import SummedDesign, Sums
 
 # Where the columns of all rows are this far from orthonormal, coefficients have lost digits.
 _LARGEST_CONDITION = 1e6
 
 
-class KernelSums:
+class KernelSums(Sums):
     """Sums of products of a kernel's columns and of targets, part by part.
 
     The columns are those of a kernel that is fitted beforehand, orthonormal on the rows that it
@@ -24,32 +26,27 @@ class KernelSums:
 
     Parameters
     ----------
-    fitted : FittedKernel
-        The kernel.
-    origin : ndarray of shape (t,)
-        What is subtracted from each target before products are taken.
-    n_parts : int
-        Number of parts that rows are dealt to, for the jackknife.
+    fitted, origin, n_parts
+        As in :class:`Sums`.
 
     Attributes
     ----------
-    n_rows : int
-        Number of rows of positive weight.
     products : ndarray of shape (n_parts, d, d)
         Of each part the sum of w a a', a = (1, Q, targets − origin), d = 1 + k + t.
     squares : ndarray of shape (1 + k, 1 + k)
         The sum of w² (1, Q)(1, Q)'.
-    unweighted : ndarray of shape (1 + t, 1 + t)
-        The sum of (1, targets − origin)(1, targets − origin)'.
-    ends : tuple of ndarray of shape (2m, m) and ndarray of shape (2m,)
-        The rows with the smallest and the largest value of every attribute, and their weights.
+    end_values, end_weights : ndarray of shape (2m, m) and (2m,)
+        The rows with the smallest and the largest value of every attribute, and their weights,
+        0 where there are none yet.
     are_powers : bool
         Whether the columns are powers of one attribute, and sums of powers are taken.
     """
 
+    names = (*Sums.names, "products", "squares", "end_values", "end_weights")
+    fixed = ("center", "root", "to_raw")
+
     def __init__(self, fitted: FittedKernel, origin: np.ndarray, n_parts: int) -> None:
-        self.fitted = fitted
-        self.origin = origin
+        super().__init__(fitted, origin, n_parts)
         k, t = fitted.n_columns, len(origin)
         # Sums of powers are cheaper, and as good where powers are far from parallel.
         root = np.eye(1 + k)
@@ -59,31 +56,22 @@ class KernelSums:
         if self.are_powers:
             self._to_orthonormal[0, 1 : k + 1] = -fitted.center_ @ fitted.R_inverse
             self._to_orthonormal[1 : k + 1, 1 : k + 1] = fitted.R_inverse
-        self.n_rows = 0
+        m = fitted.range_.shape[1]
         self.products = np.zeros((n_parts, 1 + k + t, 1 + k + t))
         self.squares = np.zeros((1 + k, 1 + k))
-        self.unweighted = np.zeros((1 + t, 1 + t))
-        self.ends = np.empty((0, 0)), np.empty(0)
+        self.end_values, self.end_weights = np.zeros((2 * m, m)), np.zeros(2 * m)
+
+    @property
+    def part_weights(self) -> np.ndarray:
+        return self.products[:, 0, 0]
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.end_values, self.end_weights
 
     def add_rows(
         self, values: np.ndarray, targets: list[np.ndarray], weight: np.ndarray | None
     ) -> bool:
-        """Add rows of positive weight; each part gets a run of them.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n, m)
-            The attribute, as numbers.
-        targets : list of ndarray of shape (n,)
-            The targets.
-        weight : ndarray of shape (n,) or None
-            Weights; None where all are 1.
-
-        Returns
-        -------
-        bool
-            False, with nothing added, where a sum is not finite.
-        """
         n_parts, k = len(self.products), self.fitted.n_columns
         extremes: list[int] = []  # rows with the smallest and the largest values of blocks
 
@@ -127,77 +115,57 @@ class KernelSums:
 
     def _add_ends(self, values: np.ndarray, weight: np.ndarray) -> None:
         """Keep the rows with the extremes of each attribute, the heavier one of equals."""
-        known, known_weight = self.ends
-        if len(known) and len(values):
-            m = values.shape[1]
-            at, sign = np.r_[: 2 * m], np.repeat([1.0, -1.0], m)
-            new, old = sign * values[at, at % m], sign * known[at, at % m]
-            kept = (old < new) | ((old == new) & (known_weight >= weight))
-            values = np.where(kept[:, None], known, values)
-            weight = np.where(kept, known_weight, weight)
-        self.ends = (values, weight) if len(values) else (known, known_weight)
+        m = values.shape[1]
+        at, sign = np.r_[: 2 * m], np.repeat([1.0, -1.0], m)
+        new, old = sign * values[at, at % m], sign * self.end_values[at, at % m]
+        is_better = (old < new) | ((old == new) & (self.end_weights >= weight))
+        kept = (self.end_weights > 0) & ((weight == 0) | is_better)
+        self.end_values = np.where(kept[:, None], self.end_values, values)
+        self.end_weights = np.where(kept, self.end_weights, weight)
 
-    def add(self, other: KernelSums) -> bool:
-        """Add the sums of other rows; False, with nothing added, where the basis is another."""
-        mine, theirs = self.fitted, other.fitted
-        if self.products.shape != other.products.shape or not all(
-            np.allclose(a, b, rtol=1e-9, atol=1e-12)
-            for a, b in (
-                (mine.R_, theirs.R_),
-                (mine.center_, theirs.center_),
-                (mine.basis.to_raw, theirs.basis.to_raw),
-            )
-        ):
-            return False
+    def _add(self, other: Any) -> None:
         d, t = self.products.shape[1], len(self.origin)
         shift = np.eye(d)
         shift[d - t :, 0] = other.origin - self.origin
-        of_targets = shift[np.ix_([0, *range(d - t, d)], [0, *range(d - t, d)])]
-        self.n_rows += other.n_rows
         self.products += shift @ other.products @ shift.T
         self.squares += other.squares
-        self.unweighted += of_targets @ other.unweighted @ of_targets.T
         self._add_ends(*other.ends)
-        return True
+
+    @property
+    def has_constant(self) -> bool:
+        """Whether an attribute has one value in all rows."""
+        low, high = np.split(self.end_values, 2)
+        return bool((np.diag(low) == np.diag(high)).any())
+
+    def state(self) -> dict[str, np.ndarray]:
+        fitted = self.fitted
+        basis = {"center": fitted.center_, "root": fitted.R_, "to_raw": fitted.basis.to_raw}
+        return {**basis, **super().state()}
+
+    def fault(self) -> str | None:
+        total = self.products.sum(axis=0)
+        if (self.part_weights < 0).any() or (self.end_weights <= 0).any():
+            return "negative weights"
+        if total[0, 0] ** 2 > self.n_rows * self.squares[0, 0] * (1 + 1e-9):
+            return "weights that no rows have"
+        return self._fault_of_products(self.products, total, self.squares)
 
     def design(
         self, *, columns: np.ndarray | None = None, without: int | None = None
     ) -> MomentDesign:
-        """Return the kernel on all rows.
-
-        Parameters
-        ----------
-        columns : ndarray of int, default=None
-            Positions of the columns that count; None for all.
-        without : int, default=None
-            The part whose rows are left out; None for none.
-
-        Returns
-        -------
-        MomentDesign
-
-        Raises
-        ------
-        RankDeficientKernelError
-            If the columns are linearly dependent on these rows.
-        """
         products = self.products.sum(axis=0)
         if without is not None:
             products = products - self.products[without]
         return MomentDesign(self, products, columns)
 
 
-class MomentDesign(BaseDesign):
+class MomentDesign(SummedDesign):
     """A kernel on rows of which only sums are left.
-
-    A target z is a combination of those that were summed up, given by its shares, shape (t,).
 
     Attributes
     ----------
-    total : float
-        Sum of the weights.
     condition : float
-        Condition of the columns that were summed up, each scaled, on these rows.
+        Condition of the columns that were summed up, each scaled, and of their centring.
     """
 
     def __init__(
@@ -211,9 +179,19 @@ class MomentDesign(BaseDesign):
         covariance = products / self.total - np.outer(means, means)
         self._target_means = sums.origin + means[k + 1 :]
         self._target_covariance = covariance[k + 1 :, k + 1 :]
-        self._factor, self.condition = _upper_factor(
-            covariance[1 : k + 1, 1 : k + 1], self._column_means
-        )
+        own = covariance[1 : k + 1, 1 : k + 1]
+        # What is subtracted from the sums of squares, over what remains.
+        with np.errstate(divide="ignore"):
+            self.condition = float(
+                np.divide(1 + self._column_means**2, np.maximum(np.diag(own), 0.0)).max()
+            )
+        try:
+            self._factor, condition = _upper_factor(own, self._column_means)
+        except RankDeficientKernelError:
+            if self.is_ill_conditioned and not sums.has_constant:
+                raise ValueError(IllConditionedKernelWarning.from_reference(np.inf)) from None
+            raise
+        self.condition = max(self.condition, condition)
         coordinates = np.linalg.solve(self._factor.T, covariance[1 : k + 1, k + 1 :])
         chosen = np.arange(k) if columns is None else columns
         center = given.center_ + means[1 : k + 1] @ given.R_
@@ -233,12 +211,7 @@ class MomentDesign(BaseDesign):
         self.fitted.attribute_columns = given.attribute_columns
 
     @property
-    def n_rows(self) -> int:
-        return self._sums.n_rows
-
-    @property
-    def is_ill_conditioned(self) -> bool:
-        """Whether the kernel was fitted on rows so unlike these that digits are lost."""
+    def is_ill_conditioned(self) -> bool:  # type: ignore[override]
         return self.condition > _LARGEST_CONDITION
 
     def mean(self, z: np.ndarray) -> float:
@@ -252,14 +225,11 @@ class MomentDesign(BaseDesign):
         return coordinates, np.linalg.solve(self.fitted.R_, coordinates)
 
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
-        n, unweighted = self.n_rows, self._sums.unweighted
-        means = unweighted[0, 1:] / n
-        variance = z @ (unweighted[1:, 1:] / n - np.outer(means, means)) @ z
         # From the columns that were summed up, with a leading 1, to the orthonormal ones.
         centred = np.vstack([-self._column_means, np.eye(len(self._factor))])
         to_orthonormal = np.linalg.solve(self._factor.T, centred.T).T @ self._turn
         gram = to_orthonormal.T @ self._sums.squares @ to_orthonormal / self.total**2
-        return variance * n / (n - 1) * gram
+        return self._sums.null_variance(z) * gram
 
 
 def _upper_factor(covariance: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, float]:

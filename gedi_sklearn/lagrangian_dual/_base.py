@@ -12,10 +12,10 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin
+from .._as_fitted import answers_as_fitted
+from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin, fit_method
 from .._validation import (
     Interval,
-    _fit_context,
     check_random_state,
 )
 from .._verdict import make_verdict
@@ -77,7 +77,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> BaseLagrangianDual:
@@ -108,6 +108,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
             If data, weights or parameters are invalid, or if training diverges.
         """
         network = _import_network(type(self).__name__)
+        network.check_device(self.device)
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = self._features(self._inner_X(X))
         counted = slice(None) if weight is None else weight > 0
@@ -141,7 +142,10 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         self._set_fitted(constraint)
         outputs = self._forward(features)
         predictions = expit(outputs) if is_classification else outputs
-        self.verdict_ = make_verdict(constraint, y, predictions, training=predictions)
+        scores = predictions if is_classification else None
+        self.verdict_ = make_verdict(
+            constraint, y, predictions, training=predictions, scores=scores
+        )
         if self.multiplier_learning_rate > 0:  # else the constraint was left out
             constraint.warn_excess(
                 predictions,
@@ -174,6 +178,7 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
     # The indicators in `history_`.
     _measured: ClassVar[tuple[str, ...]] = ("predictions_gedi",)
 
+    @answers_as_fitted
     def _outputs(self, X: Any) -> np.ndarray:
         """Return the network's outputs on rows, shape (n,)."""
         return self._forward(self._features(self._new_inner_X(X)))
@@ -205,19 +210,24 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
 
     def _layer_sizes(self) -> tuple[int, ...]:
         """Return the sizes of the hidden layers."""
-        sizes = np.atleast_1d(self.hidden_layer_sizes).tolist()
-        if not all(isinstance(size, int) and size >= 1 for size in sizes):
+        sizes = np.atleast_1d(np.array(self.hidden_layer_sizes, dtype=object)).tolist()
+        if not all(_is_count(size) for size in sizes):
             raise ValueError(
                 "hidden_layer_sizes must hold integers of at least 1, got "
                 f"{self.hidden_layer_sizes!r}."
             )
-        return tuple(sizes)
+        return tuple(map(int, sizes))
 
     def _seed(self) -> int:
         """Return a seed for torch; without `random_state`, a new one every time."""
         if self.random_state is None:
             return int(np.random.SeedSequence().generate_state(1)[0])
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def _is_count(size: Any) -> bool:
+    """Tell whether a value is an integer of at least 1."""
+    return isinstance(size, (int, np.integer)) and size is not True and int(size) >= 1
 
 
 def _import_network(caller: str) -> ModuleType:

@@ -20,8 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
 from skorch import NeuralNet
 from skorch.callbacks import Callback
+from skorch.dataset import Dataset
 from skorch.utils import TeeGenerator
 
 from .._geometry import AllowedSet
@@ -33,6 +36,8 @@ _PREDICTION_ROWS = 50_000
 _DECAYS, _EPSILON = (0.9, 0.999), 1e-8
 # Rows that are fetched at a time, so that a batch is a slice of them.
 _FETCHED_ROWS = 4_096
+# Methods of callbacks that are told a batch.
+_OF_BATCHES = ("on_batch_begin", "on_batch_end", "on_grad_computed")
 
 
 # From a derivative in the predictions to that in the outputs.
@@ -116,13 +121,14 @@ class Batch(NamedTuple):
     terms: Any
 
 
-class Rows(torch.utils.data.Dataset):
+class Rows(Dataset):
     """The training rows on the device, with the linear map to the bounded coefficients.
 
     A constraint bounds v = A QᵀW ŷ, which is linear in the predictions: A QᵀW is computed once,
     and no step solves a least-squares problem.
     """
 
+    @torch.inference_mode(False)  # a tensor made in that mode cannot be trained on
     def __init__(
         self,
         X: np.ndarray,
@@ -134,7 +140,8 @@ class Rows(torch.utils.data.Dataset):
         is_classification: bool,
     ) -> None:
         self.X = torch.tensor(X, device=device)
-        self.numbers = torch.arange(len(X))
+        self.y = y
+        self.numbers = torch.arange(len(X), device="cpu")
         self.constraint = constraint
         self.is_classification = is_classification
         self.allowed: AllowedSet | None = None
@@ -182,7 +189,7 @@ class Batches:
                 yield self.dataset[start : start + size]
             return
         fetched = size * max(1, _FETCHED_ROWS // size)
-        for numbers in torch.randperm(n).split(fetched):
+        for numbers in torch.randperm(n, device="cpu").split(fetched):
             X, (_, terms) = self.dataset[numbers]
             for start in range(0, len(numbers), size):
                 rows = slice(start, start + size)
@@ -327,17 +334,42 @@ class Monitor(Callback):
                 "`learning_rate` or `multiplier_learning_rate`, or standardise X and y."
             )
         net.history.record("loss", loss)
-        net.history.record("multipliers", _to_numpy(criterion.multipliers).copy())
+        net.history.record("multipliers", criterion.multipliers.tolist())  # a checkpoint is JSON
         for name, value in data.measure(_to_numpy(columns[1])).items():
-            net.history.record(name, value)
+            net.history.record(name, float(value))
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Delete the outputs: a fitted estimator holds no rows."""
         del self.outputs, self.kept
 
 
+class _Interrupted(BaseException):
+    """An interrupt of the training, which skorch would take for its end."""
+
+
+def _for_callback(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a method of a callback of skorch's, which takes batches for pairs of X and y."""
+
+    def told(net: NeuralNet, *, batch: Any, **kwargs: Any) -> None:
+        method(net, batch=(batch[0], _to_numpy(batch[1].terms[0])), **kwargs)
+
+    return told
+
+
 class Net(NeuralNet):
     """A network trained on the Lagrangian, with less around each batch than skorch has."""
+
+    def fit_loop(self, *args: Any, **kwargs: Any) -> NeuralNet:
+        """Take all epochs; see skorch."""
+        try:
+            return super().fit_loop(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            raise _Interrupted from error
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Return the outputs of rows, shape (n,), whatever mode torch is in; see skorch."""
+        with _plain_mode(self.device):
+            return super().forward(*args, **kwargs)
 
     def initialize_callbacks(self) -> Net:
         """Set up the callbacks; see skorch."""
@@ -352,10 +384,14 @@ class Net(NeuralNet):
 
     def _listeners_of(self, method_name: str) -> list[Callable[..., None]]:
         if method_name not in self._listeners:
-            silent = getattr(Callback, method_name)
-            methods = [getattr(callback, method_name) for _, callback in self.callbacks_]
+            silent, takes_batch = getattr(Callback, method_name), method_name in _OF_BATCHES
             self._listeners[method_name] = [
-                method for method in methods if getattr(method, "__func__", method) is not silent
+                _for_callback(method)
+                if takes_batch and not isinstance(callback, (Ascent, Monitor))
+                else method
+                for _, callback in self.callbacks_
+                if getattr(method := getattr(callback, method_name), "__func__", method)
+                is not silent
             ]
         return self._listeners[method_name]
 
@@ -399,6 +435,25 @@ class Net(NeuralNet):
         return {"loss": loss, "y_pred": predictions}
 
 
+class RealNet(RegressorMixin, Net):
+    """A network of real targets, as scorers in callbacks know one."""
+
+
+class ClassNet(ClassifierMixin, Net):
+    """A network of two classes, 0 and 1, as scorers in callbacks know one."""
+
+    classes_ = np.arange(2)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of both classes, shape (n, 2)."""
+        positive = expit(super().predict_proba(X))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the more probable class, shape (n,)."""
+        return self.predict_proba(X).argmax(axis=1)
+
+
 def train(
     rows: Rows,
     network: dict[str, Any],
@@ -433,9 +488,10 @@ def train(
     NeuralNet
     """
     for own in callbacks:
-        if not hasattr(own[-1] if isinstance(own, tuple) else own, "on_epoch_end"):
+        last = own[-1] if isinstance(own, tuple) and own else own
+        if not hasattr(last, "on_epoch_end"):
             raise TypeError(f"callbacks must hold callbacks of skorch, got {own!r}.")
-    net = Net(
+    net = (ClassNet if rows.is_classification else RealNet)(
         Network,
         Lagrangian,
         optimizer=torch.optim.Adam,
@@ -453,8 +509,37 @@ def train(
         **{f"module__{name}": value for name, value in network.items()},
         **options,
     )
-    with _seeded(seed, options["device"]):
-        return net.fit(rows)
+    with _seeded(seed, options["device"]), _plain_mode(options["device"]):
+        try:
+            return net.fit(rows)
+        except _Interrupted as error:
+            raise KeyboardInterrupt from error
+
+
+def check_device(device: str) -> None:
+    """Raise if there is no such device, or none that holds doubles, as multipliers are.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        float(torch.zeros(1, dtype=torch.float64, device=device))
+    except Exception as error:  # of several types, and of none in common
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"device={device!r} cannot be used: {reason} Pass the name of a device of torch that "
+            "is there, such as 'cpu'."
+        ) from error
+
+
+@contextmanager
+def _plain_mode(device: Any) -> Iterator[None]:
+    """Undo, inside the context, the modes of torch that the caller may be in."""
+    place = torch.device(device)
+    plain = torch.autocast(place.type, enabled=False)
+    with torch.inference_mode(False), torch.enable_grad(), plain:
+        yield
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -12,29 +11,27 @@ from sklearn.exceptions import NotFittedError
 
 from .._validation import (
     Interval,
-    Level,
     StrOptions,
     _fit_context,
     as_plain,
     attribute_columns,
     check_attribute,
     check_attribute_columns,
-    check_numbers,
-    check_same_length,
+    check_levels,
     is_text,
+    refuse_mixed_levels,
     validate_params,
 )
 from ..exceptions import IllConditionedKernelWarning, RankDeficientKernelError, warn_caller
 from ..kernels import (
     KERNEL_CONSTRAINTS,
-    FittedKernel,
-    KernelSums,
+    Sums,
     fit_kernel,
-    kernel_from_dict,
     kernel_of_degree,
     kernel_to_dict,
     list_columns,
     resolve_kernel,
+    sums_of,
 )
 from ._gedi import NORMS, RELATIVE
 from ._inference import INFERENCE_CONSTRAINTS, GediInference
@@ -49,82 +46,12 @@ from ._inputs import (
 )
 from ._jackknife import SummedIndicator
 from ._reference import check_relative, positive_unit
+from ._state import AccumulatorState
+from ._target_correction import TargetCorrection
 
 # Rows of the first chunk that fix the scale of the kernel.
 _N_REFERENCE = 1000
 _N_PARTS = 32
-
-
-@dataclass(frozen=True)
-class TargetCorrection:
-    """What leads from targets and predictions to the nearest targets within a bound.
-
-    Attributes
-    ----------
-    kernel : FittedKernel
-        The kernel, orthonormal on all rows that were accumulated.
-    correction : ndarray of shape (k,)
-        Coordinates c of the function of the attribute that is added.
-    target_weight : float or None
-        Weight w of the original targets beside the predictions; None where there were none.
-    threshold : float or ndarray of shape (k,)
-        The absolute bound, or that of each coefficient.
-
-    See Also
-    --------
-    GediAccumulator.correct_targets : Makes one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gedi_sklearn import CoarseConstraint
-    >>> from gedi_sklearn.metrics import GediAccumulator
-    >>> y, x = np.array([1.0, 2.0, 3.0, 6.0]), np.array([0.0, 1.0, 2.0, 3.0])
-    >>> accumulator = GediAccumulator().update(y, sensitive_features=x)
-    >>> correct = accumulator.correct_targets(CoarseConstraint(threshold=0))
-    >>> correct(y, sensitive_features=x).round(6)
-    array([3.4, 2.8, 2.2, 3.6])
-    """
-
-    kernel: FittedKernel
-    correction: np.ndarray
-    target_weight: float | None
-    threshold: Any
-
-    def __call__(self, y: Any, y_pred: Any = None, *, sensitive_features: Any) -> np.ndarray:
-        """Return the nearest targets of a chunk, t + Q(x)c.
-
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            Original targets of the chunk.
-        y_pred : array-like of shape (n,), default=None
-            Its predictions, where the accumulator had them, and only there.
-        sensitive_features : array-like of shape (n,) or (n, m)
-            Its attribute.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If predictions or columns are not those that were accumulated.
-        """
-        t = check_numbers(y, "y", n_columns=1)
-        if (y_pred is None) != (self.target_weight is None):
-            had = "had none" if self.target_weight is None else "had some"
-            raise ValueError(
-                f"y_pred is given where the accumulator had predictions, and only there: it {had}."
-            )
-        if self.target_weight is not None:
-            p = check_numbers(y_pred, "y_pred", n_columns=1)
-            check_same_length(len(t), y_pred=p)
-            t = (p + self.target_weight * t) / (1 + self.target_weight)
-        check_attribute_columns(self.kernel.attribute_columns, sensitive_features)
-        values = check_attribute(sensitive_features, len(t), kind="mixed")
-        return t + self.kernel.orthonormal(values) @ self.correction
 
 
 class GediAccumulator(BaseEstimator):
@@ -156,7 +83,11 @@ class GediAccumulator(BaseEstimator):
     Notes
     -----
     With Q the kernel's columns, orthonormal on the reference, the state is the sum over all rows
-    of w (1, Q, y)(1, Q, y)': the coefficients follow from it by a solve with k unknowns.
+    of w (1, Q, y)(1, Q, y)': the coefficients follow from it by a solve with k unknowns. Of one
+    attribute of text it is the sums in each of its g levels, O(g).
+
+    An accumulator is not thread-safe: threads that update the same one lose rows. Give each of
+    them one of its own, with the same parameters and `reference`, and :meth:`merge` them.
 
     Examples
     --------
@@ -239,11 +170,8 @@ class GediAccumulator(BaseEstimator):
                 f"sensitive_features has {sample.values.shape[1]} column(s), the reference has "
                 f"{fitted.n_attributes}."
             )
-        if fitted.encoder is None and is_text(sample.values):
-            raise ValueError(
-                "sensitive_features holds text or categories, where the reference holds numbers. "
-                "Pass the same attribute as in `reference`, or in the first chunk."
-            )
+        refuse_mixed_levels(sample.values, "sensitive_features")
+        _check_kinds(self.reference_, sample.values)
         if len(targets) != len(self.sums_.origin):
             raise ValueError(
                 "y_pred must be given with every chunk or with none; this one is unlike the first."
@@ -296,22 +224,52 @@ class GediAccumulator(BaseEstimator):
 
         Raises
         ------
+        TypeError
+            If `other` is no accumulator.
         ValueError
-            If the other one's basis is another, or one has predictions and the other has none.
+            If a parameter, `reference_` or the columns of the attribute differ, or if one has
+            predictions and the other has none; this accumulator then stays as it was.
         """
         if not isinstance(other, GediAccumulator):
             raise TypeError(f"other must be a GediAccumulator, got {other!r}.")
         if other.n_rows_ == 0:
             return self
+        _refuse(self._other_parameter(other))
+        merged = self
         if self.n_rows_ == 0:
-            self._start(other.reference_, other._names, other._columns, other._sums().origin)
-        if not self._sums().add(other._sums()):
-            raise ValueError(
-                "other sums in another basis: its kernel, its reference_ or its number of targets "
-                "differs. Give all accumulators the same parameters, and reference= a sample of "
-                "the attribute, such as `reference_` of the first one."
-            )
+            merged = clone(self)
+            merged._start(other.reference_, other._names, other._columns, other.sums_.origin)
+        _refuse(merged._other_basis(other))
+        merged.sums_.add(other.sums_)
+        self.__dict__.update(vars(merged))
         return self
+
+    def _other_parameter(self, other: GediAccumulator) -> str | None:
+        """Return which parameter another accumulator does not share; None where it shares all."""
+        if self.pos_label != other.pos_label:
+            return f"pos_label, {other.pos_label!r} where this one has {self.pos_label!r}"
+        own, theirs = (resolve_kernel(one.kernel) for one in (self, other))
+        # A function that came from another process is another object, and may be the same one.
+        are_functions = not (hasattr(own, "fit") or hasattr(theirs, "fit"))
+        if are_functions or _is_same_kernel(own, theirs):
+            return None
+        return f"kernel, {theirs!r} where this one has {own!r}"
+
+    def _other_basis(self, other: GediAccumulator) -> str | None:
+        """Return what sums of another accumulator do not share with these."""
+        mine, theirs = self.sums_, other.sums_
+        if self.reference_.shape != other.reference_.shape or not np.array_equal(
+            self.reference_, other.reference_
+        ):
+            return "reference_"
+        if self._columns != other._columns:
+            return f"attribute, the columns {other._columns} where this one has {self._columns}"
+        if len(mine.origin) != len(theirs.origin):
+            return "number of targets, since y_pred is given with every chunk or with none"
+        own, read = mine.state(), theirs.state()
+        if not all(np.allclose(own[j], read[j], rtol=1e-9, atol=1e-12) for j in mine.fixed):
+            return f"kernel, {other.kernel!r} where this one has {self.kernel!r}"
+        return None
 
     @property
     def n_rows_(self) -> int:
@@ -537,10 +495,7 @@ class GediAccumulator(BaseEstimator):
             "columns": self._columns,
             "n_rows": sums.n_rows,
             "origin": sums.origin.tolist(),
-            "products": sums.products.tolist(),
-            "squares": sums.squares.tolist(),
-            "unweighted": sums.unweighted.tolist(),
-            "ends": [own.tolist() for own in sums.ends],
+            **{name: own.tolist() for name, own in sums.state().items()},
         }
 
     @classmethod
@@ -555,22 +510,19 @@ class GediAccumulator(BaseEstimator):
         Returns
         -------
         GediAccumulator
+
+        Raises
+        ------
+        ValueError
+            If the state is not whole, or holds what sums of rows cannot be: it names the part.
         """
-        reference = np.asarray(state["reference"], dtype=object)
-        if any(isinstance(value, str) for value in reference[0]):
-            for column in reference.T:
-                # Text is a level by declaration, whether or not it looks like a number.
-                column[:] = [Level(v) if isinstance(v, str) else v for v in column]
-        else:
-            reference = reference.astype(np.float64)
-        accumulator = cls(kernel_from_dict(state["kernel"]), pos_label=state["pos_label"])
-        accumulator._start(reference, state["names"], state["columns"], np.array(state["origin"]))
-        sums = accumulator.sums_
-        sums.n_rows = state["n_rows"]
-        for name in ("products", "squares", "unweighted"):
-            setattr(sums, name, np.asarray(state[name], dtype=np.float64))
-        values, weight = (np.asarray(own, dtype=np.float64) for own in state["ends"])
-        sums.ends = values, weight
+        read = AccumulatorState(state)
+        accumulator = cls(read.kernel, pos_label=state["pos_label"])
+        with read.named("kernel"):
+            accumulator._validate_params()
+        with read.named("reference"):
+            accumulator._start(read.reference, read.names, read.columns, read.origin)
+        read.fill(accumulator.sums_)
         return accumulator
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -578,9 +530,11 @@ class GediAccumulator(BaseEstimator):
         """Fit the kernel on the reference, or on rows of the first chunk."""
         if self.reference is None:
             reference, columns = sample.values, attribute_columns(given)
+            check_levels(reference, "sensitive_features")
             reference = reference[spread_rows(reference, _N_REFERENCE)]
         else:
             reference = check_attribute(self.reference, None, kind="mixed", name="reference")
+            check_levels(reference, "reference")
             columns = attribute_columns(self.reference)
             if reference.shape[1] != sample.values.shape[1]:
                 raise ValueError(
@@ -600,10 +554,13 @@ class GediAccumulator(BaseEstimator):
         """Set the basis, with sums of no row."""
         fitted = fit_kernel(self.kernel, reference, names=names).fitted
         fitted.attribute_columns = columns
+        if fitted.has_closed_form:  # of levels, all that there is to know
+            encoder: Any = fitted.encoder
+            reference = encoder.known[:, None]
         self.reference_, self._names, self._columns = reference, names, columns
-        self.sums_ = KernelSums(fitted, origin, _N_PARTS)
+        self.sums_ = sums_of(fitted, origin, _N_PARTS)
 
-    def _sums(self) -> KernelSums:
+    def _sums(self) -> Sums:
         if not hasattr(self, "sums_"):
             raise NotFittedError("the accumulator has no rows yet; call its `update` first.")
         return self.sums_
@@ -639,7 +596,11 @@ class GediAccumulator(BaseEstimator):
         relative : bool or int
             Degree of the reference in the L1 norm; True is 1.
         """
-        columns = self._reference_columns(int(relative)) if norm == "l1" else None
+        # Levels are the same columns at every degree.
+        are_levels = self._sums().fitted.has_closed_form
+        columns = None
+        if norm == "l1" and not are_levels:
+            columns = self._reference_columns(int(relative))
         return self.indicator(norm, columns).reference(self.shares(original=True))
 
     def _reference_columns(self, degree: int) -> np.ndarray:
@@ -677,6 +638,33 @@ def spread_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
         else:
             rows.append(np.array([np.argmin(column), np.argmax(column)]))
     return np.unique(np.concatenate(rows))
+
+
+def _check_kinds(reference: np.ndarray, values: np.ndarray) -> None:
+    """Refuse an attribute that is text where the reference has numbers, or the reverse."""
+    for then, now in zip(reference.T, values.T, strict=True):
+        if is_text(then) != is_text(now):
+            kinds = ("numbers", "text or categories")
+            raise ValueError(
+                f"sensitive_features holds {kinds[is_text(now)]}, where the reference holds "
+                f"{kinds[is_text(then)]}. Pass the same attribute as in `reference`, or in the "
+                "first chunk."
+            )
+
+
+def _is_same_kernel(one: Any, other: Any) -> bool:
+    """Tell whether kernels are written alike; a callable is the same as itself."""
+    return one is other or repr(one) == repr(other)
+
+
+def _refuse(difference: str | None) -> None:
+    """Raise if another accumulator has something else."""
+    if difference is not None:
+        raise ValueError(
+            f"other cannot be merged, since it has another {difference}. Give all accumulators the "
+            "same parameters, and reference= a sample of the attribute, such as `reference_` of "
+            "the first one."
+        )
 
 
 def _weight(sample: Sample) -> np.ndarray | None:

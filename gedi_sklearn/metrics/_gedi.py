@@ -26,6 +26,7 @@ from ..kernels import (
     warn_attribute_scale,
     warn_many_levels,
 )
+from ._cuts import CutsIndicator, check_cuts
 from ._inputs import (
     TARGET_CONSTRAINTS,
     Sample,
@@ -53,6 +54,7 @@ GEDI_CONSTRAINTS: dict = {
     "norm": [StrOptions(set(NORMS))],
     "conditional_on": ["array-like", None],
     **NOTION_PARAMETERS,
+    "on": [StrOptions({"predictions", "residuals", "distribution"})],
 }
 
 
@@ -117,9 +119,11 @@ def gedi(
     subset : "positive", class or callable, default=None
         Rows that are measured, by their original target: those of `pos_label`, or of 1 (equal
         opportunity), of a class, or where a callable of `y_true` returns True. None is all.
-    on : {"predictions", "residuals"}, default="predictions"
-        What is measured: predictions, or predictions minus targets (error parity). Beside both,
-        `relative` must be False: the targets are constant there.
+    on : {"predictions", "residuals", "distribution"}, default="predictions"
+        What is measured: predictions, or predictions minus targets (error parity). Beside
+        residuals and a subset, `relative` must be False: the targets are constant there.
+        "distribution" is of the share of rows above a cut, the largest over every cut, in
+        ``norm="sd"``: 0.05 is a deviation of five points, and 0.5 the most that there can be.
 
     Returns
     -------
@@ -342,6 +346,8 @@ def fit_arguments(
     """
     check_relative(relative, norm)
     check_notion(subset, on, relative)
+    if on == "distribution":
+        check_cuts(norm, conditional_on, groups)
     arrays = (y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups)
     given = on_subset(subset, y_true, pos_label, *arrays)
     if given is None:
@@ -349,6 +355,8 @@ def fit_arguments(
     y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups = given
     sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
     fitted = fit_gedi(sample, kernel, norm, conditional_on)
+    if on == "distribution":
+        return fitted._replace(indicator=CutsIndicator(fitted.indicator.design))
     if groups is None:
         return fitted
     return fitted._replace(groups=sample.select(check_labels(groups, "groups"), "groups"))

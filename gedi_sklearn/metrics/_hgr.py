@@ -123,8 +123,11 @@ def hgr(
 
     Notes
     -----
-    The Gaussian separates, so the density on b × b points is one product of two n × b matrices. All
-    three are biased upwards on small samples, "kernel" the more so the higher its degree.
+    The Gaussian separates, so the density on b × b points is one product of two n × b matrices.
+
+    "kernel" is biased upwards on small samples, the more so the higher its degree. "kde" and "chi2"
+    smooth the density: independent samples are above 0 by chance, but strong dependence is
+    understated (normal pairs with ρ = .9: "kde" is .72 on 100 rows, .84 on 5,000).
 
     References
     ----------

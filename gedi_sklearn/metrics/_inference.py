@@ -2,7 +2,6 @@ r"""Inference on GeDI: what chance gives, a test of independence, an interval, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
@@ -16,15 +15,14 @@ from .._validation import (
     validate_params,
 )
 from ..exceptions import FewRowsWarning, warn_caller
+from ._cuts import CutsIndicator
 from ._ellipsoids import normal_draws
-from ._errors import Errors, null_covariance
+from ._errors import Errors
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments
 from ._linear import LinearIndicator
 
 # Numbers that a batch of permuted or resampled targets may hold.
 _BATCH = 4_000_000
-# Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
-_SINGULAR = 1e-9
 # What every form of inference takes beside the arguments of the indicator.
 INFERENCE_CONSTRAINTS: dict = {
     "norm": [StrOptions({"l1", "sd"})],
@@ -138,8 +136,7 @@ class GediInference:
         if self._method == "permutation":
             values = _permuted(indicator, self._centred, n_resamples, self._rng, self._groups)
         else:
-            covariance = null_covariance(indicator.design, self._target, self._groups)
-            values = indicator.value(normal_draws(covariance, n_resamples, self._rng))
+            values = indicator.null_draws(self._target, n_resamples, self._rng, self._groups)
         return values / self._unit
 
     @cached_property
@@ -151,14 +148,14 @@ class GediInference:
     @cached_property
     def pvalue(self) -> float:
         """How often chance reaches the value."""
-        # Of the coordinates as the draws have them, so that equal values are equal but for the
-        # last digits: discrete targets have many.
+        # As the draws are computed, so that equal values are equal but for the last digits:
+        # discrete targets have many.
         if self._method == "permutation":
-            coordinates = self._indicator.coordinates(self._centred)
+            value = self._indicator.form.of_targets(self._centred)
         else:
-            coordinates = self._indicator.design.coordinates(self._target)
-        value = float(self._indicator.value(coordinates)) / self._unit
-        reached = int((self.null_distribution >= value * (1 - 1e-12)).sum())
+            value = self._indicator.value(self._indicator.design.coordinates(self._target))
+        least = float(value) / self._unit * (1 - 1e-12)
+        reached = int((self.null_distribution >= least).sum())
         return (1 + reached) / (1 + self._n_resamples)
 
     @cached_property
@@ -172,7 +169,7 @@ class GediInference:
             noise = errors.unit * normal_draws(errors.covariance, self._n_resamples, self._rng)
             drawn = indicator.value(indicator.design.coordinates(z) + noise)
         elif self._method == "bootstrap":
-            parts = _bootstrap(indicator, z, self._n_resamples, self._rng, self._groups)
+            parts = indicator.resampled(z, self._n_resamples, self._rng, self._groups)
             drawn = _defined(np.concatenate(list(parts)))
         else:
             low, high, few = indicator.interval(z, self._confidence, self._groups)
@@ -202,6 +199,47 @@ class GediInference:
         self.few_rows = few
         if few and self._warns:
             warn_caller(FewRowsWarning.from_place(what, few))
+
+
+class CutsInference(GediInference):
+    """The same of the largest cut, whose value under independence only permutations tell."""
+
+    _indicator: CutsIndicator
+
+    @cached_property
+    def null_mean(self) -> float:
+        """Its expected value under independence."""
+        return float(self.null_distribution.mean())
+
+    @cached_property
+    def null_distribution(self) -> np.ndarray:
+        """Its values for permutations of the scores."""
+        generator = np.random.default_rng(self._rng.randint(2**31))
+        drawn = self._indicator.permuted(self._target, self._n_resamples, generator)
+        return drawn / self._unit
+
+    @cached_property
+    def pvalue(self) -> float:
+        """How often chance reaches the value."""
+        reached = int((self.null_distribution >= self.value * (1 - 1e-12)).sum())
+        return (1 + reached) / (1 + self._n_resamples)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the confidence interval.
+
+        The distance of two largest values is at most the largest distance, which is below that
+        quantile of independent scores, whose cuts vary most.
+        """
+        if not self._has_errors:
+            return float("nan"), float("nan")
+        one_sided = (1 + self._confidence) / 2
+        low = self.value - float(np.quantile(self.null_distribution, one_sided))
+        high = self._indicator.upper_limit(
+            self._target, one_sided, is_fitted=self._fitted, n_new=self._n_new
+        )
+        self._tell("interval", high.few)
+        return max(low, 0.0), float(high.values[0]) / self._unit
 
 
 @validate_params(
@@ -389,7 +427,8 @@ def gedi_inference(
     )
     if measured is None:
         return GediInference.undefined(n_resamples)
-    return GediInference(
+    kind = CutsInference if on == "distribution" else GediInference
+    return kind(
         measured.indicator,
         measured.sample.target,
         measured.unit(relative),
@@ -423,7 +462,7 @@ def _permuted(
         permuted = np.empty((size, len(target)))
         for own in permuted:
             own[blocks] = generator.permutation(of_blocks)
-        values[start : start + batch] = indicator.value(indicator.coordinates(permuted))
+        values[start : start + batch] = indicator.form.of_targets(permuted)
     return values
 
 
@@ -436,43 +475,6 @@ def _blocks_of(groups: np.ndarray) -> np.ndarray:
             f"size; got groups of {counts.min()} to {counts.max()} rows. Use method='asymptotic'."
         )
     return np.argsort(groups, kind="stable").reshape(len(counts), -1)
-
-
-def _bootstrap(
-    indicator: LinearIndicator,
-    z: np.ndarray,
-    n_resamples: int,
-    rng: np.random.RandomState,
-    groups: np.ndarray | None,
-) -> Iterator[np.ndarray]:
-    """Yield the indicator of rows, or clusters, drawn with replacement, batch by batch.
-
-    A resample is a vector of counts; its coordinates solve the counted normal equations of the
-    orthonormal columns, which are well conditioned unless the resample lacks what tells the
-    columns apart, e.g. a level: then it is NaN.
-    """
-    design = indicator.design
-    Q, z = design.orthonormal, design.residual(z)
-    n, k = Q.shape
-    relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
-    system = np.column_stack([np.ones(n), Q])
-    products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
-    products = products.reshape(n, -1) * (relative_weight / n)[:, None]
-    if groups is not None:
-        names, codes = np.unique(groups, return_inverse=True)
-        products = np.stack([np.bincount(codes, own) for own in products.T], axis=-1)
-        n = len(names)
-    batch = max(1, _BATCH // n)
-    for start in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - start)
-        rows = rng.randint(n, size=(size, n)) + n * np.arange(size)[:, None]
-        counts = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
-        moments = (counts @ products).reshape(size, k + 1, k + 2)
-        solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
-        solution = np.full((size, k), np.nan)
-        known = moments[solved]
-        solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
-        yield indicator.value(solution)
 
 
 def _defined(resampled: np.ndarray) -> np.ndarray:

@@ -178,6 +178,10 @@ def check_sample(
     kept = None
     if weight is not None and not (weight > 0).all():
         kept = weight > 0
+        if not ensure_all_finite:  # the caller looks at the rows that count alone
+            for name, own in (("y_true", reference), ("y_pred", target)):
+                check_numbers(own[~kept], name)
+            check_attribute(values[~kept], None, kind=attribute)
         same = target is reference
         reference, values, weight = reference[kept], values[kept], weight[kept]
         target = reference if same else target[kept]

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import warn_caller
-from ..kernels import KernelSums, MomentDesign
+from ..kernels import BaseDesign, Sums
 from ._ellipsoids import error_quantile, farthest, limit_of_lacking_rows
 from ._limits import Limits
 from ._linear import KernelIndicator
@@ -17,7 +17,7 @@ class SummedIndicator(KernelIndicator):
 
     Parameters
     ----------
-    sums : KernelSums
+    sums : Sums
         The sums, part by part.
     norm : {"l1", "sd", "adjusted_sd"}
         The norm.
@@ -25,15 +25,15 @@ class SummedIndicator(KernelIndicator):
         The columns of the kernel that count; None for all.
     """
 
-    def __init__(self, sums: KernelSums, norm: str, columns: np.ndarray | None = None) -> None:
+    def __init__(self, sums: Sums, norm: str, columns: np.ndarray | None = None) -> None:
         design = sums.design(columns=columns)
         super().__init__(design, norm, design.total)
         self._sums = sums
-        self._parts = np.flatnonzero(sums.products[:, 0, 0]).tolist()
+        self._parts = np.flatnonzero(sums.part_weights).tolist()
 
     def has_errors(self, groups: np.ndarray | None = None) -> bool:
         """Tell, with a warning, whether more parts have rows than there are columns, and one."""
-        if len(self._parts) > self._sums.fitted.n_columns + 1:
+        if len(self._parts) > self.design.fitted.n_columns + 1:
             return True
         warn_caller(
             "the rows are too few for the standard errors of the coefficients: the limits are NaN.",
@@ -85,7 +85,7 @@ class SummedIndicator(KernelIndicator):
         return Limits(np.maximum(limits, lacking))
 
 
-def _turned(design: MomentDesign, whole: MomentDesign, z: np.ndarray) -> np.ndarray:
+def _turned(design: BaseDesign, whole: BaseDesign, z: np.ndarray) -> np.ndarray:
     """Return G^(−1/2) E[Qz], G = E[QQ'], on the rows of a design; Q is orthonormal on all rows."""
     to_whole = np.linalg.solve(whole.fitted.R_.T, design.fitted.R_.T)
     values, vectors = np.linalg.eigh(to_whole @ to_whole.T)

@@ -8,23 +8,28 @@ MacKinnon and White (HC3) in general.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, minimize
-from scipy.special import fdtri, gammaln
+from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
 from ._ellipsoids import farthest
-from ._errors import Errors, null_covariance
+from ._errors import Errors
+from ._forms import GroupForm, MatrixForm, norm_of
 from ._limits import Limits, both_limits, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
+# Numbers that a batch of resampled rows may hold.
+_BATCH = 4_000_000
 # Standard errors below this fraction of the targets' deviation are rounding errors.
 _ROUNDING = 1e-12
 
@@ -43,9 +48,21 @@ class LinearIndicator:
         "l1", or else the Euclidean norm.
     """
 
+    block: Block
+
     def __init__(self, block: Block) -> None:
         self.block, self.design = block, block.design
         self.norm = block.allowed.norm
+
+    @cached_property
+    def form(self) -> MatrixForm | GroupForm:
+        """What its values, and those under independence, are computed from."""
+        return self._matrix_form
+
+    @cached_property
+    def _matrix_form(self) -> MatrixForm:
+        """The same with a matrix, which clusters of rows need."""
+        return MatrixForm(self.design, self.matrix, self.norm)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -70,38 +87,35 @@ class LinearIndicator:
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the indicator for coordinates (…, k)."""
-        return self._norm(coordinates @ self.matrix.T)
-
-    def _norm(self, terms: np.ndarray) -> np.ndarray:
-        return np.abs(terms).sum(axis=-1) if self.norm == "l1" else np.linalg.norm(terms, axis=-1)
-
-    @cached_property
-    def weighted_columns(self) -> np.ndarray:
-        """W Q, shape (n, k): its product with targets gives their coordinates."""
-        weight = np.reshape(self.design.shares(slice(None)), (-1, 1))
-        return np.ascontiguousarray(self.design.orthonormal * weight)
-
-    def coordinates(self, z: np.ndarray) -> np.ndarray:
-        """Return c for many targets at once, shape (…, n) to (…, k)."""
-        return z @ self.weighted_columns
+        return self.form.value(coordinates)
 
     def null_mean(self, z: np.ndarray, groups: np.ndarray | None = None) -> float:
         """Return the expected value under independence, for normal coordinates.
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        unit, matrix = self.scaled_matrix
-        covariance = matrix @ null_covariance(self.design, z, groups) @ matrix.T
-        if self.norm == "l1":
-            return unit * float(np.sqrt(2 / np.pi * np.diag(covariance)).sum())
-        # The root of a sum of squares, taken as a χ² with Satterthwaite's degrees of freedom: exact
-        # if the weights are equal.
-        total = float(np.trace(covariance))
-        if total == 0:
-            return 0.0
-        free = 1 / float(np.square(covariance / total).sum())
-        ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
-        return unit * float(np.sqrt(2 * total / free) * ratio)
+        form: Any = self.form if groups is None else self._matrix_form
+        return form.null_mean(z, groups)
+
+    def null_draws(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
+    ) -> np.ndarray:
+        """Return values of targets that do not depend on the attribute, for normal coordinates."""
+        form = self.form if groups is None else self._matrix_form
+        return form.null_draws(z, n_draws, rng, groups)
+
+    def resampled(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
+    ) -> Iterator[np.ndarray]:
+        """Yield the value on rows, or clusters, drawn with replacement, batch by batch."""
+        form = self.form if groups is None else self._matrix_form
+        n_units = len(z) if groups is None else len(np.unique(groups))
+        batch = max(1, _BATCH // n_units)
+        rows = (
+            rng.randint(n_units, size=(min(batch, n_draws - start), n_units))
+            for start in range(0, n_draws, batch)
+        )
+        return form.resampled(z, rows, groups)
 
     def upper_limit(
         self,
@@ -183,9 +197,19 @@ class KernelIndicator(LinearIndicator):
     """
 
     def __init__(self, design: BaseDesign, norm: str = "l1", size: float | None = None) -> None:
-        super().__init__(coefficient_block(design) if norm == "l1" else deviation_block(design))
-        self.norm = norm
+        self.design, self.norm = design, norm
         self._size = design.n_rows if size is None else size
+
+    @cached_property
+    def block(self) -> Block:  # type: ignore[override]
+        """What it is a norm of; its matrices are made when they are asked for."""
+        own = coefficient_block if self.norm == "l1" else deviation_block
+        return own(self.design)
+
+    @cached_property
+    def form(self) -> MatrixForm | GroupForm:
+        has_means = self.design.fitted.has_closed_form
+        return GroupForm(self.design, self.norm) if has_means else super().form
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator, with a warning if its rounding error may be visible.
@@ -222,7 +246,7 @@ class KernelIndicator(LinearIndicator):
         return float(np.abs(fitted.basis.to_raw[:k, :k] @ standardized).sum())
 
     def _value(self, terms: np.ndarray, z: np.ndarray) -> float:
-        value = float(self._norm(terms))
+        value = float(norm_of(terms, self.norm))
         if self.norm != "adjusted_sd":
             return value
         n_columns = self.design.fitted.n_columns
@@ -248,6 +272,10 @@ class GroupIndicator(LinearIndicator):
 
     def __init__(self, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0) -> None:
         super().__init__(group_block(fit_codes(codes, weight=weight), factor=factor))
+
+    @cached_property
+    def form(self) -> GroupForm:
+        return GroupForm(self.design, "didi", self.block.factor)
 
 
 def is_negligible(design: BaseDesign, standardized: np.ndarray, y: np.ndarray) -> bool:

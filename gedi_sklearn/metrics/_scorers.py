@@ -37,8 +37,12 @@ _COLUMNS = [Integral, str, list, tuple, None]
 # What the scorer gives an indicator itself, and what has no say in the upper limit.
 _GIVEN = {"y_true", "y_pred", "sensitive_features", "sample_weight", "groups"}
 _UNUSED = {("gedi_upper", name) for name in ("method", "n_resamples", "random_state")}
-# What `predict` and its like return where a constraint bounds it.
-_RESPONSES = {"predictions": "predict", "probabilities": "predict_proba"}
+# What is asked of an estimator where a constraint bounds it; of a regressor `predict`.
+_RESPONSES: dict[str, Any] = {
+    "predictions": "predict",
+    "probabilities": "predict_proba",
+    "distribution": ["predict_proba", "predict"],
+}
 
 
 def _gedi_upper(y_true: Any, y_pred: Any, **options: Any) -> float:
@@ -205,7 +209,7 @@ def _bounded(
     if not constraint.joins_classes:
         names += ["kernel", "norm"]
     own = {name: getattr(constraint, name) for name in names if hasattr(constraint, name)}
-    if response:  # what is measured of it are the responses themselves
+    if response and constraint.on != "distribution":  # the responses themselves are measured
         own["on"] = "predictions"
     return "didi" if constraint.joins_classes else "gedi", own, response_method or response
 
@@ -261,6 +265,8 @@ class DisparityScorer(_BaseScorer):
         given_label = options.get("pos_label")
         pos_label = given_label if is_classifier(estimator) else None
         responses = self._with_attribute(estimator, method, X, kwargs.get("sensitive_features"))
+        if method == "predict_proba" and responses is estimator:
+            responses = Responses(estimator, X=X)  # refuses what are no probabilities
         y_pred = method_caller(responses, method, X, pos_label=pos_label)
         subset = options.pop("subset", None)
         if subset is not None:

@@ -74,6 +74,14 @@ class ConstrainedPart:
         return not named and "sensitive_features" in signature(self.part.fit).parameters
 
     @property
+    def fit_takes_groups(self) -> bool:
+        """Whether `fit` makes folds of groups, and gets them: without routing not in a search."""
+        if "groups" not in signature(self.part.fit).parameters:
+            return False
+        is_routed = get_config()["enable_metadata_routing"]
+        return is_routed or all(isinstance(wrapper, Pipeline) for wrapper in self.wrappers)
+
+    @property
     def predict_takes_attribute(self) -> bool:
         """Whether `predict` needs `sensitive_features`.
 

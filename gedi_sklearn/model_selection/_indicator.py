@@ -193,9 +193,9 @@ def make_measure(
                 "measured against the rest, pos_label=."
             )
         pos_label = classes[1]
-    if constraint.needs_outcomes:
+    if constraint.needs_outcomes or constraint.on == "distribution":
         raise ValueError(
-            f"{constraint!r} bounds some of the rows, or residuals, and the curve measures "
+            f"{constraint!r} bounds some of the rows, residuals or cuts, and the curve measures "
             "predictions of all rows. Compare thresholds with cross_validate and "
             "make_disparity_scorer(constraint)."
         )

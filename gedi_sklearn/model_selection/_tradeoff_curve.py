@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._folds import Folds, make_folds
+from .._folds import FoldMaker, Folds
 from .._predictions import Responses
 from .._validation import (
     N_JOBS,
@@ -23,6 +23,7 @@ from .._validation import (
     _safe_indexing,
     check_classes,
     check_column,
+    check_groups,
     check_numbers,
     check_numbers_or_inf,
     check_same_length,
@@ -182,7 +183,8 @@ def tradeoff_curve(
         The path, in any order. None goes from no bound over shares of 0.8, 0.6, 0.4, 0.3, 0.2 and
         0.1 to 0, for an estimator whose threshold is relative.
     cv : int, splitter or iterable of splits, default=5
-        The folds, the same for all thresholds. No row may be in more than one test part.
+        The folds, the same for all thresholds. No row may be in more than one test part. Unlike in
+        scikit-learn, an integer shuffles the rows (by seed 0; stratified for classes).
     sensitive_features : array-like of shape (n,) or (n, m), default=None
         The protected attribute(s). They are used for the indicator, and passed to `fit` (and to
         `predict` where it needs them) unless the estimator has its own `sensitive_columns`. None
@@ -203,7 +205,8 @@ def tradeoff_curve(
     params : dict, default=None
         Further keywords of `fit`; those with one value per row are split with the rows.
     groups : array-like of shape (n,), default=None
-        Groups for the splitter.
+        Which rows are not independent of each other, such as those of one person. An integer `cv`
+        and the `fit` of the estimator make folds of them.
     n_jobs : int, default=None
         Number of processes, over folds and thresholds.
     verbose : int, default=0
@@ -264,17 +267,14 @@ def tradeoff_curve(
     values = _check_attribute(part, X, sensitive_features, len(y))
     measure = make_measure(part, X, y, values, weight, classes, pos_label)
     scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
-    keywords = _keywords(part, values, weight, params)
+    groups = check_groups(groups, len(y))
+    keywords = _keywords(part, values, weight, groups, params)
     of_probabilities = part.constraint.on == "probabilities"
     data = Data(X, y, weight, classes, *keywords, scorer, measure, of_probabilities)
-    folds = make_folds(
-        cv,
-        X,
-        y,
-        is_classifier=is_classifier(estimator),
-        split_params={"groups": groups},
-        groups_hint="Pass them, groups=.",
+    fold_maker = FoldMaker(
+        y=y, is_classifier=is_classifier(estimator), groups=groups, attribute=values
     )
+    folds = fold_maker(cv, X)
     rows, order = _tested_rows(folds)
     # An unsuitable kernel or label should raise before the fits.
     measure.value(rows, measure.y[rows])
@@ -361,20 +361,23 @@ def _keywords(
     part: ConstrainedPart,
     values: np.ndarray,
     weight: np.ndarray | None,
+    groups: np.ndarray | None,
     params: dict[str, Any] | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the keywords of `fit` and of `predict`, with values for all rows."""
     keywords = dict(params or {})
-    for name in ("sample_weight", "sensitive_features"):
+    for name in ("sample_weight", "sensitive_features", "groups"):
         if part.keyword(name) in keywords:
             raise ValueError(
                 f"params holds {part.keyword(name)!r}; pass {name}= instead, so that it is used in "
-                "the scores and indicators too."
+                "the folds, scores and indicators too."
             )
     if part.fit_takes_attribute:
         keywords[part.keyword("sensitive_features")] = values
     if weight is not None:
         keywords[part.keyword("sample_weight")] = weight
+    if groups is not None and part.fit_takes_groups:
+        keywords[part.keyword("groups")] = groups
     return keywords, {"sensitive_features": values} if part.predict_takes_attribute else {}
 
 

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator
-from .._prediction_source import leaves_rows_out
+from .._as_fitted import answers_as_fitted
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator, fit_method
+from .._prediction_source import leaves_rows_out, make_prediction_source
 from .._validation import (
     N_JOBS,
     HasMethods,
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     check_random_state,
     check_same_length,
 )
@@ -63,7 +63,7 @@ class TargetsEstimator(MetaEstimator):
     random_state: Any
     verbose: int
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -71,6 +71,7 @@ class TargetsEstimator(MetaEstimator):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sensitive_features_val: Any = None,
@@ -90,6 +91,10 @@ class TargetsEstimator(MetaEstimator):
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows in every fit of the inner estimator, in the loss of the
             projection and in the moments of the kernel. A row of weight 0 is ignored.
+        groups : array-like of shape (n,), default=None
+            Which rows are not independent of each other, such as those of one person: folds do not
+            split them, and out-of-bag predictions count as those of rows that were seen. None
+            takes all rows as independent.
         X_val : array-like of shape (n_val, p), default=None
             Validation rows, which are not fitted on. The score of each fit on them (R² or
             accuracy) and the indicator of its predictions for them, in the units of the kernel
@@ -120,6 +125,7 @@ class TargetsEstimator(MetaEstimator):
         own = {
             "sensitive_features": sensitive_features,
             "sample_weight": sample_weight,
+            "groups": groups,
             "X_val": X_val,
             "y_val": y_val,
             "sensitive_features_val": sensitive_features_val,
@@ -128,13 +134,14 @@ class TargetsEstimator(MetaEstimator):
         rng = None if self.random_state is None else check_random_state(self.random_state)
         loss = self._loss_name
         inner = self._inner_X(X)
+        fold_maker = self._fold_maker(y, weight, groups, attribute, keywords["splitter"])
         learner = self._learner_type(loss)(
             estimator=self._inner_estimator(),
             X=inner,
             fit_params=keywords["estimator"],
             rng=rng,
-            source=self._prediction_source(
-                self._resolve_cv(len(y)), inner, y, keywords, "estimator"
+            source=make_prediction_source(
+                self._resolve_cv(len(y)), inner, fold_maker, keywords["estimator"], self.n_jobs
             ),
             one_seed=self._one_seed,
         )
@@ -171,7 +178,12 @@ class TargetsEstimator(MetaEstimator):
         outcome = Outcome(learner, y, weight, first, selected, target_weight)
         outcome.warn_collapse()
         is_unseen = learner.source.is_unseen
-        self.verdict_ = master.verdict(selected.fit.predictions, is_unseen=is_unseen)
+        self.verdict_ = master.verdict(
+            selected.fit.predictions,
+            scores=learner.class_scores(selected.fit, y),
+            groups=fold_maker.groups,
+            is_unseen=is_unseen,
+        )
         if not (steps.has_failed or is_unseen):  # else a search has failed, and said so
             outcome.warn_unmet(master.constraint)
         if self.verdict_ is not None:
@@ -226,6 +238,7 @@ class TargetsEstimator(MetaEstimator):
         self.history_ = history.as_arrays()
         self.n_iter_ = len(history.entries) - 1
 
+    @answers_as_fitted
     def predict(self, X: Any) -> np.ndarray:
         """Predict with the fitted inner estimator; the attribute is not needed.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import kl_div
 from sklearn.metrics import r2_score
 
 from ._learner import Learner, LearnerFit
@@ -143,6 +144,8 @@ def _mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray 
     distance = np.abs(values - y) if values.ndim == 1 else 1 - values[np.arange(len(y)), y]
     if loss == "squared_error":
         losses = distance**2
+    elif loss == "kl":  # half the Poisson deviance, which is finite where y is 0
+        losses = kl_div(y, values)
     elif loss == "log_loss":
         losses = -np.log(np.clip(1 - distance, _CLIP, 1 - _CLIP))
     elif loss == "hamming":

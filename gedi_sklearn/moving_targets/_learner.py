@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from .._prediction_source import PredictionSource
 from .._predictions import checked_predict, checked_predict_proba
-from .._validation import check_numbers
+from .._validation import check_numbers, check_positive
 
 
 class LearnerFit(NamedTuple):
@@ -54,6 +54,8 @@ class Learner:
         Whose predictions are used.
     one_seed : bool
         Whether all clones get the same seed, so that only their targets differ.
+    is_positive : bool
+        Whether predictions have to be positive.
     """
 
     is_classifier: ClassVar[bool] = False
@@ -64,6 +66,7 @@ class Learner:
     rng: np.random.RandomState | None
     source: PredictionSource
     one_seed: bool
+    is_positive: bool = False
 
     def __post_init__(self) -> None:
         self._seed = _draw_seed(self.rng) if self.one_seed else None
@@ -89,11 +92,18 @@ class Learner:
     def predictions(self, estimator: Any, X: Any) -> np.ndarray:
         """Return the predictions for X as the projection takes them."""
         name = f"the predictions of {type(self.estimator).__name__}"
-        return check_numbers(checked_predict(estimator, X), name, n_columns=1)
+        predictions = check_numbers(checked_predict(estimator, X), name, n_columns=1)
+        if self.is_positive:
+            check_positive(predictions, name)
+        return predictions
 
     def scores(self, estimator: Any, predictions: np.ndarray) -> np.ndarray:
         """Return the scores that the projected targets are to be close to."""
         return predictions
+
+    def class_scores(self, fit: LearnerFit, y: np.ndarray) -> np.ndarray | None:
+        """Return scores of classes for the verdict; None of real targets."""
+        return None
 
 
 @dataclass(kw_only=True)
@@ -155,6 +165,22 @@ class ClassifierLearner(Learner):
                 "an inner estimator with predict_proba and response_method='auto'."
             )
         return predictions
+
+    def class_scores(self, fit: LearnerFit, y: np.ndarray) -> np.ndarray | None:
+        """Return probabilities, or else decisions scaled to the deviation of y; None without."""
+        if fit.scores.dtype.kind == "f":
+            return fit.scores
+        if not hasattr(fit.estimator, "decision_function"):
+            return None
+        found = np.asarray(fit.estimator.decision_function(self.X), dtype=np.float64)
+        classes = np.arange(len(self.classes)) if len(self.classes) > 2 else 1
+        own = (y[:, None] == classes).astype(np.float64)
+        columns = found[:, None] if found.ndim == 1 else found
+        if columns.shape != own.shape:  # of pairs of classes
+            return None
+        spread = columns.std(axis=0)
+        scaled = columns * (own.std(axis=0) / np.where(spread > 0, spread, 1.0))
+        return scaled[:, 0] if len(self.classes) == 2 else scaled
 
 
 def _draw_seed(rng: np.random.RandomState | None) -> int | None:

@@ -80,11 +80,19 @@ class Master:
         """Return by how much targets or hard predictions miss the constraint."""
         return self.constraint.judge(self._counted(values)).violation
 
-    def verdict(self, predictions: np.ndarray, *, is_unseen: bool) -> Verdict | None:
-        """Return what the constraint has come to for hard predictions."""
-        own = self._counted(predictions)
-        kind = "new_rows" if is_unseen else "training"
-        return make_verdict(self.constraint, self._counted(self.y), own, **{kind: own})
+    def verdict(
+        self,
+        predictions: np.ndarray,
+        *,
+        scores: np.ndarray | None,
+        groups: np.ndarray | None,
+        is_unseen: bool,
+    ) -> Verdict | None:
+        """Return what the constraint has come to for hard predictions and scores of classes."""
+        y, own = self._counted(self.y), self._counted(predictions)
+        scores, groups = (None if v is None else self._counted(v) for v in (scores, groups))
+        judged = {"new_rows" if is_unseen else "training": own}
+        return make_verdict(self.constraint, y, own, scores=scores, groups=groups, **judged)
 
     def allows(self, values: np.ndarray) -> bool:
         """Tell whether targets or hard predictions satisfy the constraint."""

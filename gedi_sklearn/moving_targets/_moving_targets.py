@@ -103,13 +103,17 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
     Parameters
     ----------
     estimator : regressor, default=None
-        The learner: any scikit-learn regressor; never changed. None is `LinearRegression()`.
+        The learner: any scikit-learn regressor; never changed. None is `LinearRegression()`, with
+        ``loss="kl"`` `PoissonRegressor()`.
     constraint : constraint object, ConstraintList or list, default=None
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`. A list holds
         one constraint for each attribute, all of which are met.
-    loss : {"auto", "squared_error", "absolute_error"}, default="auto"
-        Distance that the projection minimises; "auto" is "squared_error".
+    loss : {"auto", "squared_error", "absolute_error", "kl"}, default="auto"
+        Distance that the projection minimises; "auto" is "squared_error". "kl" is for counts, rates
+        and costs, and learners of positive predictions: targets are the mean of y and the
+        predictions by their weights, multiplied by a function of the attribute, and stay positive
+        where y is 0; see :func:`project_targets`. Exposure is `sample_weight`, and y a rate.
     target_weight : {"auto", "harmonic"}, float or callable, default="auto"
         Weight of the original targets relative to the predictions in the projection of
         iteration i: 1/i ("harmonic", which is "auto"), a nonnegative constant, or a function of i.
@@ -128,14 +132,15 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
     cv : {"auto", "train", "oob"}, int or splitter, default="auto"
         Whose predictions the projection uses and `history_` describes: with "train" those of the
         fit itself, as in the paper; with "oob" the out-of-bag predictions of an ensemble that has
-        `oob_score`; with an integer or a splitter those of clones fitted on the other folds. The
-        last two behave like predictions for new rows, so that the constraint carries over to
-        these. "auto" is "oob" for an ensemble with enough members to leave out every row
-        (`oob_score` among its parameters, bootstrap=True; not in a pipeline), else
-        "train".
+        `oob_score`; with an integer or a splitter those of clones fitted on the other folds.
+        Unlike in scikit-learn, an integer shuffles the rows (stratified for classes), since files
+        come sorted; with `groups` in `fit` it makes folds of these. The last two behave like
+        predictions for new rows, so that the constraint carries over to these. "auto" is "oob" for
+        an ensemble with enough members to leave out every row (`oob_score` among its parameters,
+        bootstrap=True; not in a pipeline), else "train".
     target_bounds : tuple of (float or None, float or None), default=None
         Lower and upper bound on the projected targets, None for no bound: (0, None) keeps counts
-        and rates valid. y must lie between them.
+        and rates valid. y must lie between them. Not with ``loss="kl"``.
     solver : {"auto", "gurobi", "highs"} or :class:`Solver`, default="auto"
         What solves the projections, how near to the optimum and for how long.
     sensitive_columns : int, str or list of these, default=None
@@ -152,8 +157,8 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
         Number of processes for the folds of `cv`; it does not change the result.
     random_state : int, RandomState or None, default=None
         An int or RandomState seeds the `random_state` parameters of every clone of the inner
-        estimator, and the projection. None leaves the seeds of the inner estimator as they are
-        and fixes that of the projection.
+        estimator, the projection, and the folds of an integer `cv`. None leaves the seeds of the
+        inner estimator as they are and fixes the others (folds have seed 0).
     verbose : int, default=0
         Above 0, every iteration prints one line; above 1, the solver also prints its log.
 
@@ -319,11 +324,12 @@ class MovingTargetsClassifier(ClassTargetsMixin, MovingTargets):
     cv : {"auto", "train", "oob"}, int or splitter, default="auto"
         Whose predictions the projection uses and `history_` describes: with "train" those of the
         fit itself, as in the paper; with "oob" the out-of-bag predictions of an ensemble that has
-        `oob_score`; with an integer or a splitter those of clones fitted on the other folds. The
-        last two behave like predictions for new rows, so that the constraint carries over to
-        these. "auto" is "oob" for an ensemble with enough members to leave out every row
-        (`oob_score` among its parameters, bootstrap=True; not in a pipeline), else
-        "train".
+        `oob_score`; with an integer or a splitter those of clones fitted on the other folds.
+        Unlike in scikit-learn, an integer shuffles the rows (stratified for classes), since files
+        come sorted; with `groups` in `fit` it makes folds of these. The last two behave like
+        predictions for new rows, so that the constraint carries over to these. "auto" is "oob" for
+        an ensemble with enough members to leave out every row (`oob_score` among its parameters,
+        bootstrap=True; not in a pipeline), else "train".
     response_method : {"auto", "predict", "predict_proba"}, default="auto"
         The response of the learner that the projection uses: its labels (as in the paper) or its
         probabilities. "auto" uses the latter if the inner estimator has them.
@@ -343,8 +349,8 @@ class MovingTargetsClassifier(ClassTargetsMixin, MovingTargets):
         Number of processes for the folds of `cv`; it does not change the result.
     random_state : int, RandomState or None, default=None
         An int or RandomState seeds the `random_state` parameters of every clone of the inner
-        estimator, and the projection. None leaves the seeds of the inner estimator as they are
-        and fixes that of the projection.
+        estimator, the projection, and the folds of an integer `cv`. None leaves the seeds of the
+        inner estimator as they are and fixes the others (folds have seed 0).
     verbose : int, default=0
         Above 0, every iteration prints one line; above 1, the solver also prints its log.
 

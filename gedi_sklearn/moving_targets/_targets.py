@@ -8,22 +8,40 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.utils.metaestimators import available_if
 
+from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
-from .._validation import Outcomes, check_classes, check_column, check_labels, check_numbers
+from .._validation import (
+    Outcomes,
+    check_classes,
+    check_column,
+    check_labels,
+    check_multiplied,
+    check_numbers,
+)
 from ._learner import ClassifierLearner, Learner
 
 
 class RealTargetsMixin(RegressorMixin):
     """Real targets, fitted by regressors."""
 
+    _loss_name: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self._loss_name == "kl"
+        return tags
+
     def _default_estimator(self) -> Any:
-        return LinearRegression()
+        return PoissonRegressor() if self._loss_name == "kl" else LinearRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        return check_numbers(check_column(y, "y"), "y", n_columns=1)
+        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
+        if self._loss_name == "kl":
+            check_multiplied(y, "y")
+        return y
 
     def _check_more_targets(self, y: Any) -> np.ndarray:
         return check_numbers(check_column(y, "y_val"), "y_val", n_columns=1)
@@ -32,7 +50,7 @@ class RealTargetsMixin(RegressorMixin):
         return Outcomes(y, None)
 
     def _learner_type(self, loss: str) -> Callable[..., Learner]:
-        return Learner
+        return partial(Learner, is_positive=loss == "kl")
 
 
 def _inner_has(method: str) -> Any:
@@ -90,6 +108,7 @@ class ClassTargetsMixin(ClassifierMixin):
         )
 
     @available_if(_inner_has("predict_proba"))
+    @answers_as_fitted
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class.
 
@@ -107,6 +126,7 @@ class ClassTargetsMixin(ClassifierMixin):
         return checked_predict_proba(self.estimator_, inner, self.classes_)
 
     @available_if(_inner_has("predict_log_proba"))
+    @answers_as_fitted
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Predict the logarithm of the probability of each class.
 
@@ -124,6 +144,7 @@ class ClassTargetsMixin(ClassifierMixin):
         return self.estimator_.predict_log_proba(inner)
 
     @available_if(_inner_has("decision_function"))
+    @answers_as_fitted
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the inner estimator's confidence in `classes_[1]`.
 

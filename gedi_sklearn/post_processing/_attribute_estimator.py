@@ -12,9 +12,17 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 
+from .._folds import FoldMaker
 from .._meta_estimator import MetaEstimator, decides_on_weights
-from .._prediction_source import CrossFitted, PredictionSource
-from .._validation import _safe_indexing, drop_columns, holds_other_rows, is_missing
+from .._prediction_source import CrossFitted, PredictionSource, make_prediction_source
+from .._validation import (
+    _num_samples,
+    _safe_indexing,
+    check_numbers,
+    drop_columns,
+    holds_other_rows,
+    is_missing,
+)
 from ..projection import Projection
 from ._corrections import Recalibration
 
@@ -110,13 +118,13 @@ class AttributeBlind(MetaEstimator):
     def _expect_kernel(
         self,
         X: Any,
-        y: np.ndarray,
         columns: np.ndarray,
-        keywords: dict[str, dict[str, Any]],
+        fit_params: dict[str, Any],
         learner_source: PredictionSource,
+        fold_maker: FoldMaker,
     ) -> np.ndarray:
         """Fit m(X) to the columns of the kernels, and return its cross-fitted predictions."""
-        if unfit := [name for name in keywords["attribute_estimator"] if holds_other_rows(name)]:
+        if unfit := [name for name in fit_params if holds_other_rows(name)]:
             raise ValueError(
                 f"attribute_estimator requests {unfit}: these rows come with targets of the inner "
                 "estimator, but attribute_estimator predicts the kernel. Do not request them there."
@@ -124,14 +132,29 @@ class AttributeBlind(MetaEstimator):
         X = self._blind_X(X)
         # The folds of the learner: a splitter may shuffle anew, and an iterator is exhausted.
         cv = learner_source.folds if isinstance(learner_source, CrossFitted) else _BLIND_CV
-        source = self._prediction_source(cv, X, y, keywords, "attribute_estimator")
+        source = make_prediction_source(cv, X, fold_maker, fit_params, self.n_jobs)
         estimator = clone(self._make_attribute_estimator())
         if self._table is not None:
             self._table.inform(estimator)
         targets = as_targets(estimator, columns)
-        self.attribute_estimator_ = estimator.fit(X, targets, **keywords["attribute_estimator"])
-        expected = source(self.attribute_estimator_, targets).predict(X)
-        return np.reshape(expected, columns.shape)
+        self.attribute_estimator_ = estimator.fit(X, targets, **fit_params)
+        try:
+            responses = source(self.attribute_estimator_, targets)
+        except ValueError as error:
+            raise ValueError(f"attribute_estimator: {error}") from error
+        return self._expected_columns(responses, X, columns.shape[1])
+
+    def _expected_columns(self, estimator: Any, X: Any, n_columns: int) -> np.ndarray:
+        """Return m(X) of rows, shape (n, k), by the learner or its responses."""
+        own = type(self.attribute_estimator_).__name__
+        name = f"the predictions of attribute_estimator={own}"
+        values, expected = estimator.predict(X), (_num_samples(X), n_columns)
+        if np.shape(values)[:1] != expected[:1] or np.size(values) != np.prod(expected):
+            raise ValueError(
+                f"{name} have the shape {np.shape(values)}; expected {expected}, a column for each "
+                "of the kernel."
+            )
+        return check_numbers(values, name).reshape(expected)
 
     def _recalibrate(
         self, projection: Projection, p: np.ndarray, expected: np.ndarray

@@ -7,19 +7,20 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS
-from .._predictions import asks_for_attribute, checked_predict
+from .._folds import CORRECTION_FOLDS, FoldMaker
+from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
+from .._prediction_source import make_prediction_source
+from .._predictions import asks_for_attribute
 from .._validation import (
     N_JOBS,
     HasMethods,
     Interval,
     Outcomes,
     StrOptions,
-    _fit_context,
     _num_samples,
     check_attribute,
 )
@@ -34,11 +35,9 @@ from ..exceptions import (
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
-from ._corrections import attribute_blind_correction
+from ._corrections import Correction, attribute_blind_correction
 from ._cross_correction import CrossCorrection, Fold
-
-# Folds of the correction where it is judged by rows that it has not seen.
-CORRECTION_FOLDS = 3
+from ._cuts import BoundsCuts
 
 
 class Learned(NamedTuple):
@@ -54,8 +53,8 @@ class Learned(NamedTuple):
         Q(x) of the kernels of all constraints, or its prediction from X.
     labels : ndarray of shape (n,)
         The original targets, as they would be in `targets_`.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows.
+    weight, groups : ndarray of shape (n,) or None
+        Weights of the rows, and which of them are not independent.
     """
 
     projection: Projection
@@ -63,9 +62,10 @@ class Learned(NamedTuple):
     columns: Any
     labels: np.ndarray
     weight: np.ndarray | None
+    groups: np.ndarray | None
 
 
-class Projected(AttributeBlind):
+class Projected(BoundsCuts, AttributeBlind):
     """What both estimators share: one fit, predictions for unseen rows, one projection."""
 
     # Requested by default, as in `fit`, so that predict(X, sensitive_features=s) of a pipeline and
@@ -88,6 +88,7 @@ class Projected(AttributeBlind):
         "attribute_estimator": [HasMethods(["fit", "predict"]), None],
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         "n_jobs": N_JOBS,
+        "random_state": ["random_state"],
         **COVARIATE_CONSTRAINTS,
     }
 
@@ -104,6 +105,7 @@ class Projected(AttributeBlind):
         cv: Any = 5,
         confidence: float | None = None,
         n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -115,8 +117,9 @@ class Projected(AttributeBlind):
         self.cv = cv
         self.confidence = confidence
         self.n_jobs = n_jobs
+        self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_method
     def fit(
         self,
         X: Any,
@@ -124,6 +127,7 @@ class Projected(AttributeBlind):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         **fit_params: Any,
     ) -> Projected:
         """Fit the inner estimator once, and find the correction of its predictions.
@@ -137,7 +141,11 @@ class Projected(AttributeBlind):
         sensitive_features : array-like of shape (n,) or (n, m), default=None
             The protected attribute(s). None if `sensitive_columns` names them in X.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows in every fit, in the projection and in the kernel.
+            Weights of the rows in every fit, in the projection and in the kernel. Rows of weight 0
+            have no part in the folds.
+        groups : array-like of shape (n,), default=None
+            Which rows are not independent of each other, such as those of one person: folds do not
+            split them. None takes all rows as independent.
         **fit_params : dict
             Further keywords of the inner estimator's `fit`. `drop_sensitive=True` applies to a
             further X among them (`X_val`, `eval_X`, and those in `eval_set`) as well.
@@ -148,18 +156,29 @@ class Projected(AttributeBlind):
         """
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         inner = self._inner_X(X)
-        own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        own = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "groups": groups,
+        }
         keywords = self._route_fit(own, fit_params)
         self._read_table(X)
-        source = self._prediction_source(self.cv, inner, y, keywords, "estimator")
+        fold_maker = self._fold_maker(y, weight, groups, attribute, keywords["splitter"])
+        source = make_prediction_source(
+            self.cv, inner, fold_maker, keywords["estimator"], self.n_jobs
+        )
         if self.confidence is not None and not source.is_unseen:
             raise ValueError(
                 f"confidence={self.confidence} needs predictions of rows that the learner has not "
-                f"seen, and cv={self.cv!r} has none. Use cv='oob', an integer or a splitter."
+                f"seen, nor rows of the same group, and cv={self.cv!r} has none. Use an integer or "
+                "a splitter, or without groups cv='oob'."
             )
         estimator = source.prepare(clone(self._inner_estimator()))
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
+        if self._bounds_cuts:
+            self._fit_cuts(p, fold_maker, is_unseen=source.is_unseen)
+            return self
         covariates = self._fit_covariates(X, len(y))
         outcomes = self._outcomes(y) if source.is_unseen else None
         projection = self._make_projection(y, attribute, sample_weight, covariates, outcomes)
@@ -170,18 +189,21 @@ class Projected(AttributeBlind):
             if columns.shape[1] and self.sensitive_at_predict and self._has_subset:
                 columns = self._weighed(self._new_columns(attribute, X, warns=False), p)
             elif columns.shape[1] and not self.sensitive_at_predict:
-                expected = self._expect_kernel(X, y, np.asarray(columns), keywords, source)
+                expected = self._expect_kernel(
+                    X, np.asarray(columns), keywords["attribute_estimator"], source, fold_maker
+                )
                 self._recalibration = self._recalibrate(projection, p, expected)
                 columns = self._recalibration(p, expected)
-            learned = Learned(projection, p, columns, self._own_targets(y), weight)
+            labels = self._own_targets(y)
+            learned = Learned(projection, p, columns, labels, weight, fold_maker.groups)
             if self._is_corrected_later:
                 self._learned = learned
             else:
                 is_unseen = source.is_unseen
-                with self._cross_correction(learned, y, attribute, covariates, is_unseen) as others:
+                with self._cross_correction(learned, fold_maker, covariates, is_unseen) as others:
                     share = self._certify(learned, others)
                     self._correct(learned, share)
-                    self._judge(learned, others, share)
+                    self._judge(learned, others, share, X)
         return self
 
     def _fit_covariates(self, X: Any, n_rows: int) -> np.ndarray | None:
@@ -247,22 +269,27 @@ class Projected(AttributeBlind):
 
     def _correct(self, learned: Learned, share: float = 1.0) -> None:
         """Find the correction at a share of the threshold of the projection."""
-        projection, p, columns, labels, weight = learned
+        projection, p, columns, labels, weight, _ = learned
         self.constraint_ = projection.constraint_
         self.threshold_, self.reference_ = projection.threshold_, projection.reference_
-        correction = np.empty(0)
+        correction = Correction(np.empty(0))
         if columns.shape[1]:
             stricter = projection if share == 1.0 else projection.scaled(share)
             correction = self._find_correction(stricter, p, columns)
         constraint = projection.fitted_constraint_
-        self.orthonormal_correction_ = constraint.by_column(correction)
-        self.correction_ = constraint.by_column(constraint.raw_correction(correction))
-        corrected = p + columns @ self.orthonormal_correction_.T
+        coordinates, self._intercept = correction
+        self.orthonormal_correction_ = constraint.by_column(coordinates)
+        self.correction_ = constraint.by_column(constraint.raw_correction(coordinates))
+        corrected = self._apply(p, columns @ self.orthonormal_correction_.T, self._intercept)
         self._warn_missed(projection, corrected)
         self.targets_ = self._as_targets(corrected)
         if weight is not None:
             # As in a projection, a row that does not count keeps its target.
             self.targets_ = np.where(weight > 0, self.targets_, labels)
+
+    def _apply(self, p: np.ndarray, shift: np.ndarray | float, intercept: float) -> np.ndarray:
+        """Return corrected scores, from what the correction is of them."""
+        return p + shift
 
     @property
     def _target_bounds(self) -> Any:
@@ -275,29 +302,36 @@ class Projected(AttributeBlind):
         low, high = self._target_bounds or (None, None)
         return -np.inf if low is None else low, np.inf if high is None else high
 
-    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         """Return the correction of predictions; here that of real targets."""
         if not self.sensitive_at_predict:
-            return attribute_blind_correction(projection, p, columns, self._bounds)
+            return attribute_blind_correction(projection, p, columns)
         # With weight 0 the targets do not matter: the result is nearest to the predictions.
-        return projection.solve(p, 0.0).orthonormal_correction
+        result = projection.solve(p, 0.0)
+        return Correction(result.orthonormal_correction, result.intercept)
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
         """Warn where corrected scores miss the constraint.
 
-        Those of real targets do not, but for attribute-blind ones that are cut.
+        Those of real targets do not, but for attribute-blind ones with a link.
         """
-        if self.sensitive_at_predict or np.isinf(self._bounds).all():
+        bounds = self._target_bounds
+        if self.sensitive_at_predict or (self._loss == "squared_error" and bounds is None):
             return
         violation = projection.violation(self._as_numbers(scores))
         if violation > 0.0:
             warn_caller(
                 f"the corrected predictions miss the constraint by {violation:.3g} on the rows of "
                 f"the fit: no correction without the attribute (sensitive_at_predict=False) was "
-                f"found that meets it between {self._target_bounds}. Raise `threshold`, give "
-                "another `attribute_estimator`, or pass the attribute at prediction time.",
+                f"found that meets it{'' if bounds is None else f' between {bounds}'}. Raise "
+                "`threshold`, give another `attribute_estimator`, or pass the attribute at "
+                "prediction time.",
                 ConstraintNotMetWarning,
             )
+
+    def _class_scores(self, p: np.ndarray, shift: Any) -> np.ndarray | None:
+        """Return the probabilities that correspond to corrected scores; None of real targets."""
+        return None
 
     def _as_targets(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds: here the predictions."""
@@ -314,16 +348,16 @@ class Projected(AttributeBlind):
     def _cross_correction(
         self,
         learned: Learned,
-        y: np.ndarray,
-        attribute: np.ndarray,
+        fold_maker: FoldMaker,
         covariates: np.ndarray | None,
         is_unseen: bool,
     ) -> CrossCorrection:
         """Return corrections by other rows: by none where nobody asks for them."""
+        y, attribute = fold_maker.y, fold_maker.attribute
         constraint, scores = learned.projection.fitted_constraint_, learned.scores
         beside = None if covariates is None else self._covariate_encoder.transform(covariates)
 
-        def correct(projection: Projection, rows: np.ndarray) -> np.ndarray:
+        def correct(projection: Projection, rows: np.ndarray) -> Correction:
             return self._fold_correction(projection, scores[rows], learned.columns[rows])
 
         folds: list[Fold] = []
@@ -331,7 +365,7 @@ class Projected(AttributeBlind):
         is_plain = all(own.encoder is None for own in self._kernels)
         is_asked = self._is_exact and covariates is None and is_plain
         if is_unseen and self._kernels and (is_asked or self.confidence is not None):
-            for train, test in self._splits(learned, y):
+            for train, test in fold_maker.correction_folds().splits:
                 weight = None if learned.weight is None else learned.weight[train]
                 own = beside[train] if beside is not None else None
                 rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
@@ -346,27 +380,17 @@ class Projected(AttributeBlind):
                     folds = []
                     break
                 folds.append(Fold(train, test, projection, columns))
-        return CrossCorrection(constraint, scores, correct, folds)
+        return CrossCorrection(constraint, scores, correct, self._apply, folds)
 
-    def _splits(self, learned: Learned, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return folds of the rows; none where a class has too few."""
-        if is_classifier(self):
-            counted = learned.projection.counted(y)
-            if np.unique(counted, return_counts=True)[1].min() <= CORRECTION_FOLDS:
-                return []
-        folds = (StratifiedKFold if is_classifier(self) else KFold)(
-            CORRECTION_FOLDS, shuffle=True, random_state=0
-        )
-        return list(folds.split(y, y))
-
-    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         """Return the correction of some rows, which others will be judged by."""
         return self._find_correction(projection, p, columns)
 
     @property
     def _is_one_event(self) -> bool:
         """Whether scores miss their true indicator by the same error, however corrected."""
-        return not is_classifier(self) and self._is_exact and self._target_bounds is None
+        is_added = self._loss == "squared_error" and self._target_bounds is None
+        return not is_classifier(self) and self._is_exact and is_added
 
     def _certify(self, learned: Learned, others: CrossCorrection) -> float:
         """Set the certificate, and return the share of the bound that it corrects to."""
@@ -386,17 +410,26 @@ class Projected(AttributeBlind):
             self.confidence,
             is_one_event=self._is_one_event,
             n_folds=CORRECTION_FOLDS,
+            groups=None if learned.groups is None else learned.projection.counted(learned.groups),
         )
         return share
 
-    def _judge(self, learned: Learned, others: CrossCorrection, share: float) -> None:
+    def _judge(self, learned: Learned, others: CrossCorrection, share: float, X: Any) -> None:
         """Set the verdict on the corrected predictions, and warn of it."""
-        corrected = learned.scores + learned.columns @ self.orthonormal_correction_.T
+        shift = learned.columns @ self.orthonormal_correction_.T
+        corrected = self._apply(learned.scores, shift, self._intercept)
         predictions = {"training": self._as_numbers(corrected)}
+        if not self.sensitive_at_predict and self._kernels:
+            predictions["predicted"] = self._as_numbers(self._corrected(X, None))
         scores = others.at(share)
         if scores is not None:
             predictions["new_rows"] = self._as_numbers(scores)
-        self.verdict_ = learned.projection.verdict(predictions["training"], **predictions)
+        self.verdict_ = learned.projection.verdict(
+            predictions["training"],
+            scores=self._class_scores(learned.scores, shift),
+            groups=learned.groups,
+            **predictions,
+        )
         if self.verdict_ is not None:
             self.verdict_.warn()
 
@@ -435,9 +468,19 @@ class Projected(AttributeBlind):
             k = sum(kernel.n_columns for kernel in self._kernels)
             if not k:
                 return 0.0
-            expected = checked_predict(self.attribute_estimator_, self._blind_X(X), n_columns=k)
-            blind = self._recalibration(p, np.reshape(expected, (-1, k)))
+            expected = self._expected_columns(self.attribute_estimator_, self._blind_X(X), k)
+            blind = self._recalibration(p, expected)
             return blind @ self.orthonormal_correction_.T
+        values = self._new_values(X, sensitive_features)
+        if self.kernel_ is None:
+            return 0.0
+        columns = self._new_columns(values, X)
+        if self._has_subset:
+            columns = self._weighed(columns, p)
+        return columns @ self.orthonormal_correction_.T
+
+    def _new_values(self, X: Any, sensitive_features: Any) -> np.ndarray:
+        """Return the attribute of new rows, which their predictions need."""
         if sensitive_features is None and self.sensitive_columns is None:
             raise ValueError(
                 f"the predictions of {type(self).__name__} need the attribute of these rows as "
@@ -451,13 +494,7 @@ class Projected(AttributeBlind):
                 "use (drop_sensitive=True), but the correction does. Pass X with them, or set "
                 "sensitive_at_predict=False for a correction without the attribute."
             )
-        values = self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
-        if self.kernel_ is None:
-            return 0.0
-        columns = self._new_columns(values, X)
-        if self._has_subset:
-            columns = self._weighed(columns, p)
-        return columns @ self.orthonormal_correction_.T
+        return self._check_attribute(X, sensitive_features, _num_samples(X), reset=False)
 
     @property
     def _kernels(self) -> list[FittedKernel]:
@@ -489,8 +526,11 @@ class Projected(AttributeBlind):
         """Return corrected scores of new rows, shape (n,)."""
         inner = self._new_inner_X(X)
         p = self._scores(self.estimator_, inner)
-        return p + self._shift(X, sensitive_features, p)
+        if self._bounds_cuts:
+            return self._on_scale(self._moved(p, self._new_values(X, sensitive_features)))
+        return self._apply(p, self._shift(X, sensitive_features, p), self._intercept)
 
+    @answers_as_fitted
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Predict with the inner estimator, and correct the predictions.
 

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
+from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
 from .._validation import Outcomes, check_classes, check_numbers
 from ..constraints import bounded_output
@@ -16,7 +17,7 @@ from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
 from ._base import Projected
-from ._corrections import Recalibration, score_correction
+from ._corrections import Correction, Recalibration, score_correction
 from ._label_search import TIE, LabelRule, Tried, codes_of
 
 
@@ -39,7 +40,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         exceed 1/2, and bounded by nothing. That needs two classes.
     sensitive_columns, drop_sensitive, conditional_on, sensitive_at_predict, attribute_estimator
         As in :class:`ProjectedRegressor`.
-    cv, confidence, n_jobs
+    cv, confidence, n_jobs, random_state
         As in :class:`ProjectedRegressor`.
 
     Attributes
@@ -99,7 +100,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
 
     @property
     def _bounds_labels(self) -> bool:
-        return bounded_output(self.constraint) != "probabilities"
+        return bounded_output(self.constraint) not in ("probabilities", "distribution")
 
     @property
     def _loss(self) -> str:
@@ -156,6 +157,21 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         proba = check_numbers(proba, f"the probabilities of {inner}")
         return proba[:, 1] if len(self.classes_) == 2 else proba
 
+    def _fit_scale(self, p: np.ndarray, moved: np.ndarray, weight: np.ndarray | None) -> None:
+        """Find the cut above which as many rows are as the learner takes for the second class."""
+        weight = np.ones(len(p)) if weight is None else weight
+        order = np.argsort(moved, kind="stable")
+        below = np.cumsum(weight[order]) <= weight[codes_of(p) == 0].sum() * (1 + 1e-12)
+        ends = np.r_[0.0, moved[order], 1.0]
+        self._cut = float(ends[below.sum() : below.sum() + 2].mean())
+
+    def _on_scale(self, moved: np.ndarray) -> np.ndarray:
+        """Return probabilities that are above 1/2 where the moved score is above the cut."""
+        score = _bent(np.clip(moved, 0.0, 1.0), self._cut)
+        # Rounding is to change no decision.
+        least = np.nextafter(0.5, 1.0)
+        return np.where(moved > self._cut, np.maximum(score, least), np.minimum(score, 0.5))
+
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[codes_of(scores)]
 
@@ -174,7 +190,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     ) -> Recalibration:
         return Recalibration.fit(projection, p, expected)
 
-    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _find_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
             return super()._find_correction(projection, p, columns)
         if projection.violation(codes_of(p)) == 0.0:
@@ -187,7 +203,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
             start = score_correction(projection, p, columns, fraction)
             return rule.nearest(ascend(constraint.scaled(fraction), rule.decided, start))
 
-        return rule.search(attempt)
+        return Correction(rule.search(attempt))
 
     def _warn_missed(self, projection: Projection, scores: np.ndarray) -> None:
         if not self._bounds_labels:
@@ -203,20 +219,23 @@ class ProjectedClassifier(ClassifierMixin, Projected):
                 ConstraintNotMetWarning,
             )
 
-    def _plain_correction(self, projection: Projection, p: np.ndarray) -> np.ndarray:
+    def _plain_correction(self, projection: Projection, p: np.ndarray) -> Correction:
         if projection.violation(codes_of(p)) == 0.0:
-            return np.zeros(projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1]))
-        return score_correction(projection, p, None, 1.0)
+            size = projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1])
+            return Correction(np.zeros(size))
+        return Correction(score_correction(projection, p, None, 1.0))
 
-    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> np.ndarray:
+    def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
             return self._find_correction(projection, p, columns)
         if self._is_exact or projection.violation(codes_of(p)) == 0.0:
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.
         constraint, decided = projection.fitted_constraint_, _rule(projection, p, columns).decided
-        return next(ascend(constraint, decided, score_correction(projection, p, columns, 1.0)))
+        start = score_correction(projection, p, columns, 1.0)
+        return Correction(next(ascend(constraint, decided, start)))
 
+    @answers_as_fitted
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return corrected probabilities; `predict` returns the more probable class.
 
@@ -235,17 +254,23 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
+        if self._bounds_cuts:
+            score = self._corrected(X, sensitive_features)
+            return np.column_stack([1 - score, score])
         inner = self._new_inner_X(X)
         p = self._scores(self.estimator_, inner)
-        shift = self._shift(X, sensitive_features, p)
+        proba = self._class_scores(p, self._shift(X, sensitive_features, p))
+        return proba if proba.ndim == 2 else np.column_stack([1 - proba, proba])
+
+    def _class_scores(self, p: np.ndarray, shift: Any) -> np.ndarray:
         if p.ndim == 2:
             return _raised(p, shift)
         score = _bent(p, 0.5 - shift) if self._bounds_labels else np.clip(p + shift, 0.0, 1.0)
         # Rounding is to change no decision.
         second = codes_of(p + shift) == 1
-        score = np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
-        return np.column_stack([1 - score, score])
+        return np.where(second, np.maximum(score, np.nextafter(0.5, 1.0)), np.minimum(score, 0.5))
 
+    @answers_as_fitted
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:

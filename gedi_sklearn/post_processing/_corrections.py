@@ -10,13 +10,15 @@ for labels that depend on X alone, E[Q z] = E[m z]).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from .._geometry import pieces
 from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError
 from ..projection import Projection
-from ._clipped import ClippedRule
+from ._linked import LinkedRule
 
 # Beyond this condition X cannot tell the columns of the kernel apart.
 _MAX_CONDITION = 1e8
@@ -25,6 +27,21 @@ _MAX_CONDITION = 1e8
 _MAX_RATIO = 10.0
 # Rows for every term of a regression on m(X) and the scores; of fewer it would be noise.
 _ROWS_PER_TERM = 20
+
+
+class Correction(NamedTuple):
+    """What leads from scores to corrected ones.
+
+    Attributes
+    ----------
+    coordinates : ndarray
+        c of every constraint and class, one after another, in the columns of the kernels.
+    intercept : float
+        ν, with which corrections that multiply keep the mean.
+    """
+
+    coordinates: np.ndarray
+    intercept: float = 0.0
 
 
 class _Expected:
@@ -51,14 +68,12 @@ class _Expected:
 
 
 def attribute_blind_correction(
-    projection: Projection,
-    p: np.ndarray,
-    expected: np.ndarray,
-    bounds: tuple[float, float] = (-np.inf, np.inf),
-) -> np.ndarray:
+    projection: Projection, p: np.ndarray, expected: np.ndarray
+) -> Correction:
     """Return the β of least ‖mβ‖ with p + mβ allowed, for real targets.
 
-    Between bounds it is p + mβ cut there that is allowed, if any such β is found.
+    Between bounds it is p + mβ cut there that is allowed, if any such β is found, and at loss="kl"
+    p·exp(ν + mβ).
 
     Parameters
     ----------
@@ -68,12 +83,10 @@ def attribute_blind_correction(
         Predictions.
     expected : ndarray of shape (n, Σk)
         m(X) of the kernels of all constraints, for rows that its learner has not seen.
-    bounds : tuple of (float, float), default=(-inf, inf)
-        Lowest and highest target.
 
     Returns
     -------
-    ndarray of shape (Σk,)
+    Correction
 
     Raises
     ------
@@ -81,9 +94,9 @@ def attribute_blind_correction(
         If X says too little of the attribute to correct for it.
     """
     p, expected = projection.counted(p), projection.counted(expected)
-    constraint = projection.fitted_constraint_
-    if constraint.judge(np.clip(p, *bounds)).violation == 0.0:
-        return np.zeros(expected.shape[1])
+    constraint, loss = projection.fitted_constraint_, projection.loss_against(p)
+    if constraint.judge(p + loss.changes(np.zeros(len(p)))[0]).violation == 0.0:
+        return Correction(np.zeros(expected.shape[1]))
     _require_explained(constraint, expected)
     span = constraint.span
     # The kernels may overlap; what X says of an orthonormal basis of all is linear in it.
@@ -98,22 +111,21 @@ def attribute_blind_correction(
     root = np.linalg.solve(factor.T, moved.T).T
     x = constraint.coordinates(p)
     mu, aware = span.multipliers(x, root @ root.T).mu, span.multipliers(x).mu
-    is_cut = np.isfinite(bounds).any()
-    if is_cut:
-        columns = expected @ np.linalg.solve(factor, root.T)
-        mu = ClippedRule(constraint, p, columns, bounds).multipliers(mu)
-        aware = ClippedRule(constraint, p, span.q, bounds).multipliers(aware)
+    rule = LinkedRule(constraint, p, expected @ np.linalg.solve(factor, root.T), loss)
+    if not loss.is_linear:
+        mu = rule.multipliers(mu / loss.unit)
+        aware = LinkedRule(constraint, p, span.q, loss).multipliers(aware / loss.unit)
     step = root.T @ span.joined(mu)
     if np.linalg.norm(step) > _MAX_RATIO * np.linalg.norm(span.joined(aware)):
         raise _too_blind(constraint)
     beta = np.linalg.solve(factor, step)
-    if is_cut:
-        return constraint.of_all(to_columns @ beta)
+    if not loss.is_linear:
+        return Correction(constraint.of_all(to_columns @ beta), rule.intercept(mu))
     # What rounding has left, taken out once more: raw coefficients multiply it.
     left = x + root @ step - constraint.coordinates(p + expected @ beta)
     beta = beta + np.linalg.solve(moved, left)
     constraint.judge(p + expected @ beta).warn_rounding()
-    return constraint.of_all(to_columns @ beta)
+    return Correction(constraint.of_all(to_columns @ beta))
 
 
 @dataclass(frozen=True)
@@ -186,7 +198,16 @@ def score_correction(
         constraint = _seen_through(constraint, expected)
     # A row costs 1 − 2p − Q(x)λ / Σw in the second of two classes, else 1 − p − Q(x)λ / Σw in each.
     share_of_row = constraint.weight.sum() * (2 if constraint.n_classes == 2 else 1)
-    return projection.relaxed_multipliers(p, constraint.scaled(share)) / share_of_row
+    correction = projection.relaxed_multipliers(p, constraint.scaled(share)) / share_of_row
+    return correction if constraint.n_classes == 2 else _centred(constraint, correction)
+
+
+def _centred(constraint: FittedConstraint, correction: np.ndarray) -> np.ndarray:
+    """Return what tells several classes apart; what all have in common grows without any limit."""
+    n_classes = constraint.n_classes
+    sizes = [n_classes * parts[0].kernel.n_columns for parts in constraint.listed]
+    of_class = [own.reshape(n_classes, -1) for own in pieces(correction, sizes) if own.size]
+    return np.concatenate([(own - own.mean(axis=0)).ravel() for own in of_class])
 
 
 def _seen_through(constraint: FittedConstraint, expected: np.ndarray) -> FittedConstraint:

@@ -10,6 +10,7 @@ import numpy as np
 from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError, silent
 from ..projection import Projection
+from ._corrections import Correction
 
 
 class Fold(NamedTuple):
@@ -42,6 +43,8 @@ class CrossCorrection:
         Scores of the rows, by models that have not seen them.
     correct : callable
         Takes a projection of some rows and their positions, and returns their correction.
+    apply : callable
+        Takes scores, what the correction is of them, and its intercept, and returns corrected ones.
     folds : sequence of Fold
         Their test rows are all rows; none of too few rows.
     """
@@ -50,12 +53,13 @@ class CrossCorrection:
         self,
         constraint: FittedConstraint,
         scores: np.ndarray,
-        correct: Callable[[Projection, np.ndarray], np.ndarray],
+        correct: Callable[[Projection, np.ndarray], Correction],
+        apply: Callable[..., np.ndarray],
         folds: Sequence[Fold],
     ) -> None:
         self._references = np.array([part.reference for part in constraint.parts])
         self._scores = scores
-        self._correct = correct
+        self._correct, self._apply = correct, apply
         self._folds = folds
 
     def __enter__(self) -> CrossCorrection:
@@ -77,5 +81,6 @@ class CrossCorrection:
                     correction = self._correct(stricter, train)
             except InfeasibleProjectionError:
                 return None
-            corrected[test] += columns @ constraint.by_column(correction).T
+            shift = columns @ constraint.by_column(correction.coordinates).T
+            corrected[test] = self._apply(corrected[test], shift, correction.intercept)
         return corrected if self._folds else None

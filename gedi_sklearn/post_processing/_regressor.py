@@ -1,4 +1,4 @@
-"""Real targets: predictions plus a linear function of the kernel's columns."""
+"""Real targets: predictions plus a function of the attribute, or times one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
+from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict
-from .._validation import check_column, check_numbers
+from .._validation import (
+    StrOptions,
+    check_attribute_columns,
+    check_column,
+    check_multiplied,
+    check_numbers,
+    check_positive,
+    check_sensitive,
+)
 from ..projection import PROJECTION_PARAMETERS, Projection
 from ._base import Projected
 
@@ -19,16 +29,22 @@ class ProjectedRegressor(RegressorMixin, Projected):
     r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
 
     The learner is fitted once; β is that of the exact projection of its cross-fitted predictions.
+    With ``loss="kl"``, for counts, rates and costs, predictions are multiplied instead, by
+    :math:`\exp(\nu + \tilde F(x) \cdot \beta)`: they stay positive, and keep their mean.
 
     Parameters
     ----------
     estimator : regressor, default=None
-        The learner; never changed. None is `LinearRegression()`. Wrap a fitted one in
+        The learner; never changed. None is `LinearRegression()`, with ``loss="kl"``
+        `PoissonRegressor()`. Wrap a fitted one in
         :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
     constraint : constraint object, ConstraintList or list, default=None
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`. A list holds
         one constraint for each attribute, all of which are met.
+    loss : {"squared_error", "kl"}, default="squared_error"
+        In which corrected predictions are nearest to those of the learner: "squared_error" adds,
+        "kl" multiplies, as in :func:`project_targets`. It needs y ≥ 0 and positive predictions.
     sensitive_columns : int, str or list of these, default=None
         Column(s) of X that hold the attribute, in `fit` and `predict`.
     drop_sensitive : bool, default=False
@@ -46,7 +62,9 @@ class ProjectedRegressor(RegressorMixin, Projected):
         missing values. What it cannot take is an error before anything is fitted.
     cv : {"train", "oob"}, int or splitter, default=5
         Whose predictions the correction is computed from: those of clones fitted on the other
-        folds, out-of-bag ones, or those of the fit itself ("train").
+        folds, out-of-bag ones, or those of the fit itself ("train"). Unlike in scikit-learn, an
+        integer shuffles the rows (stratified for classes), since files come sorted; with `groups`
+        in `fit` it makes folds of these. A splitter is taken as it is.
     confidence : float, default=None
         Probability with which new rows are to keep the bound, 0.95 for example: predictions are
         corrected to a stricter threshold, and `certificate_` says what is promised. It needs
@@ -55,9 +73,13 @@ class ProjectedRegressor(RegressorMixin, Projected):
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest prediction, None for no end: (0, None) keeps counts and rates valid.
         Corrected predictions are cut there, and the correction is that of the projection between
-        these bounds. `y` must lie between them.
+        these bounds. `y` must lie between them. Not with ``loss="kl"``.
     n_jobs : int, default=None
         Number of processes for the folds.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds that an integer `cv` makes, and of those of `certificate_` and `verdict_`.
+        None is 0, so that, unlike in scikit-learn, a fit can be repeated. The learner has seeds of
+        its own.
 
     Attributes
     ----------
@@ -104,15 +126,16 @@ class ProjectedRegressor(RegressorMixin, Projected):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Projected._parameter_constraints,
+        "loss": [StrOptions({"squared_error", "kl"})],
         "target_bounds": PROJECTION_PARAMETERS["target_bounds"],
     }
-    _loss = "squared_error"
 
     def __init__(
         self,
         estimator: Any = None,
         constraint: Any = None,
         *,
+        loss: str = "squared_error",
         sensitive_columns: Any = None,
         drop_sensitive: bool = False,
         conditional_on: Any = None,
@@ -122,6 +145,7 @@ class ProjectedRegressor(RegressorMixin, Projected):
         confidence: float | None = None,
         target_bounds: Any = None,
         n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -134,8 +158,19 @@ class ProjectedRegressor(RegressorMixin, Projected):
             cv=cv,
             confidence=confidence,
             n_jobs=n_jobs,
+            random_state=random_state,
         )
+        self.loss = loss
         self.target_bounds = target_bounds
+
+    @property
+    def _loss(self) -> str:
+        return self.loss
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "kl"
+        return tags
 
     @property
     def _target_bounds(self) -> Any:
@@ -152,21 +187,87 @@ class ProjectedRegressor(RegressorMixin, Projected):
         return [None] * len(listed)
 
     def _default_estimator(self) -> Any:
-        return LinearRegression()
+        return PoissonRegressor() if self.loss == "kl" else LinearRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        return check_numbers(check_column(y, "y"), "y", n_columns=1)
+        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
+        if self.loss == "kl":
+            check_multiplied(y, "y")
+        return y
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
         return y
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
         name = f"the predictions of {type(self._inner_estimator()).__name__}"
-        return check_numbers(checked_predict(estimator, X), name, n_columns=1)
+        p = check_numbers(checked_predict(estimator, X), name, n_columns=1)
+        if self.loss == "kl":
+            check_positive(p, name)
+        return p
+
+    def _apply(self, p: np.ndarray, shift: np.ndarray | float, intercept: float) -> np.ndarray:
+        return p * np.exp(intercept + shift) if self.loss == "kl" else p + shift
+
+    def relativities(self, sensitive_features: Any) -> np.ndarray:
+        """Return what ``loss="kl"`` multiplies predictions by, for values of the attribute.
+
+        The rows of a rating table, ``np.c_[age, model.relativities(age)]``, and a plot of it,
+        ``plt.step(age, model.relativities(age))``.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n,) or (n, m)
+            Values of the attribute(s).
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            exp(ν + Q(x)c), without a unit.
+
+        Raises
+        ------
+        ValueError
+            If the correction is added (``loss="squared_error"``), or depends on more than the
+            attribute: with `conditional_on` or `sensitive_at_predict=False`.
+
+        Warns
+        -----
+        AttributeRangeWarning
+            If values lie outside the range of the fit: they count as its nearest value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gedi_sklearn import ProjectedRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.uniform(20, 60, 1000)
+        >>> claims = rng.poisson(np.exp(2 - age / 30))
+        >>> model = ProjectedRegressor(loss="kl", sensitive_columns=0).fit(age[:, None], claims)
+        >>> model.relativities([25, 40, 55]).round(1)
+        array([0.7, 1. , 1.4])
+        """
+        check_is_fitted(self)
+        needed = {"loss": "kl", "conditional_on": None, "sensitive_at_predict": True}
+        for name, value in needed.items():
+            if (given := getattr(self, name)) != value:
+                raise ValueError(
+                    f"relativities need {name}={value!r}, where the attribute alone multiplies "
+                    f"predictions; got {given!r}. Compare predict(X) with estimator_.predict(X)."
+                )
+        check_attribute_columns(self._attribute_columns, sensitive_features)
+        values = check_sensitive(sensitive_features, kind="mixed")
+        if self.kernel_ is None:
+            return np.ones(len(values))
+        shift = self._new_columns(values, None) @ self.orthonormal_correction_
+        return np.exp(self._intercept + shift)
+
+    def _on_scale(self, moved: np.ndarray) -> np.ndarray:
+        return self._decide(moved)
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
         return np.clip(scores, *self._bounds)
 
+    @answers_as_fitted
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:

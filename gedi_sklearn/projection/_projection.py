@@ -46,9 +46,11 @@ from ..exceptions import (
     warn_caller,
 )
 from ..kernels import AttributeEncoder, GroupColumns
+from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
 from ._gurobi import open_session
-from ._real_targets import AbsoluteLoss, SquaredLoss
+from ._losses import KullbackLeibler, Loss, SquaredError
+from ._real_targets import RealTargets
 from ._result import ProjectionResult, Solution
 from ._solver import check_solver
 
@@ -87,8 +89,9 @@ class Projection:
     constraint : constraint object, ConstraintList or list, default=None
         What is bounded, and by how much; None is ``DependenceConstraint()``. A list holds one
         constraint for each attribute, all of which are met at once.
-    loss : {"auto", "squared_error", "absolute_error", "hamming", "log_loss"}, default="auto"
-        Distance between targets. "auto" is "hamming" for two classes and for text, else
+    loss : str, default="auto"
+        Distance between targets: "squared_error", "absolute_error" or "kl" of real targets,
+        "hamming" or "log_loss" of classes. "auto" is "hamming" for two classes and for text, else
         "squared_error".
     target_bounds : tuple of (float or None, float or None), default=None
         Lowest and highest value of real targets, None for no end: (0, None) keeps counts and
@@ -350,6 +353,7 @@ class Projection:
             multipliers=constraint.raw_multipliers(solution.multipliers),
             correction=constraint.raw_correction(correction),
             orthonormal_correction=correction,
+            intercept=solution.intercept,
             status=solution.status,
             solver=solution.solver,
             n_variables=solution.n_variables,
@@ -445,20 +449,33 @@ class Projection:
         """
         return self.violation(z) == 0.0
 
-    def verdict(self, z: Any, **predictions: np.ndarray) -> Verdict | None:
+    def verdict(
+        self,
+        z: Any,
+        *,
+        scores: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+        **predictions: np.ndarray,
+    ) -> Verdict | None:
         """Return what the constraint has come to for targets; None of few rows, or without a bound.
 
         Parameters
         ----------
         z : array-like of shape (n,)
             Real targets, or labels.
+        scores : ndarray of shape (n,) or (n, K), default=None
+            Scores of the second of two classes, or of every class.
+        groups : ndarray of shape (n,), default=None
+            Clusters of the rows.
         **predictions : array-like of shape (n,)
             `training` and `new_rows`, predictions for these rows by a model that has seen them and
-            by models that have not.
+            by models that have not, and `predicted`; see :func:`make_verdict`.
         """
         y = self.counted(self._targets.y)
         encoded = {name: self._encode(values) for name, values in predictions.items()}
-        return make_verdict(self.fitted_constraint_, y, self._encode(z), **encoded)
+        scores, groups = (None if v is None else self.counted(v) for v in (scores, groups))
+        beside = {"scores": scores, "groups": groups}
+        return make_verdict(self.fitted_constraint_, y, self._encode(z), **beside, **encoded)
 
     def counted(self, values: np.ndarray) -> np.ndarray:
         """Return the values of the rows of positive weight."""
@@ -527,7 +544,7 @@ class Projection:
             labels = self._problem.relaxed_labels(self.counted(p), v, deadline)
         return None if labels is None else self._with_counted(labels)
 
-    def _make_problem(self) -> SquaredLoss | AbsoluteLoss | ClassTargets:
+    def _make_problem(self) -> RealTargets | AbsoluteLoss | ClassTargets:
         """Return the problem that the loss and the targets make, solved by every `solve`."""
         constraint, y = self.fitted_constraint_, self.counted(self._targets.y)
         if self.is_classification:
@@ -535,9 +552,18 @@ class Projection:
         if self.loss == "absolute_error":
             self._session.refuse("loss='absolute_error'", "HiGHS")
             return AbsoluteLoss(constraint, y, self._target_bounds)
-        if self._target_bounds is not None:
+        if self.loss == "kl":
+            self._session.refuse("loss='kl'", "an exact method")
+        elif self._target_bounds is not None:
             self._session.refuse("target_bounds with loss='squared_error'", "an exact method")
-        return SquaredLoss(constraint, y, self._target_bounds, self._session)
+        loss = KullbackLeibler if self.loss == "kl" else SquaredError
+        bounds = {} if self._target_bounds is None else {"bounds": self._target_bounds}
+        return RealTargets(constraint, y, loss, bounds, self._session)
+
+    def loss_against(self, t: np.ndarray) -> Loss:
+        """Return the loss of targets of the rows that count, against those of least loss."""
+        assert isinstance(self._problem, RealTargets)  # asked for losses with a link only
+        return self._problem.loss_against(t)
 
     def _class_problem(self, constraint: FittedConstraint) -> ClassTargets:
         """Return the problem of classes under a constraint on the rows."""

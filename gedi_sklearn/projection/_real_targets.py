@@ -1,55 +1,69 @@
-r"""Real targets: squared error with its closed form or its dual, and absolute error as a program.
+r"""Real targets under a loss with a link: a closed form, or a dual in as many numbers as columns.
 
-**Squared error** is a problem in as many variables as the constraints have columns. Minimising
-‖z − p‖² + w‖z − y‖² is minimising ‖z − t‖² with t = (p + w y) / (1 + w). Only the part of z in the
-span Q of the kernels is constrained, so the nearest z is t + Qx, where x = B'μ leads from the
-coordinates of t to the nearest allowed ones (:mod:`gedi_sklearn._geometry._span`).
+Minimising the loss of z against predictions and y is minimising that against one t
+(:mod:`._losses`), and only the part of z in the span Q of the kernels is constrained.
 
-With bounds on the targets the nearest z is clip(t + QB'μ): counts stay counts and rates stay
-rates. μ minimises the convex dual
+**Squared error** without bounds on the targets has a closed form: the nearest z is t + Qx, where
+x = B'μ leads from the coordinates of t to the nearest allowed ones
+(:mod:`gedi_sklearn._geometry._span`).
+
+**Otherwise** z is the link of t and of the move QB'μ: cut at the bounds, so that counts stay counts
+and rates stay rates, or t·exp(ν + QB'μ), which is positive where t is. μ minimises the convex dual
 
 .. math:: h(\mu) = \varphi(\mu) + \sigma(-\mu), \quad \nabla\varphi(\mu) = B Q^T W z(\mu),
 
-where σ is the support function of the allowed coordinates. φ is quadratic as long as the same
-rows are clipped; on each such piece the minimiser of h is a nearest point, in the metric of the
-rows that are free to move. Any μ proves −h(μ) as a lower bound on half the weighted mean of
-(z − t)², which is the `bound` of the solution.
-
-**Absolute error** is a linear program with few rows and many columns. A row's loss
-|z − p| + w|z − y| is piecewise linear with kinks at p and y, so z leaves its cheapest value t in at
-most two segments on either side, each at its own price per unit. The constraint has one row for
-each bounded coefficient, whatever the number of rows of data, and the program is solved by the
-sifting of :mod:`._relaxation`. There is nothing to round. A set that is no polyhedron is cut off
-wherever a solution leaves it, which gives the bound; the targets are then the best ones in a
-polyhedron inside.
+where σ is the support function of the allowed coordinates. A Newton step replaces φ by a quadratic
+function; the minimiser of what results is a nearest point, in the metric of the derivative of z.
+At any μ the distance of z(μ) from optimal is at most μ'BQ'Wz(μ) + σ(−μ), which gives the `bound` of
+the solution.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._deadline import Deadline
-from .._geometry import joint_multipliers
-from ..constraints import FittedConstraint, Product
-from ..exceptions import SolverError
+from ..constraints import FittedConstraint
 from ..kernels import row_blocks
-from ._cells import Cells, LinearImage, row_scale
 from ._highs import SolverSession
-from ._relaxation import Relaxed, solve_relaxation
+from ._losses import KullbackLeibler, Loss, SquaredError, joint_targets
+from ._newton import Dual
 from ._result import Solution
 
-_MAX_STEPS = 200
-# How near the coordinates of z must come to the allowed point, in deviations of t.
-_TOLERANCE = 1e-12
+# How near the coordinates of z must come to the allowed point, in deviations of t, and in its size.
+_TOLERANCE, _LEAST_TOLERANCE = 1e-12, 1e-15
 # Rounding of a difference of squares, relative to these.
 _ROUNDING = 1e-14
 
 
+class _Nearest(NamedTuple):
+    """The nearest allowed targets z, and what proves it.
+
+    Attributes
+    ----------
+    mu : ndarray of shape (Σk,)
+        Multipliers of all sets.
+    excess : float
+        How much more than the least the loss of z is, at most; 0 at the solution.
+    solver : str
+        What found them.
+    intercept : float
+        What is added to every move.
+    """
+
+    z: np.ndarray
+    mu: np.ndarray
+    excess: float
+    solver: str
+    intercept: float = 0.0
+
+
 @dataclass(eq=False)
-class SquaredLoss:
-    """Projection of real targets at squared loss, under any constraints.
+class RealTargets:
+    """Projection of real targets at a loss with a link, under any constraints.
 
     Parameters
     ----------
@@ -57,15 +71,18 @@ class SquaredLoss:
         The constraints on the rows of positive weight.
     y : ndarray of shape (n,)
         Original targets.
-    target_bounds : tuple of (float, float) or None
-        Lowest and highest target; infinite where there is none.
+    loss : type of Loss
+        The loss.
+    options : dict
+        Further parameters of the loss.
     session : SolverSession
-        Solves the problem without bounds on the targets.
+        Solves the problem of the squared error without bounds on the targets.
     """
 
     constraint: FittedConstraint
     y: np.ndarray
-    target_bounds: tuple[float, float] | None
+    loss: type[SquaredError] | type[KullbackLeibler]
+    options: dict[str, Any]
     session: SolverSession
 
     def __post_init__(self) -> None:
@@ -76,40 +93,45 @@ class SquaredLoss:
 
         Raises
         ------
+        InfeasibleProjectionError
+            If no targets satisfy the constraint.
         TimeoutError
             If the deadline comes first.
         """
-        total = 1.0 if p is None else 1.0 + target_weight
-        t = self.y if p is None else (p + target_weight * self.y) / total
-        own, z, excess, solver = self._nearest(t, deadline)
-        mu = self.constraint.of_all(own)
-        scale = 2 * total * float(self.weight.sum())
-        objective = self._loss(z, p, target_weight)
-        gap = max(scale * excess, 0.0)
-        if p is None and objective <= _ROUNDING**2 * float(self.weight @ self.y**2):
-            gap = 0.0  # nothing was moved, but for rounding
+        t, total = joint_targets(p, self.y, target_weight)
+        near = self._nearest(t, deadline)
+        mu = self.constraint.of_all(near.mu)
+        scale = self.loss.factor * total * float(self.weight.sum())
+        objective = self._loss(near.z, p, target_weight)
+        gap = max(scale * near.excess, 0.0)
+        if p is None and gap and self._is_as_before(near.z):
+            gap = 0.0
         return Solution(
-            z=z,
+            z=near.z,
             objective=objective,
             bound=objective - gap,
             gap=gap / objective if objective else 0.0,
             multipliers=scale * mu,
             status="optimal",
-            solver=solver,
+            solver=near.solver,
             n_variables=self.span.size,
-            n_groups=len(z),
+            n_groups=len(near.z),
             correction=mu,
+            intercept=near.intercept,
         )
 
+    def _is_as_before(self, z: np.ndarray) -> bool:
+        """Tell whether nothing was moved, but for rounding."""
+        return bool(self.weight @ (z - self.y) ** 2 <= _ROUNDING**2 * (self.weight @ self.y**2))
+
     def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
-        """Return Σ ω[(z − p)² + w(z − y)²], or Σ ω(z − y)² without predictions."""
+        """Return the weighted sum of the losses of all rows."""
         loss = 0.0
         with np.errstate(over="ignore"):
             for rows in row_blocks(len(z)):
-                distance = (z[rows] - self.y[rows]) ** 2
-                if p is not None:
-                    distance = (z[rows] - p[rows]) ** 2 + target_weight * distance
-                loss += float(self.weight[rows] @ distance)
+                own = None if p is None else p[rows]
+                losses = self.loss.of_rows(z[rows], own, self.y[rows], target_weight)
+                loss += float(self.weight[rows] @ losses)
         if not np.isfinite(loss):
             raise ValueError(
                 "the objective, a sum of squares of y and y_pred times sample_weight and "
@@ -118,23 +140,20 @@ class SquaredLoss:
             )
         return loss
 
-    def _nearest(
-        self, t: np.ndarray, deadline: Deadline
-    ) -> tuple[np.ndarray, np.ndarray, float, str]:
-        """Return μ, the allowed z nearest to t, ½‖z − t‖² + h(μ), and what found them.
+    def _nearest(self, t: np.ndarray, deadline: Deadline) -> _Nearest:
+        """Return the allowed z nearest to t."""
+        loss = self.loss_against(t)
+        if loss.is_linear:
+            return self._closed_form(t, deadline)
+        return self._by_dual(t, loss, deadline)
 
-        The third is 0 at the solution; as far as it is more, z is not proven to be the nearest.
-        """
+    def loss_against(self, t: np.ndarray) -> Loss:
+        """Return the loss of targets against those of least loss."""
+        return self.loss(t, self.span.normalized_weight, **self.options)
+
+    def _closed_form(self, t: np.ndarray, deadline: Deadline) -> _Nearest:
+        """Return the same at squared error, without bounds."""
         span = self.span
-        if self.target_bounds is not None:
-            # Around its mean, a target's rounding is that of its deviation.
-            mean = float(span.normalized_weight @ t)
-            low, high = self.target_bounds
-            mu, value = self._minimise_dual(t - mean, low - mean, high - mean, deadline)
-            z = np.clip(t + span.q @ (span.stacked.T @ mu), low, high)
-            square = 0.5 * float(span.normalized_weight @ (z - t) ** 2)
-            excess, size = square + value, float(span.normalized_weight @ (t - mean) ** 2)
-            return mu, z, excess if excess > _ROUNDING * size else 0.0, "exact"
         x = self.constraint.coordinates(t)
         found = self.session.solve_distance(span, x, deadline)
         multipliers = span.multipliers(x, deadline=deadline) if found is None else found
@@ -147,204 +166,15 @@ class SquaredLoss:
         z = span.moved(self.constraint.from_origin(t), multipliers)
         if self.constraint.origin is not None:
             z = z + self.constraint.origin
-        return multipliers.mu, z, excess, solver
+        return _Nearest(z, multipliers.mu, excess, solver)
 
-    def _smooth(self, t: np.ndarray, z: np.ndarray, mu: np.ndarray) -> float:
-        """Return φ(μ), for the targets z that belong to μ."""
-        move = self.span.q @ (self.span.stacked.T @ mu)
-        bounded = self.constraint.from_origin(z)
-        return float(self.span.normalized_weight @ (move * bounded - 0.5 * (z - t) ** 2))
-
-    def _minimise_dual(
-        self, t: np.ndarray, low: float, high: float, deadline: Deadline
-    ) -> tuple[np.ndarray, float]:
-        """Return the minimiser μ and h(μ)."""
-        span, share = self.span, self.span.normalized_weight
-        seen = span.q if len(span.blocks) == 1 else span.q @ span.stacked.T
-
-        def targets(mu: np.ndarray) -> np.ndarray:
-            return np.clip(t + seen @ mu, low, high)
-
-        def dual(mu: np.ndarray) -> float:
-            return self._smooth(t, targets(mu), mu) + span.support(mu)
-
-        mu = np.zeros(seen.shape[1])
-        deviation = float(np.sqrt(share @ t**2))
-        tolerance = _TOLERANCE * max(deviation, np.finfo(float).tiny)
-        for _ in range(_MAX_STEPS):
-            deadline.check()
-            z = targets(mu)
-            gradient = (share * self.constraint.from_origin(z)) @ seen
-            free = (z > low) & (z < high)
-            moving = seen[free] * np.sqrt(share[free])[:, None]
-            # Where hardly a row is free the quadratic piece is flat; keep the step finite.
-            hessian = moving.T @ moving + 1e-12 * np.eye(len(mu))
-            found = joint_multipliers(span.blocks, gradient - hessian @ mu, hessian, deadline)
-            step = found.mu - mu
-            left = float(np.linalg.norm(hessian @ step))
-            if left <= tolerance:
-                near, support = span.outward(found)
-                return found.mu, self._smooth(t, targets(near), near) + support
-            after = (share * self.constraint.from_origin(targets(mu + step))) @ seen
-            if np.linalg.norm(gradient + hessian @ step - after) <= 0.1 * left:
-                mu = mu + step
-                continue
-            value = dual(mu)
-            lengths = 0.5 ** np.arange(40)
-            shorter = (mu + length * step for length in lengths)
-            mu = next((one for one in shorter if dual(one) <= value + 1e-15 * abs(value)), mu)
-        raise SolverError.from_status("exact", f"no convergence in {_MAX_STEPS} Newton steps")
-
-
-# Times that a set is cut off at most, how near a solution has to come to it, in the set's unit, and
-# what a polyhedron inside may lose of the objective; a factor that leads out of every set.
-_MOST_CUTS, _NEAR, _LOST, _FAR = 100, 1e-6, 1e-9, 1e3
-
-
-@dataclass(eq=False)
-class AbsoluteLoss:
-    """Projection of real targets at absolute error, under any constraints.
-
-    Parameters
-    ----------
-    constraint : FittedConstraint
-        The constraints on the rows of positive weight.
-    y : ndarray of shape (n,)
-        Original targets.
-    target_bounds : tuple of (float, float) or None
-        Lowest and highest target.
-    """
-
-    constraint: FittedConstraint
-    y: np.ndarray
-    target_bounds: tuple[float, float] | None
-
-    def __post_init__(self) -> None:
-        self.image = LinearImage(self.constraint)
-        self.weight = self.constraint.weight
-        self.share = self.weight / self.weight.sum()
-        self.low, self.high = self.target_bounds or (-np.inf, np.inf)
-        self.effects = self.image.effects(np.arange(len(self.y)), self.share)
-
-    def solve(self, p: np.ndarray | None, target_weight: float, deadline: Deadline) -> Solution:
-        """Return the nearest allowed targets to p and y; to y alone where p is None.
-
-        Raises
-        ------
-        TimeoutError
-            If the deadline comes first.
-        """
-        base, cost, reach = self._segments(p, target_weight)
-        sign = np.repeat([1.0, 1.0, -1.0, -1.0], len(base))
-        used = reach > 0
-        matrix = (np.tile(self.effects, 4) * sign)[:, used]
-        # Solvers' tolerances are absolute: rows of size 1, targets of deviation 1, weights of
-        # mean 1.
-        scale, mean_weight = row_scale(matrix), float(self.weight.mean())
-        unit = self._deviation(base) or self._deviation(self.y) or 1.0
-        fixed, nowhere = self.effects @ (base - self.share @ base), np.empty(0, dtype=int)
-        cells = Cells(
-            size=reach[used] / unit,
-            cost=cost[used, None] / mean_weight,
-            matrix=matrix / scale[:, None],
-            scale=scale * unit,
-            image=self.image,
-            order=nowhere,
-            start=nowhere,
-        )
-        counts, multipliers = self._solve(cells, fixed, deadline)
-        moved = np.zeros(len(cost))
-        moved[used] = unit * counts[:, 0]
-        z = base + (moved * sign).reshape(4, -1).sum(axis=0)
-        z = np.clip(z, self.low, self.high)
-        objective, least = self._loss(z, p, target_weight), self._loss(base, p, target_weight)
-        proven = _lower_bound(cells, multipliers, fixed)
-        bound = min(objective, least + mean_weight * unit * proven)
-        return Solution(
-            z=z,
-            objective=objective,
-            bound=bound,
-            gap=(objective - bound) / objective if objective else 0.0,
-            multipliers=self.image.orthonormal_multipliers(mean_weight * unit * multipliers),
-            status="optimal",
-            solver="highs",
-            n_variables=cells.n,
-            n_groups=len(z),
-        )
-
-    def _solve(
-        self, cells: Cells, fixed: np.ndarray, deadline: Deadline
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return allowed counts, and the multipliers that prove a bound on them."""
-        sets = allowed = self.image.allowed
-        relaxed = _solved(cells, allowed, fixed, deadline)
-        middle = v = cells.v(relaxed.counts) + fixed
-        for _ in range(_MOST_CUTS):
-            if allowed.is_polyhedron or sets.violation(v) <= _NEAR:
-                break
-            # Solutions jump from corner to corner; their mean tells where the optimum is. Far
-            # outside, every set is left.
-            middle = 0.7 * middle + 0.3 * v
-            allowed = allowed.touched(v).touched(_FAR * middle)
-            relaxed = _solved(cells, allowed, fixed, deadline, relaxed.multipliers)
-            v = cells.v(relaxed.counts) + fixed
-        multipliers = relaxed.multipliers
-        if not allowed.is_polyhedron:
-            loss = _LOST * abs(cells.objective(relaxed.counts))
-            relaxed = _solved(cells, sets.inside(v, multipliers, loss), fixed, deadline)
-        return relaxed.counts, multipliers
-
-    def _deviation(self, z: np.ndarray) -> float:
-        return float(np.sqrt(self.share @ (z - self.share @ z) ** 2))
-
-    def _loss(self, z: np.ndarray, p: np.ndarray | None, target_weight: float) -> float:
-        if p is None:
-            return float(self.weight @ np.abs(z - self.y))
-        return float(self.weight @ (np.abs(z - p) + target_weight * np.abs(z - self.y)))
-
-    def _segments(
-        self, p: np.ndarray | None, target_weight: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return each row's cheapest target, and cost and reach of the segments around it.
-
-        Four segments per row: up to the other kink, up beyond it, down to it, down beyond it.
-        """
-        heavy, light = (1.0, 0.0) if p is None else (1.0, target_weight)
-        near, other = (self.y, self.y) if p is None else (p, self.y)
-        if p is not None and target_weight >= 1:
-            # The original target is the cheapest value, and the one kept in a tie.
-            heavy, light, near, other = target_weight, 1.0, self.y, p
-        base = np.clip(near, self.low, self.high)
-        kink = np.clip(other, self.low, self.high)
-        outer = np.full(len(base), heavy + light)
-        # Between the kinks the two losses pull in opposite directions.
-        inner = np.full(len(base), heavy - light)
-        up, down = np.maximum(kink - base, 0.0), np.maximum(base - kink, 0.0)
-        beyond = np.maximum(base, kink), np.minimum(base, kink)
-        cost = np.concatenate([inner, outer, inner, outer]) * np.tile(self.weight, 4)
-        reach = np.concatenate([up, self.high - beyond[0], down, beyond[1] - self.low])
-        return base, cost, reach
-
-
-def _solved(
-    cells: Cells,
-    allowed: Product,
-    fixed: np.ndarray,
-    deadline: Deadline,
-    start: np.ndarray | None = None,
-) -> Relaxed:
-    """Return the solution in sets, from the multipliers of a solution in larger ones."""
-    solved = solve_relaxation(cells, allowed, fixed, deadline, start)
-    if solved is None:
-        raise SolverError.from_status("highs", "infeasible, though constant targets are not")
-    return solved
-
-
-def _lower_bound(cells: Cells, multipliers: np.ndarray, fixed: np.ndarray) -> float:
-    """Return what the multipliers prove, once shrunk until every cost covers its gain."""
-    cost, gain = cells.cost[:, 0], (cells.cost - cells.reduced(multipliers))[:, 0]
-    endless = np.isinf(cells.size) & (gain > 0)
-    cover = (cost[endless] / gain[endless]).min(initial=1.0)
-    # Some digits more, for the products to come out on the right side.
-    shrunk = multipliers * cover * (1 - 1e-10)
-    return cells.dual_value(shrunk) - float(shrunk @ fixed)
+    def _by_dual(self, t: np.ndarray, loss: Loss, deadline: Deadline) -> _Nearest:
+        """Return the same by Newton steps on the dual."""
+        share = self.span.normalized_weight
+        deviation = float(np.sqrt(share @ (t - share @ t) ** 2))
+        enough = max(_TOLERANCE * deviation, _LEAST_TOLERANCE * float(share @ np.abs(t)))
+        found = Dual(self.constraint, t, loss).minimise(max(enough, np.finfo(float).tiny), deadline)
+        z = t.copy()
+        z[loss.rows] += found.changes
+        is_excess = found.excess > _ROUNDING * deviation**2 / loss.unit
+        return _Nearest(z, found.mu, found.excess if is_excess else 0.0, "exact", found.intercept)

@@ -47,11 +47,13 @@ class ProjectionResult:
         z minimises loss(z) − λᵀα̃(z). Two classes: those of the linear relaxation, NaN where it
         was not needed.
     correction : ndarray of shape (k,)
-        Real targets: β with z = t + F̃β, t the unconstrained optimum. NaN for classes and at
-        absolute error.
+        Real targets: β with z = t + F̃β, or t·exp(ν + F̃β) of loss="kl", t the unconstrained
+        optimum. NaN for classes and at absolute error.
     orthonormal_correction : ndarray of shape (k,)
-        The same in the orthonormal basis of the kernel: z = t + Q(x)c, exact where powers of the
-        attribute cancel.
+        The same in the orthonormal basis of the kernel: z = t + Q(x)c or t·exp(ν + Q(x)c), exact
+        where powers of the attribute cancel.
+    intercept : float
+        ν of loss="kl", with which the mean of the targets is that of t; 0.0 of other losses.
     status : {"optimal", "gap", "time_limit", "work_limit", "node_limit", "interrupted", "closest"}
         Why the solver stopped; "gap" is within the asked gap without a proof of optimality,
         "work_limit" also the end of a search that for long had found nothing nearer. "closest":
@@ -90,6 +92,7 @@ class ProjectionResult:
     multipliers: np.ndarray
     correction: np.ndarray
     orthonormal_correction: np.ndarray
+    intercept: float
     status: str
     solver: str
     n_variables: int
@@ -110,6 +113,8 @@ class Solution:
         Of the constraint on the orthonormal coordinates of every column.
     correction : ndarray of shape (k,) or None
         Correction of real targets in the same coordinates, where there is one.
+    intercept : float
+        What is added to the correction of every row.
     """
 
     z: np.ndarray
@@ -122,6 +127,7 @@ class Solution:
     n_variables: int
     n_groups: int
     correction: np.ndarray | None = None
+    intercept: float = 0.0
 
 
 @dataclass(frozen=True)

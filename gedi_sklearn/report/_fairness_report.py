@@ -92,8 +92,8 @@ def fairness_report(
     standardize : bool, default=True
         Whether GeDI in the table is measured on the standardised attribute.
     bins : array-like of int, default=(2, 3, 5, 10)
-        Numbers of bins of the binned DIDI. An attribute of text, or of at most 10 distinct values,
-        has the DIDI of its groups instead.
+        Numbers of bins of the binned DIDI, at most that of the rows. An attribute of text, or of at
+        most 10 distinct values, has the DIDI of its groups instead.
     task : {"auto", "classification", "regression"}, default="auto"
         The form of DIDI; "auto" takes the classification form where `y_true` has two classes.
         "classification" measures more classes, of any label, one against the rest: everything is
@@ -126,6 +126,8 @@ def fairness_report(
     ------
     RankDeficientKernelError
         If an attribute is constant.
+    ValueError
+        If there are fewer rows than bins; if values are missing or infinite, or lengths differ.
 
     Warns
     -----

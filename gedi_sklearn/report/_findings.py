@@ -240,10 +240,13 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{found.share:.0%} of theirs{beside(share)}."
         )
     if not alone and not np.isnan(found.left):
-        yield (
-            f"Left of the dependence of the targets: {found.left:.0%} ({level:.0%} interval "
-            f"{found.low:.0%} to {_share_of(found.high)}, upper limit {_share_of(found.upper)})."
+        limits = (
+            f"{level:.0%} interval {found.low:.0%} to {_share_of(found.high)}, upper limit "
+            f"{_share_of(found.upper)}"
         )
+        if np.isnan([found.low, found.high, found.upper]).any():
+            limits = "the rows are too few for an interval"
+        yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
         if found.few_rows:
             yield f"The upper limit rests on few rows: {found.few_rows}."
     chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
+import html
+import re
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ th:first-child, td:first-child { text-align: left; } th { text-align: left; }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; }
   section { break-inside: avoid; } .wide { overflow: visible; } table { font-size: 7.5pt; } }
 """
+# What is no character of XML, which the curves are, or cannot be written as UTF-8.
+_NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNDEFINED = "–"
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 520, 250, 56, 92, 14, 46
 
 
@@ -65,6 +69,11 @@ def render(
     )
 
 
+def escape(text: str) -> str:
+    """Return text for the page, with a mark in the place of control characters."""
+    return html.escape(_NO_CHARACTER.sub("\ufffd", text))
+
+
 def _section(found: Findings, lines: list[str], target_unit: str | None) -> str:
     paragraphs = [f"<p>{escape(line)}</p>" for line in lines]
     if found.asked is not None:
@@ -79,11 +88,14 @@ def _table(table: dict[str, list[Any]]) -> str:
         "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
         for row in zip(*table.values(), strict=True)
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    note = f"<p>{_UNDEFINED}: not defined on these rows.</p>" if f">{_UNDEFINED}<" in body else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
 def _cell(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return _UNDEFINED if np.isnan(value) else number(value)
+    return str(value)
 
 
 def _curve(found: Findings, target_unit: str | None) -> str:

@@ -127,6 +127,11 @@ def _linear_indicators(
         yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
         return
     for asked in bins:
+        if asked > len(sample.target):
+            raise ValueError(
+                f"bins asks for {asked} bins of {len(sample.target)} rows. Ask for no more bins "
+                "than there are rows."
+            )
         codes = bin_codes(sample.values[:, 0], asked, sample.counts)
         indicator = GroupIndicator(codes, sample.weight, factor)
         yield "binned_didi", int(codes.max()) + 1, indicator

@@ -1,7 +1,8 @@
-r"""Predictions that are clipped, without the attribute: multipliers of what they really do.
+r"""Predictions with a link, without the attribute: multipliers of what they really do.
 
-The rule is z = clip(t + Rμ), with R what X says of the kernel's columns Q, and is to have allowed
-coordinates u = E[Q z]. With the attribute R is Q, and the least correction is the μ with
+The rule is a link of t and of a move Rμ, clip(t + Rμ) or t·exp(ν + Rμ), with R what X says of the
+kernel's columns Q, and is to have allowed coordinates u = E[Q z]. With the attribute R is Q, and
+the least correction is the μ with
 
 .. math:: u(\mu) = \Pi(u(\mu) - \mu),
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..constraints import FittedConstraint
+from ..projection import Loss
 
 _MAX_STEPS = 100
 # Residual that is 0, relative to the coordinates and multipliers.
@@ -29,8 +31,8 @@ _STARTS = 10
 
 
 @dataclass
-class ClippedRule:
-    """Predictions t + Rμ between bounds, under a constraint on the rows.
+class LinkedRule:
+    """Predictions that are the link of t and of a move Rμ, under a constraint on the rows.
 
     Parameters
     ----------
@@ -40,14 +42,14 @@ class ClippedRule:
         Predictions before the correction.
     columns : ndarray of shape (n, K)
         R, a column for each of the joint span of all constraints.
-    bounds : tuple of (float, float)
-        Lowest and highest target, which may be infinite.
+    loss : Loss
+        That of targets against t, whose link it is.
     """
 
     constraint: FittedConstraint
     t: np.ndarray
     columns: np.ndarray
-    bounds: tuple[float, float]
+    loss: Loss
 
     def violation(self, mu: np.ndarray) -> float:
         """Return by how much the predictions miss the constraint, 0 within rounding."""
@@ -67,7 +69,14 @@ class ClippedRule:
         return best
 
     def _targets(self, mu: np.ndarray) -> np.ndarray:
-        return np.clip(self.t + self.columns @ self.constraint.span.joined(mu), *self.bounds)
+        return self.t + self.loss.changes(self._move(mu))[0]
+
+    def intercept(self, mu: np.ndarray) -> float:
+        """Return what is added to every move."""
+        return self.loss.changes(self._move(mu))[2]
+
+    def _move(self, mu: np.ndarray) -> np.ndarray:
+        return self.columns @ self.constraint.span.joined(mu)
 
     def _solve(self, mu: np.ndarray, pull: float) -> np.ndarray:
         """Return where steps end that make u − Π(u − pull · μ) smaller."""
@@ -91,11 +100,13 @@ class ClippedRule:
 
     def _residual(self, mu: np.ndarray, pull: float) -> tuple[np.ndarray, np.ndarray, float]:
         """Return u − Π(u − pull · μ), its derivative, and the size of what it is made of."""
-        span, (low, high), z = self.constraint.span, self.bounds, self._targets(mu)
-        free = (z > low) & (z < high)
-        weighted = span.q[free] * span.normalized_weight[free, None]
-        slope = span.stacked @ (weighted.T @ self.columns[free]) @ span.stacked.T
-        u = span.stacked @ self.constraint.coordinates(z)
+        span, changes = self.constraint.span, self.loss.changes(self._move(mu))[0]
+        rates = span.normalized_weight * self.loss.rates(changes)
+        slope = (span.q * rates[:, None]).T @ self.columns
+        if self.loss.keeps_mean:
+            slope -= np.outer(rates @ span.q, rates @ self.columns) / rates.sum()
+        slope = span.stacked @ slope @ span.stacked.T
+        u = span.stacked @ self.constraint.coordinates(self.t + changes)
         left, inward = np.empty(len(u)), np.zeros_like(slope)
         end = 0
         for own in span.blocks:

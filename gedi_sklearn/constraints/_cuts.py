@@ -1,0 +1,71 @@
+"""The constraint on the distribution of scores, on given rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import clone
+
+from .._geometry import Ball
+from ..kernels import fit_kernel
+from ..metrics import CutsIndicator, Limits
+from ._base import Constraint
+
+
+class FittedCuts:
+    """A bound on the largest cut of scores, judged as other constraints are.
+
+    Scores that meet it are no convex set, so that there is nothing to project on.
+
+    Parameters
+    ----------
+    given : Constraint
+        The constraint, with ``on="distribution"``.
+    values : ndarray of shape (n, m)
+        Attribute of rows of positive weight.
+    weight : ndarray of shape (n,) or None
+        Their weights.
+    scores : ndarray of shape (n,)
+        The learner's own, of whose indicator a relative threshold is a share.
+    """
+
+    def __init__(
+        self, given: Constraint, values: np.ndarray, weight: np.ndarray | None, scores: np.ndarray
+    ) -> None:
+        self.given, self.scores = given, scores
+        self.design = fit_kernel(given.kernel, values, weight=weight)
+        self.indicator = CutsIndicator(self.design)
+        self.reference = self.indicator.reference(scores) if given.relative else 1.0
+        self.threshold = float(given.absolute_threshold(self.reference))
+        self.constraint = clone(given).set_params(threshold=self.threshold, relative=False)
+        self.bounds_anything = bool(np.isfinite(self.threshold))
+        self.allowed = Ball(1, 1.0, self.threshold)
+        self.weight = np.broadcast_to(self.design.shares(slice(None)), len(scores))
+
+    @property
+    def parts(self) -> list[FittedCuts]:
+        """The only constraint, in the form of those of several."""
+        return [self]
+
+    def columns(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores as columns."""
+        return scores[:, None]
+
+    def sizes(
+        self, columns: np.ndarray, groups: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the indicator, its lower 95 % confidence limit and the bound, shape (1,) each."""
+        scores = columns[:, 0]
+        value = self.indicator.measure(scores)
+        low = value - self.indicator.null_quantile(scores, 0.95, groups)
+        return np.array([value]), np.array([max(low, 0.0)]), self.allowed.limits
+
+    def emptiness(self, scores: np.ndarray) -> str:
+        """Return "": scores are no labels, which may be too few to exceed a bound."""
+        return ""
+
+    def upper_limits(
+        self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> Limits:
+        """Return the upper confidence limit of the largest cut, of scores moved on these rows."""
+        scores = columns[:, 0]
+        return self.indicator.upper_limit(scores, confidence, is_fitted=True, groups=groups)

@@ -1,0 +1,164 @@
+r"""The indicator over every cut: how much the share of rows above a score depends on an attribute.
+
+Decisions are made at a cut t: above it a claim is checked, a loan given. With Q the orthonormal
+columns of the kernel and w the weights, the deviation that the attribute explains of 1{s > t} is
+
+.. math:: S(t) = \Big\| \sum_i w_i\, Q_i\, 1\{s_i > t\} \Big\|_2 .
+
+In the order of the scores these are cumulative sums, so that all cuts cost one sort and one pass.
+The indicator is the largest, as the statistic of Kolmogorov and Smirnov is of two groups, of which
+it is a multiple.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._geometry import deviation_block
+from ..kernels import Design, row_blocks
+from ._errors import null_covariance
+from ._limits import Limits, upper_limits
+from ._linear import KernelIndicator
+
+# Cuts of which the largest limit is taken, beside the one of the largest value.
+_LIMITED = 19
+# Rows and permutations that tell a quantile of the value under independence.
+_PERMUTED, _DRAWS = 2000, 200
+# A value below is rounding.
+_ROUNDING = 1e-12
+
+
+class CutsIndicator(KernelIndicator):
+    """The largest deviation explained of 1{s > t}, and its inference.
+
+    Parameters
+    ----------
+    design : Design
+        The kernel on the rows.
+    """
+
+    def __init__(self, design: Design) -> None:
+        super().__init__(design, "sd")
+
+    def curve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return S(t) at every distinct score but the largest.
+
+        Parameters
+        ----------
+        z : ndarray of shape (n,)
+            The scores.
+
+        Returns
+        -------
+        cuts, values : ndarray of shape (m,)
+            The scores t, in ascending order, and S(t).
+        """
+        order = np.argsort(z, kind="stable")
+        ordered = z[order]
+        last = np.flatnonzero(np.diff(ordered) > 0)
+        return ordered[last], self._along(order, last)
+
+    def _along(self, order: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Return S after the rows at given places of an order."""
+        design, total = self.design, np.zeros(self.design.fitted.n_columns)
+        shares = np.broadcast_to(design.shares(slice(None)), design.n_rows)
+        values = np.empty(len(last))
+        for block in row_blocks(len(order)):
+            rows = order[block]
+            sums = np.cumsum(design.orthonormal_of(rows) * shares[rows, None], axis=0) + total
+            own = slice(*np.searchsorted(last, [block.start, block.start + len(rows)]))
+            values[own] = np.linalg.norm(sums[last[own] - block.start], axis=1)
+            total = sums[-1]
+        return values
+
+    def measure(self, z: np.ndarray) -> float:
+        return float(self.curve(z)[1].max(initial=0.0))
+
+    def reference(self, y: np.ndarray) -> float:
+        value = self.measure(y)
+        return value if value > _ROUNDING else 0.0
+
+    def reference_of_degree(self, y: np.ndarray, degree: int) -> float:
+        """Return that of the original targets: it has no degree."""
+        return self.reference(y)
+
+    def permuted(self, z: np.ndarray, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the indicator of permutations of the scores."""
+        last = np.flatnonzero(np.diff(np.sort(z)) > 0)
+        self.design.with_matrix()
+        draws = (self._along(rng.permutation(len(z)), last) for _ in range(n_resamples))
+        return np.array([values.max(initial=0.0) for values in draws])
+
+    def null_quantile(self, z: np.ndarray, level: float, groups: np.ndarray | None = None) -> float:
+        """Return a quantile of the indicator of scores that do not depend on the attribute.
+
+        It is in proportion to n^(-1/2), so that a part of the rows tells it. Clusters widen it as
+        they widen the deviation of the coordinates at the largest cut.
+        """
+        rng = np.random.default_rng(0)
+        n = len(z)
+        rows = np.sort(rng.choice(n, min(n, _PERMUTED), replace=False))
+        columns = self.design.orthonormal_of(rows)
+        columns -= columns.mean(axis=0)
+        last = np.flatnonzero(np.diff(np.sort(z[rows])) > 0)
+        if not len(last):
+            return 0.0
+        draws = [
+            np.linalg.norm(np.cumsum(rng.permutation(columns), axis=0)[last], axis=1).max()
+            for _ in range(_DRAWS)
+        ]
+        quantile = float(np.quantile(draws, level)) / np.sqrt(len(rows) * n)
+        if groups is None:
+            return quantile
+        cuts, values = self.curve(z)
+        above = (z > cuts[values.argmax()]).astype(np.float64)
+        alone, together = (
+            np.trace(null_covariance(self.design, above, own)) for own in (None, groups)
+        )
+        return quantile * float(np.sqrt(max(together / alone, 1.0)))
+
+    def upper_limit(
+        self,
+        z: np.ndarray,
+        confidence: float,
+        *,
+        is_fitted: bool = False,
+        n_new: int | None = None,
+        groups: np.ndarray | None = None,
+    ) -> Limits:
+        """Return the largest upper limit of a cut: one of them is that of the true largest."""
+        cuts, values = self.curve(z)
+        if not len(cuts):
+            return Limits(np.zeros(1))
+        spread = np.linspace(0, len(cuts) - 1, min(_LIMITED, len(cuts))).astype(int)
+        chosen = cuts[np.unique(np.append(spread, values.argmax()))]
+        block = deviation_block(self.design)
+        limits = [
+            upper_limits(
+                block,
+                (z > t).astype(np.float64)[:, None],
+                confidence,
+                simultaneous=is_fitted or n_new is not None,
+                n_new=n_new,
+                groups=groups,
+            )
+            for t in chosen
+        ]
+        return max(limits, key=lambda limit: float(limit.values[0]))
+
+
+def check_cuts(norm: str, conditional_on: object, groups: object) -> None:
+    """Refuse what has no meaning for the distribution of predictions.
+
+    Raises
+    ------
+    ValueError
+    """
+    if norm != "sd":
+        raise ValueError(
+            f"on='distribution' measures the deviation explained of the share above each cut; got "
+            f"norm={norm!r}. Pass norm='sd'."
+        )
+    for name, given in {"conditional_on": conditional_on, "groups": groups}.items():
+        if given is not None:
+            raise ValueError(f"on='distribution' does not go with {name}. Leave one out.")

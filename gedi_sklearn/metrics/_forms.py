@@ -1,0 +1,197 @@
+r"""What an indicator is a norm of: rows A of a matrix, or means of groups.
+
+v = A c is linear in the coordinates c of a target. Where the kernel tells groups apart,
+:math:`v_j = s_j (m_j - b'm)` with m the means of the groups, and thousands of them need no matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from ..kernels import BaseDesign
+from ._ellipsoids import normal_draws
+from ._errors import null_covariance
+
+# Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
+_SINGULAR = 1e-9
+
+
+class MatrixForm:
+    """v = A c.
+
+    Parameters
+    ----------
+    design : BaseDesign
+        The kernel on its rows.
+    matrix : ndarray of shape (g, k)
+        A.
+    norm : str
+        "l1", or else the Euclidean norm.
+    """
+
+    def __init__(self, design: BaseDesign, matrix: np.ndarray, norm: str) -> None:
+        self.design, self.matrix, self.norm = design, matrix, norm
+
+    def value(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the norm for coordinates (…, k)."""
+        return norm_of(coordinates @ self.matrix.T, self.norm)
+
+    @cached_property
+    def _weighted_columns(self) -> np.ndarray:
+        """W Q, shape (n, k)."""
+        design: Any = self.design
+        weight = np.reshape(design.shares(slice(None)), (-1, 1))
+        return np.ascontiguousarray(design.orthonormal * weight)
+
+    def of_targets(self, z: np.ndarray) -> np.ndarray:
+        """Return the norm for many targets at once, shape (…, n)."""
+        return self.value(z @ self._weighted_columns)
+
+    def resampled(
+        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: np.ndarray | None = None
+    ) -> Iterator[np.ndarray]:
+        """Yield the norm for one target on rows, or clusters, drawn with replacement, (b, n).
+
+        A resample is a vector of counts; its coordinates solve the counted normal equations of the
+        orthonormal columns, which are well conditioned unless the resample lacks what tells the
+        columns apart, e.g. a level: then it is NaN.
+        """
+        design: Any = self.design
+        Q, z = design.orthonormal, design.residual(z)
+        n, k = Q.shape
+        relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
+        system = np.column_stack([np.ones(n), Q])
+        products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
+        products = products.reshape(n, -1) * (relative_weight / n)[:, None]
+        if groups is not None:
+            codes = np.unique(groups, return_inverse=True)[1]
+            products = np.stack([np.bincount(codes, own) for own in products.T], axis=-1)
+            n = len(products)
+        for rows in batches:
+            size = len(rows)
+            cells = (rows + n * np.arange(size)[:, None]).ravel()
+            counts = np.bincount(cells, minlength=size * n).reshape(size, n)
+            moments = (counts @ products).reshape(size, k + 1, k + 2)
+            solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
+            solution = np.full((size, k), np.nan)
+            known = moments[solved]
+            solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
+            yield self.value(solution)
+
+    def null_draws(
+        self,
+        z: np.ndarray,
+        n_draws: int,
+        rng: np.random.RandomState,
+        groups: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the norm for normal coordinates of targets that do not depend on the attribute."""
+        return self.value(normal_draws(null_covariance(self.design, z, groups), n_draws, rng))
+
+    def null_mean(self, z: np.ndarray, groups: np.ndarray | None = None) -> float:
+        """Return their mean."""
+        # The largest entry is the unit, so that squares do not overflow.
+        unit = float(np.abs(self.matrix).max()) or 1.0
+        matrix = self.matrix / unit
+        covariance = matrix @ null_covariance(self.design, z, groups) @ matrix.T
+        size = float(np.trace(covariance)) or 1.0
+        covariance /= size
+        square = float(np.square(covariance).sum())
+        return unit * np.sqrt(size) * _mean_norm(np.diag(covariance), square, self.norm)
+
+
+class GroupForm:
+    """v_j = s_j (m_j − b'm).
+
+    Parameters
+    ----------
+    design : BaseDesign
+        A kernel that tells groups apart, in closed form.
+    norm : str
+        "l1" is Σ|m_j − m_0|, the sum of the coefficients, "didi" Σ|m_j − m̄|, any other the
+        deviation of the means.
+    factor : float, default=1.0
+        Multiplies the norm.
+    """
+
+    def __init__(self, design: BaseDesign, norm: str, factor: float = 1.0) -> None:
+        kernel: Any = design.fitted
+        self.design, self.kernel = design, kernel
+        self.norm = "l1" if norm in ("l1", "didi") else "sd"
+        self._origin = np.eye(1, len(kernel.weights))[0] if norm == "l1" else kernel.weights
+        self._scale = factor if self.norm == "l1" else np.sqrt(kernel.weights)
+
+    def value(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the norm for coordinates (…, k)."""
+        return self._of_means(self.kernel.of_groups(coordinates))
+
+    def _of_means(self, means: np.ndarray) -> np.ndarray:
+        centred = means - (means @ self._origin)[..., None]
+        return norm_of(self._scale * centred, self.norm)
+
+    def of_targets(self, z: np.ndarray) -> np.ndarray:
+        """Return the norm for many targets at once, shape (…, n)."""
+        design: Any = self.design
+        weighted = (z * design.shares(slice(None))).reshape(-1, z.shape[-1])
+        sums = np.stack([design.of_points(own) for own in weighted])
+        return self._of_means(self.kernel.deviations(sums)).reshape(z.shape[:-1])
+
+    def resampled(
+        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: None = None
+    ) -> Iterator[np.ndarray]:
+        """Yield the norm for one target on rows drawn with replacement; NaN without a group."""
+        design: Any = self.design
+        n_groups = len(self.kernel.weights)
+        weight = np.broadcast_to(design.shares(slice(None)), len(z))
+        weighted = weight * (z - design.mean(z))
+        for rows in batches:
+            cells = (design.index[rows] + n_groups * np.arange(len(rows))[:, None]).ravel()
+            sums, totals = (
+                np.bincount(cells, own[rows].ravel(), len(rows) * n_groups)
+                for own in (weighted, weight)
+            )
+            with np.errstate(invalid="ignore"):
+                yield self._of_means((sums / totals).reshape(len(rows), n_groups))
+
+    def null_draws(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: None = None
+    ) -> np.ndarray:
+        """Return the norm for normal means of targets that are independent of the groups."""
+        deviation = np.sqrt(self.design.null_noise(z))
+        return self._of_means(rng.standard_normal((n_draws, len(deviation))) * deviation)
+
+    def null_mean(self, z: np.ndarray, groups: None = None) -> float:
+        """Return their mean."""
+        noise, b = self.design.null_noise(z), self._origin
+        size = float(noise.max()) or 1.0
+        noise /= size
+        variances = self._scale**2 * (noise - 2 * b * noise + b**2 @ noise)
+        own = b * noise  # with s² = b = p the squares of the covariance add up to
+        square = float(own**2 @ (1 - 2 * b) + (b @ own) ** 2)
+        return float(np.sqrt(size)) * _mean_norm(variances, square, self.norm)
+
+
+def norm_of(terms: np.ndarray, norm: str) -> np.ndarray:
+    """Return the norm of terms (…, r)."""
+    return np.abs(terms).sum(axis=-1) if norm == "l1" else np.linalg.norm(terms, axis=-1)
+
+
+def _mean_norm(variances: np.ndarray, square: float, norm: str) -> float:
+    """Return the mean of a norm of normal terms of mean 0.
+
+    The root of a sum of squares is taken as a χ² with Satterthwaite's degrees of freedom, for which
+    `square` is the sum of the squared covariances: exact if the weights are equal.
+    """
+    if norm == "l1":
+        return float(np.sqrt(2 / np.pi * variances).sum())
+    total = float(variances.sum())
+    if total == 0:
+        return 0.0
+    free = total**2 / square
+    ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
+    return float(np.sqrt(2 * total / free) * ratio)

@@ -1,0 +1,329 @@
+"""The share of rows above every cut: its indicator, and the estimators that bound it."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+
+from gedi_sklearn import (
+    CoarseConstraint,
+    ConstrainedBoostingRegressor,
+    DependenceConstraint,
+    DidiConstraint,
+    DualTargetsRegressor,
+    FineConstraint,
+    LagrangianDualClassifier,
+    MovingTargetsRegressor,
+    PolynomialKernel,
+    ProjectedClassifier,
+    ProjectedRegressor,
+    project_targets,
+)
+from gedi_sklearn.exceptions import AttributeRangeWarning, ConstraintNotMetWarning
+from gedi_sklearn.metrics import gedi, gedi_inference, make_disparity_scorer
+
+CUTS = {"norm": "sd", "on": "distribution"}
+
+
+def every_cut(s, **options):
+    """Return the indicator of every cut, one by one."""
+    cuts = np.unique(s)[:-1]
+    return [gedi((s > t).astype(float), norm="sd", **options) for t in cuts]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(12, 80),
+    digits=st.integers(0, 3),
+    weighted=st.booleans(),
+    kernel=st.sampled_from([1, 3, "spline", "groups"]),
+)
+def test_it_is_the_largest_of_every_cut(seed, n, digits, weighted, kernel):
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.normal(size=n), 1) + np.arange(n) % 7
+    s = np.round(x + rng.normal(size=n), digits)
+    options = {"sample_weight": rng.integers(1, 5, n) / 2.0 if weighted else None}
+    if kernel == "groups":
+        options["sensitive_features"] = np.array(list("abcd"))[np.arange(n) % 4]
+    else:
+        options |= {"sensitive_features": x, "kernel": kernel}
+    expected = max(every_cut(s, **options), default=0.0)
+    assert gedi(s, **options, **CUTS) == pytest.approx(expected, abs=1e-12)
+
+
+def test_of_two_groups_it_is_a_multiple_of_the_statistic_of_kolmogorov_and_smirnov():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b"], [60, 140])
+    s = rng.normal(size=200) + 0.5 * (group == "b")
+    statistic = kstest(s[group == "a"], s[group == "b"]).statistic
+    value = gedi(s, sensitive_features=group, **CUTS)
+    assert value == pytest.approx(statistic * np.sqrt(0.3 * 0.7))
+
+
+def test_it_depends_on_the_order_of_the_scores_alone():
+    rng = np.random.default_rng(1)
+    x, s = rng.normal(size=(2, 300))
+    given = {"sensitive_features": x, "kernel": 2, **CUTS}
+    assert gedi(np.exp(s), **given) == gedi(s, **given) == gedi(s, 3 * s, **given)
+    assert gedi(-s, **given) == pytest.approx(gedi(s, **given))
+    assert gedi(s, 0 * s, **given, relative=True) == 0.0
+
+
+def test_the_permutation_test_is_exact_where_nothing_depends():
+    rng = np.random.default_rng(2)
+    p_values = []
+    for _ in range(150):
+        x, s = rng.normal(size=(2, 40))
+        options = {"sensitive_features": x, "kernel": 2, "n_resamples": 39, **CUTS}
+        p_values.append(gedi_inference(s, **options, random_state=3).pvalue)
+    # On the grid of 1/40 … 1 a uniform p-value is at most a with probability a.
+    assert kstest(np.array(p_values) - 0.0125, "uniform").pvalue > 0.01
+
+
+def test_limits_hold_the_value_of_many_rows():
+    def sample(rng, n):
+        x = rng.uniform(18, 80, n)
+        return x, rng.normal(size=n) * (1 + 0.25 * np.sin(x / 8)) + 0.15 * (x - 49) / 18
+
+    rng = np.random.default_rng(4)
+    x, s = sample(rng, 200_000)
+    truth = gedi(s, sensitive_features=x, kernel="spline", **CUTS)
+    for _ in range(6):
+        x, s = sample(rng, 600)
+        options = {"sensitive_features": x, "kernel": "spline", "n_resamples": 50, **CUTS}
+        found = gedi_inference(s, **options)
+        low, high = found.interval
+        assert low < truth < found.upper < high < truth + 0.15
+        assert found.null_mean < found.null_q95
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"norm": "l1"}, "Pass norm='sd'"),
+        ({"norm": "adjusted_sd"}, "Pass norm='sd'"),
+        ({"conditional_on": np.arange(20.0) ** 2}, "does not go with conditional_on"),
+    ],
+)
+def test_what_has_no_meaning_for_cuts_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        gedi(np.arange(20.0), sensitive_features=np.arange(20.0), **{**CUTS, **options})
+
+
+# --- the constraint
+
+
+def people(seed=0, n=1500):
+    """Return an attribute, further columns, and scores whose spread depends on the attribute."""
+    rng = np.random.default_rng(seed)
+    age, skill = rng.uniform(20, 70, n), rng.normal(size=n)
+    y = 0.05 * (age - 45) + skill * (1 + (age - 20) / 40) + 0.3 * rng.normal(size=n)
+    return np.c_[age, skill, skill * age / 40], y
+
+
+def cuts_of(model, X):
+    scores = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
+    return gedi(scores, sensitive_features=X[:, 0], kernel="spline", **CUTS)
+
+
+def bounded(kind, threshold=0.2, **options):
+    constraint = DependenceConstraint(threshold, on="distribution")
+    learner = LinearRegression() if kind is ProjectedRegressor else LogisticRegression()
+    return kind(learner, constraint, sensitive_columns=0, **options)
+
+
+@pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+@pytest.mark.parametrize("threshold", [0.5, 0.25])
+def test_the_bound_is_met_on_rows_held_out(kind, threshold):
+    X, y = people(n=4000)
+    new_X, _ = people(1, n=20_000)
+    if kind is ProjectedClassifier:
+        y = (y > 0.5).astype(int)
+    plain = bounded(kind, np.inf).fit(X, y)
+    model = bounded(kind, threshold).fit(X, y)
+    assert 0 < model.share_ < 1
+    assert model.threshold_ == pytest.approx(threshold * model.reference_)
+    assert cuts_of(model, new_X) / cuts_of(plain, new_X) == pytest.approx(threshold, abs=0.08)
+    assert model.verdict_.new_rows.value == pytest.approx(1.0, abs=0.02)
+    np.testing.assert_array_equal(plain.predict(new_X), plain.estimator_.predict(new_X))
+
+
+def test_a_bound_on_the_mean_can_raise_a_cut_and_one_on_the_distribution_does_not():
+    """Where the rate above a high cut is level because mean and spread cancel out."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, 4000)
+    X = np.c_[x, rng.normal(size=4000)]
+    y = -1.2 * x + np.exp(x) * X[:, 1]
+    X = np.c_[X, x * X[:, 1], np.exp(x) * X[:, 1]]
+
+    def above(model):
+        s = model.fit(X, y).predict(X)
+        cut = (s > np.quantile(s, 0.85)).astype(float)
+        return gedi(cut, sensitive_features=x, norm="sd", kernel="spline")
+
+    plain, mean = (
+        above(ProjectedRegressor(None, DependenceConstraint(q), sensitive_columns=0))
+        for q in (np.inf, 0.0)
+    )
+    whole = above(bounded(ProjectedRegressor, 0.1))
+    assert mean > 1.5 * plain
+    assert whole < plain
+
+
+def test_as_many_rows_are_positive_as_by_the_learner():
+    X, y = people()
+    y = np.where(y > 1, "yes", "no")
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    model = bounded(ProjectedClassifier, cv="train").fit(X, y, sample_weight=weight)
+    plain = np.average(model.estimator_.predict(X) == "yes", weights=weight)
+    assert np.average(model.predict(X) == "yes", weights=weight) == pytest.approx(plain, abs=2e-3)
+    proba = model.predict_proba(X)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+    assert proba.min() >= 0
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_scores_of_one_attribute_keep_their_order():
+    X, y = people()
+    model = bounded(ProjectedRegressor).fit(X, y)
+    row = np.tile(X[:1], (200, 1))
+    row[:, 1] = np.linspace(-8, 8, 200)  # far beyond the scores of the fit
+    order = np.diff(model.estimator_.predict(row)) * np.diff(model.predict(row))
+    assert (order >= 0).all()
+    assert len(np.unique(model.predict(row))) == 200
+
+
+@pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+def test_it_is_an_estimator_like_the_others(kind):
+    X, y = people(n=800)
+    y = (y > 0.5).astype(int) if kind is ProjectedClassifier else y
+    frame = pd.DataFrame(X, columns=["age", "skill", "both"])
+    model = clone(bounded(kind)).set_params(sensitive_columns="age").fit(frame, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    np.testing.assert_array_equal(clone(model).fit(frame, y).predict(frame), model.predict(frame))
+    scorer = make_disparity_scorer(model.constraint, sensitive_columns="age")
+    grid = {"constraint__threshold": [0.2, np.inf]}
+    search = GridSearchCV(clone(model), grid, scoring=scorer, cv=2).fit(frame, y)
+    assert search.best_params_["constraint__threshold"] == 0.2
+
+
+def test_a_certificate_holds_the_limit_below_the_bound():
+    X, y = people(n=3000)
+    model = bounded(ProjectedRegressor, 0.6, confidence=0.9).fit(X, y)
+    looser = bounded(ProjectedRegressor, 0.6).fit(X, y)
+    assert model.certificate_.upper <= model.threshold_
+    assert model.share_ > looser.share_
+
+
+# --- extremes
+
+
+def test_a_bound_below_what_chance_gives_is_not_said_to_be_met():
+    X, y = people(n=100)
+    model = bounded(ProjectedRegressor, 0.01).fit(X, y)
+    assert model.share_ == 1.0
+    assert model.verdict_.new_rows.low <= 1 < model.verdict_.new_rows.high
+
+
+def test_constant_scores_stay():
+    X = np.c_[np.arange(60.0), np.zeros(60)]
+    constraint = DependenceConstraint(0.1, on="distribution", relative=False)
+    model = ProjectedRegressor(Ridge(alpha=1e12), constraint, sensitive_columns=0, cv="train")
+    model.fit(X, np.ones(60))
+    assert model.share_ == 0.0
+    np.testing.assert_allclose(model.predict(X), 1.0)
+
+
+def test_two_scores_are_moved_as_their_shares_ask():
+    X, _ = people()
+    high = (np.arange(len(X)) % 10 < X[:, 0] / 10).astype(float)
+
+    class Same(LinearRegression):
+        def predict(self, X):
+            return X[:, -1]
+
+    model = ProjectedRegressor(
+        Same(), DependenceConstraint(on="distribution"), sensitive_columns=0, cv="train"
+    )
+    X = np.c_[X, high]
+    with pytest.warns(ConstraintNotMetWarning, match="scores are tied"):
+        model.fit(X, high)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_constant_attribute_leaves_the_plain_learner():
+    X, y = people(n=200)
+    X[:, 0] = 3.0
+    with pytest.warns(UserWarning, match="nothing to constrain"):
+        model = bounded(ProjectedRegressor).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), model.estimator_.predict(X))
+
+
+def test_an_attribute_out_of_range_counts_as_its_end():
+    X, y = people()
+    model = bounded(ProjectedRegressor).fit(X, y)
+    far, end = X[:50].copy(), X[:50].copy()
+    far[:, 0], end[:, 0] = 500.0, X[:, 0].max()
+    given = {"sensitive_features": None}
+    shift = model.estimator_.predict(far) - model.estimator_.predict(end)
+    assert np.ptp(shift) < 1e-9  # the learner's own, the same for all
+    with pytest.warns(AttributeRangeWarning):
+        assert np.isfinite(model.predict(far, **given)).all()
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("constraint", [CoarseConstraint, FineConstraint, DidiConstraint])
+def test_other_constraints_do_not_bound_cuts(constraint):
+    X, y = people(n=60)
+    model = ProjectedRegressor(None, constraint(on="distribution"), sensitive_columns=0)
+    with pytest.raises(ValueError, match="on='distribution' is for DependenceConstraint"):
+        model.fit(X, y)
+
+
+REFUSING = [
+    lambda c, X, y: MovingTargetsRegressor(None, c, sensitive_columns=0).fit(X, y),
+    lambda c, X, y: DualTargetsRegressor(None, c, sensitive_columns=0).fit(X, y),
+    lambda c, X, y: ConstrainedBoostingRegressor(constraint=c, sensitive_columns=0).fit(X, y),
+    lambda c, X, y: LagrangianDualClassifier(constraint=c, sensitive_columns=0).fit(X, y > 0),
+    lambda c, X, y: project_targets(y, sensitive_features=X[:, 0], constraint=c),
+]
+
+
+@pytest.mark.parametrize("fit", REFUSING)
+def test_who_cannot_bound_it_says_who_can(fit):
+    X, y = people(n=60)
+    with pytest.raises(ValueError, match="only ProjectedRegressor, and ProjectedClassifier of two"):
+        fit(DependenceConstraint(on="distribution"), X, y)
+
+
+def test_what_does_not_go_with_it_is_refused():
+    X, y = people(n=120)
+    with pytest.raises(ValueError, match="Set sensitive_at_predict=True"):
+        bounded(ProjectedRegressor, sensitive_at_predict=False).fit(X, y)
+    constraint = DependenceConstraint(on="distribution")
+    for wrong in ({"conditional_on": 1}, {"constraint": [constraint]}):
+        with pytest.raises(ValueError, match="no list of constraints, conditional_on or further"):
+            bounded(ProjectedRegressor).set_params(**wrong).fit(X, y)
+    with pytest.raises(ValueError, match="takes any number of classes"):
+        bounded(ProjectedClassifier).fit(X, np.digitize(y, [-1, 1]))
+    subset = DependenceConstraint(on="distribution", subset=1, relative=False)
+    with pytest.raises(ValueError, match="without subset="):
+        ProjectedRegressor(None, subset, sensitive_columns=0).fit(X, y)
+
+
+def test_the_kernel_is_the_constraints():
+    X, y = people()
+    constraint = DependenceConstraint(kernel=PolynomialKernel(2), on="distribution")
+    model = ProjectedRegressor(None, constraint, sensitive_columns=0).fit(X, y)
+    assert model.kernel_.n_columns == 2

@@ -1,0 +1,190 @@
+"""The four answers of a verdict, bounds that labels cannot exceed, and what predict returns."""
+
+import itertools
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import LinearSVC
+
+from gedi_sklearn import (
+    CoarseConstraint,
+    ConstrainedBoostingClassifier,
+    DependenceConstraint,
+    DidiConstraint,
+    FineConstraint,
+    MovingTargetsClassifier,
+    ProjectedClassifier,
+    ProjectedRegressor,
+    project_targets,
+)
+from gedi_sklearn._geometry import capacity
+from gedi_sklearn._verdict import Ratio
+from gedi_sklearn.constraints import fit_constraint
+from gedi_sklearn.exceptions import CertificateNotIssuedWarning, EmptyBoundWarning
+from gedi_sklearn.metrics import gedi
+
+
+@pytest.mark.parametrize(
+    ("ratio", "answer"),
+    [
+        (Ratio(2.0, 1.1, 3.0), "no"),
+        (Ratio(0.5, 0.2, 1.0), "yes"),
+        (Ratio(0.9, 0.6, 1.412), r"about: at most 1\.42 of the bound"),
+        (Ratio(0.0, 0.0, 26.0), "cannot be told"),  # C3-23: this was a yes
+        (Ratio(1.2, 0.9, 1.6), "cannot be told"),
+        (Ratio(0.9, np.nan, np.nan), "cannot be told"),
+        (Ratio(0.01, 0.002, 0.02, 0.0), "no"),
+        (Ratio(0.01, 0.0, 0.02, 0.0), "cannot be told"),
+    ],
+)
+def test_the_answer_is_what_the_interval_allows(ratio, answer):
+    assert re.fullmatch(answer, ratio.answer)
+    assert str(ratio).startswith(ratio.answer)
+
+
+def test_rows_themselves_may_keep_a_bound_that_is_unsure_of_others():
+    ratio = Ratio(1.0, 0.0, 9.0)
+    assert ratio.in_words(of_these=True).startswith("yes, at 1 of the bound")
+    assert str(ratio).startswith("cannot be told")
+
+
+@pytest.mark.parametrize(
+    "constraint", [CoarseConstraint(0.0), FineConstraint([0.0, 0.0], kernel=2)], ids=str
+)
+def test_a_bound_of_0_is_not_met_by_chance(constraint):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 400)
+    X, t = np.c_[x, rng.normal(size=400)], x + rng.normal(size=400)
+    model = ProjectedRegressor(LinearRegression(), constraint, sensitive_columns=0).fit(X, t)
+    new = model.verdict_.new_rows
+    assert (new.bound, new.answer) == (0.0, "cannot be told")
+    assert 0 < new.high < 1  # in units of y
+    assert "met on the training rows: yes, at 0 (the bound is 0)" in str(model.verdict_)
+
+
+def test_birth_years_without_the_attribute_are_not_met():
+    """C3-32: judged were corrections of another model, at 1 of the bound; predict is far off."""
+    rng = np.random.default_rng(0)
+    age, x = rng.uniform(20, 70, 1000), rng.normal(size=1000)
+    year = 2020 - age
+    X, t = np.c_[year, x, year + 8 * rng.normal(size=1000)], x + age
+    model = ProjectedRegressor(
+        LinearRegression(),
+        CoarseConstraint(kernel=3),
+        sensitive_columns=0,
+        sensitive_at_predict=False,
+        cv="train",
+    )
+    with warnings.catch_warnings(action="ignore"):
+        verdict = model.fit(X, t).verdict_
+        size = gedi(model.predict(X), sensitive_features=year, kernel=3)
+    assert verdict.training.value == pytest.approx(1)
+    assert verdict.predicted == pytest.approx(size / model.threshold_, rel=1e-3)
+    assert verdict.predicted > 2
+    lines = str(verdict).split("\n")
+    assert lines[0].startswith("met on the training rows: cannot be told, at 1 of the bound")
+    assert lines[1].startswith("what predict returns for them: at ")
+
+
+def test_the_p_value_of_certainty_is_not_0():
+    x = np.linspace(-1, 1, 400)
+    z = project_targets(x, sensitive_features=x, constraint=CoarseConstraint())
+    assert "reference: more than chance (p < 1e-15)" in str(z.verdict)
+
+
+# --- labels that hardly exist
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        CoarseConstraint(kernel=2),
+        FineConstraint(kernel=2),
+        DependenceConstraint(kernel=2),
+        DidiConstraint(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_labels_as_rare_exceed_the_capacity(constraint, n_classes, weighted):
+    """The largest over all arrangements; equal to it for an L1 norm and single coefficients."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, 7) * 1.0
+    x[:3] = range(3)
+    labels = np.array([0, 0, 0, 0, 0, 1, 1]) if n_classes == 2 else np.array([0, 0, 0, 0, 1, 1, 2])
+    weight = rng.uniform(0.5, 2, 7) if weighted else None
+    fitted = fit_constraint(constraint, x[:, None], labels, weight=weight, n_classes=n_classes)
+    for part in fitted.parts:
+        bounds = capacity(part.block, fitted.columns(labels))
+        arranged = [
+            part.allowed.sizes(part.block.measure(fitted.columns(np.array(own)))[0])
+            for own in set(itertools.permutations(labels.tolist()))
+        ]
+        largest = np.max(arranged, axis=0)
+        assert (largest <= bounds * (1 + 1e-12)).all()
+        if len(part.outputs) == 1 and not isinstance(constraint, DependenceConstraint):
+            assert largest == pytest.approx(bounds)
+
+
+def rare(n=4000):
+    rng = np.random.default_rng(0)
+    age, x = rng.uniform(20, 70, n), rng.normal(size=n)
+    return np.c_[age, x], (rng.random(n) < 1 / (1 + np.exp(6 - age / 20 - 0.3 * x))).astype(int)
+
+
+def test_a_bound_on_labels_that_hardly_exist_is_named():
+    """C3-21: no label is 1, so every bound holds, and the score keeps the dependence."""
+    X, y = rare()
+    model = ProjectedClassifier(LogisticRegression(), sensitive_columns=0, confidence=0.95)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert [one.category for one in caught] == [CertificateNotIssuedWarning, EmptyBoundWarning]
+    assert all("on='probabilities'" in str(one.message) for one in caught)
+    assert model.certificate_ is None
+    verdict = model.verdict_
+    m = int(model.predict(X).sum())
+    for line in ("met on the training rows", "met on new rows"):
+        assert f"{line}: says nothing: {m} of 4000 rows are labelled 1" in str(verdict)
+    how = {"sensitive_features": X[:, 0], "norm": "sd", "kernel": "spline", "relative": True}
+    kept = gedi(y * 1.0, model.predict_proba(X)[:, 1], **how)
+    assert verdict.score == pytest.approx(kept, abs=0.05)
+    assert verdict.score > 0.7
+    bound = DependenceConstraint(on="probabilities")
+    better = ProjectedClassifier(LogisticRegression(), bound, sensitive_columns=0).fit(X, y)
+    assert better.verdict_.empty == ""
+    assert better.verdict_.score == pytest.approx(0.2)
+
+
+def test_common_labels_have_no_empty_bound():
+    X, _ = rare()
+    y = (X[:, 1] + X[:, 0] / 20 > 2).astype(int)
+    model = ProjectedClassifier(LogisticRegression(), sensitive_columns=0, confidence=0.9)
+    assert model.fit(X, y).certificate_ is not None
+    assert model.verdict_.empty == ""
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConstrainedBoostingClassifier(n_estimators=10),
+        MovingTargetsClassifier(LogisticRegression(), max_iter=1),
+        MovingTargetsClassifier(LinearSVC(random_state=0), max_iter=1),
+        ProjectedClassifier(LogisticRegression()),
+    ],
+    ids=["boosting", "probabilities", "decisions", "projected"],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_score_of_every_classifier_is_in_its_verdict(model, n_classes):
+    X, _ = rare(600)
+    latent = X[:, 1] + X[:, 0] / 20 + np.random.default_rng(1).normal(size=600)
+    y = np.digitize(latent, np.quantile(latent, np.arange(1, n_classes) / n_classes))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    verdict = model.set_params(sensitive_columns=0).fit(X, y).verdict_
+    assert 0 < verdict.score < 2
+    assert f"left of the score: {verdict.score:.0%}" in str(verdict)
