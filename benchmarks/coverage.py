@@ -33,15 +33,15 @@ from benchmarks._storage import append_row, create, read_rows
 from benchmarks._tables import insert_between, markdown
 from benchmarks._units import PACKAGES, versions
 from gedi_sklearn import DidiConstraint
-from gedi_sklearn.kernels import fit_kernel
+from gedi_sklearn.kernels import fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
+    Errors,
     KernelIndicator,
     farthest,
     gedi,
     gedi_inference,
     upper_limits,
 )
-from gedi_sklearn.metrics._errors import Errors
 from gedi_sklearn.projection import Projection
 
 PAGE = Path(__file__).parents[1] / "docs" / "inference_coverage.md"
@@ -173,11 +173,12 @@ def _plain(indicator: KernelIndicator, rows: Rows, norm: str) -> float:
 
 
 def _didi(cell: Cell, rows: Rows, rng: np.random.Generator) -> list[float]:
-    bound = DidiConstraint(1.0, relative=False)
-    with Projection(rows.y, sensitive_features=rows.x, constraint=bound) as projection:
-        constraint = projection.fitted_constraint_
-        columns = constraint.columns(rows.y.astype(float))
-    block = constraint.parts[0].gauge
+    n_classes = 0 if rows.y.dtype.kind == "f" else len(np.unique(rows.y))
+    columns = rows.y[:, None].astype(float)
+    if n_classes > 2:
+        columns = (rows.y[:, None] == np.arange(n_classes)) * 1.0
+    design, outputs = fit_codes(rows.x), tuple(range(columns.shape[1]))
+    block = DidiConstraint().gauge(design, is_class=n_classes > 0, outputs=outputs)
     upper = [
         block.factor * float(upper_limits(block, columns, level, simultaneous=False).values[0])
         for level in (0.9, 0.95)

@@ -8,7 +8,7 @@ from ._accumulator import GediAccumulator, spread_rows
 from ._cuts import CutsIndicator, ends_of_ties
 from ._didi import bin_codes, didi, quantile_bin_edges
 from ._ellipsoids import error_quantile, farthest
-from ._errors import lonely_place
+from ._errors import Errors, lonely_place
 from ._gedi import INDICATOR_CONSTRAINTS, RELATIVE, fit_gedi, gedi, gedi_coefficients
 from ._hgr import hgr, hides_class, resampled_hgr
 from ._inference import GediInference, gedi_inference
@@ -24,6 +24,7 @@ __all__ = [
     "RELATIVE",
     "TARGET_CONSTRAINTS",
     "CutsIndicator",
+    "Errors",
     "GediAccumulator",
     "GediInference",
     "GroupIndicator",
