@@ -171,6 +171,16 @@ def test_a_bound_on_labels_that_hardly_exist_is_named():
     assert better.verdict_.score == pytest.approx(0.2)
 
 
+def test_a_bound_that_no_labels_exceed_is_not_their_fault():
+    X, y = rare(600)
+    wide = CoarseConstraint(1e6, relative=False)
+    model = MovingTargetsClassifier(LogisticRegression(), wide, sensitive_columns=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", EmptyBoundWarning)
+        assert model.fit(X, y).verdict_.empty == ""
+
+
 def test_common_labels_have_no_empty_bound():
     X, _ = rare()
     y = (X[:, 1] + X[:, 0] / 20 > 2).astype(int)
