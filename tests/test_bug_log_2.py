@@ -991,6 +991,7 @@ class Timid(ClassifierMixin, BaseEstimator):
         return self.classes_[(X.sum(axis=1) > self.high_).astype(int)]
 
 
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.EmptyBoundWarning")
 @pytest.mark.parametrize(
     ("least", "options", "cause"),
     [
