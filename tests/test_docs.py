@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._fuzz_calls import INTERNAL, public_callables
+from benchmarks._fuzz_calls import public_callables
 from gedi_sklearn import exceptions
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
-PUBLIC = {
-    name: value for name, value in public_callables() if callable(value) and name not in INTERNAL
-}
+PUBLIC = {name: value for name, value in public_callables() if callable(value)}
 
 
 def test_every_page_has_an_entry_in_the_tree():

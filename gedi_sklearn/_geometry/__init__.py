@@ -9,22 +9,3 @@ from ._gauges import coefficient_block, deviation_block, group_block
 from ._product import Product, pieces
 from ._sets import AllowedSet, Ball, Box, GroupBall, L1Ball, SoftSupport
 from ._span import Multipliers, Span, joint_multipliers
-
-__all__ = [
-    "AllowedSet",
-    "Ball",
-    "Block",
-    "Box",
-    "GroupBall",
-    "L1Ball",
-    "Multipliers",
-    "Product",
-    "SoftSupport",
-    "Span",
-    "capacity",
-    "coefficient_block",
-    "deviation_block",
-    "group_block",
-    "joint_multipliers",
-    "pieces",
-]

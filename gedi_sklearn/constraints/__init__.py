@@ -27,23 +27,10 @@ from ._kernel import CoarseConstraint, DependenceConstraint, FineConstraint
 from ._list import ConstraintList
 
 __all__ = [
-    "VIOLATION_TOLERANCE",
     "CoarseConstraint",
-    "ColumnConstraint",
     "Constraint",
     "ConstraintList",
     "DependenceConstraint",
     "DidiConstraint",
     "FineConstraint",
-    "FittedConstraint",
-    "FittedCuts",
-    "GroupBall",
-    "Product",
-    "SoftSupport",
-    "bounded_output",
-    "check_constraint",
-    "constraint_in_words",
-    "fit_constraint",
-    "joint_columns",
-    "split_attributes",
 ]

@@ -12,13 +12,9 @@ from ._result import ProjectionResult
 from ._solver import Solver
 
 __all__ = [
-    "PROJECTION_PARAMETERS",
-    "Loss",
-    "Projection",
     "ProjectionPath",
     "ProjectionResult",
     "Solver",
-    "UnseenProjection",
     "project_targets",
     "projection_path",
 ]
