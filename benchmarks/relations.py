@@ -71,6 +71,7 @@ NOT: dict[str, dict[str, str]] = {
         "gedi, l1": "coefficients are differences from the first level",
         "gedi_coefficients": "coefficients are differences from the first level",
         "make_disparity_scorer": "the attribute is a column of numbers",
+        "MovingTargetsClassifier": "labels are the first of those that are as near, by group",
     },
 }
 
