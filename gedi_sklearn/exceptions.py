@@ -354,19 +354,18 @@ class CertificateNotIssuedWarning(UserWarning):
 
         The ratio is infinite where the rows are too few for any; `few` names a place with few.
         """
-        unbounded = (
-            "parts of the rows do not determine a correction, or leave no degree of freedom."
-        )
-        if few:
-            unbounded = f"no limit is finite: {few}."
-        smallest = (
-            f"the smallest bound that can be promised is {upper:.4g}, {ratio:.3g} times the one "
-            f"that was asked for ({bound:.4g})."
-            if ratio < float("inf")
-            else unbounded
-        )
-        if few and ratio < float("inf"):
-            smallest += f" The limit rests on few rows: {few}."
+        if ratio < float("inf"):
+            smallest = (
+                f"the smallest bound that can be promised is {upper:.4g}, {ratio:.3g} times the "
+                f"one that was asked for ({bound:.4g})."
+            )
+            smallest += f" The limit rests on few rows: {few}." if few else ""
+        elif few:
+            smallest = f"no limit is finite: {few}."
+        else:
+            smallest = (
+                "parts of the rows do not determine a correction, or leave no degree of freedom."
+            )
         return cls(
             f"no certificate can be issued: with {confidence:.0%} confidence, {smallest} "
             "The predictions are corrected as without `confidence`. Use a larger `threshold`, more "

@@ -9,7 +9,9 @@ from scipy.stats import norm as norm_distribution
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from benchmarks.upper_limits import CELLS, held
+from benchmarks import coverage
+from benchmarks._coverage_cells import CLUSTERS, FEW, POWERS, cells
+from benchmarks.coverage import simulate
 from gedi_sklearn import CoarseConstraint, DependenceConstraint, PolynomialKernel, project_targets
 from gedi_sklearn.metrics import (
     error_quantile,
@@ -268,7 +270,21 @@ def test_scorer():
 )
 @pytest.mark.parametrize("degree", [1, 2, 5])
 def test_limits_hold_in_simulations(degree):
-    cells = [cell for cell in CELLS if cell[:2] == (500, degree)]
-    shares = np.array([held(cell, 50) for cell in cells])
-    assert (shares * 50 >= binom.ppf(1e-4, 50, 0.95)).all()
+    """A few samples of the cells that the command draws many of."""
+    begins = f"degree {degree},"
+    own = [one for one in cells() if one.family == POWERS and one.name.startswith(begins)]
+    shares = np.array([float(simulate(cell, 40)["upper95"]) for cell in own if cell.n == 500])
+    assert (shares * 40 >= binom.ppf(1e-4, 40, 0.95)).all()
     assert shares.mean() >= 0.94
+
+
+def test_the_command_takes_up_where_it_ended(tmp_path, capsys):
+    begins = ["--cell", "60 persons, x by row", "group of 50%"]
+    options = ["--output", str(tmp_path), "--samples", "3", "--family", CLUSTERS, FEW, *begins]
+    coverage.main(options)
+    shown = capsys.readouterr().out
+    assert "| 60 persons, x by row | 60 | 3 |" in shown
+    assert "Cells below nominal by more than .01, beyond chance: none." in shown
+    first = (tmp_path / "coverage.csv").read_bytes()
+    coverage.main(options)
+    assert (tmp_path / "coverage.csv").read_bytes() == first

@@ -5,10 +5,10 @@ packages of this library measure with: checked samples, linear indicators, refer
 """
 
 from ._accumulator import GediAccumulator, spread_rows
-from ._cuts import CutsIndicator
+from ._cuts import CutsIndicator, ends_of_ties
 from ._didi import bin_codes, didi, quantile_bin_edges
 from ._ellipsoids import error_quantile, farthest
-from ._errors import lonely_place
+from ._errors import Errors, lonely_place
 from ._gedi import INDICATOR_CONSTRAINTS, RELATIVE, fit_gedi, gedi, gedi_coefficients
 from ._hgr import hgr, hides_class, resampled_hgr
 from ._inference import GediInference, gedi_inference
@@ -24,6 +24,7 @@ __all__ = [
     "RELATIVE",
     "TARGET_CONSTRAINTS",
     "CutsIndicator",
+    "Errors",
     "GediAccumulator",
     "GediInference",
     "GroupIndicator",
@@ -37,6 +38,7 @@ __all__ = [
     "check_sample",
     "cluster_p_value",
     "didi",
+    "ends_of_ties",
     "error_quantile",
     "farthest",
     "fit_gedi",

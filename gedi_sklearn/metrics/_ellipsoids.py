@@ -7,8 +7,7 @@ from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.stats import f as f_distribution
-from scipy.stats import t as t_distribution
+from scipy.special import fdtri, stdtrit
 
 N_DRAWS = 1000
 # Up to this many terms the 2^r sign patterns of an L1 norm are enumerated.
@@ -173,12 +172,12 @@ def error_quantile(
         A simulated quantile for patterns of signs and axes, otherwise exact for normal errors.
     """
     if not simultaneous:
-        z = float(t_distribution.ppf(confidence, n_free))
+        z = float(stdtrit(n_free, confidence))
         # The nearest point of an ellipsoid has no such formula: below 1/2 it is the centre.
         return max(z, 0.0) if norm == "sd" else z
     if norm == "sd" or (norm == "l1" and len(covariance) > MAX_PATTERNS):
         rank = np.linalg.matrix_rank(covariance, hermitian=True)
-        return float(np.sqrt(rank * f_distribution.ppf(confidence, max(rank, 1), n_free)))
+        return float(np.sqrt(rank * fdtri(max(rank, 1), n_free, confidence)))
     directions = directions_of(norm, len(covariance))
     errors = _standard_errors(directions, covariance)
     kept = errors > _ROUNDING * errors.max()

@@ -176,8 +176,9 @@ class Errors:
 
     @cached_property
     def pulls(self) -> np.ndarray:
-        """By what an error of 1 is multiplied in each cluster, (clusters, k)."""
-        return self._totals(self.columns * self.weight[:, None])
+        """By what an error of 1 is multiplied in each row or cluster, (units, k)."""
+        pulls = self.columns * self.weight[:, None]
+        return pulls if self.are_independent else self._totals(pulls)
 
     @cached_property
     def largest_pull(self) -> tuple[float, np.ndarray]:
@@ -427,7 +428,7 @@ class Errors:
         them (HTZ), with what they sum over plugged in: ν = k(k + 1)/Σ λ_i², λ_i = g_i'V⁻¹g_i.
         """
         k = n_columns or self.design.fitted.n_columns
-        if self.are_independent:
+        if self.are_independent and not self._half:
             # λ of the rows at a point differ by the squares of their errors alone.
             g = a = np.asarray(self.design.q)
             square, weight2 = self._row_errors[:, 0] ** 2, self.weight**2

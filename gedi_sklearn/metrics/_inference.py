@@ -288,13 +288,14 @@ def gedi_inference(
     y_true, y_pred, sensitive_features, kernel, relative, norm, conditional_on
         As in :func:`gedi`; the reference of `relative` is taken as known. `norm` is "l1" or "sd".
     pos_label, sample_weight, subset, on
-        As in :func:`gedi`. Each row is one observation, whatever its weight.
+        As in :func:`gedi`. Weights are sampling weights: each row of positive weight is one
+        observation, whatever its weight.
     method : {"asymptotic", "permutation", "simulation", "bootstrap"}, default="asymptotic"
         - "asymptotic": coefficients are taken as normal. Under independence their covariance is
-          known; the interval is the range of the indicator over the confidence ellipsoid of the
-          coefficients, with the covariance HC3 (unequal variances are allowed). Its lower end is
-          0 where the ellipsoid meets 0. It holds for many rows: from about ten in every level of a
-          category (with four, of 12 rows in all, it covers .37 to .92 of the time instead of .95).
+          known. The interval of a single coefficient has a limit at both ends, see the notes; that
+          of several is the range of the indicator over the confidence ellipsoid of the
+          coefficients, with the covariance HC3 (unequal variances are allowed) and the degrees of
+          freedom HTZ. Its lower end is 0 where the ellipsoid meets 0.
         - "permutation": the same interval; independence is tested by permuting the targets. The
           test is exact: it rejects at level a with probability at most a. With `conditional_on`,
           what the covariates leave of the targets is permuted (Freedman and Lane), which is
@@ -313,6 +314,11 @@ def gedi_inference(
     n_new : int, default=None
         Number of rows (of the subset) of a finite batch whose own GeDI is to be below `upper`; it
         varies, too. None for the true value.
+    groups : array-like of shape (n,), default=None
+        Which rows depend on each other, such as those of one person; groups are independent.
+        Errors are then those of whole groups, CR3, with as many degrees of freedom as groups less
+        one; "permutation" exchanges the targets of whole groups, which have to be of one size. None
+        takes rows as independent.
     n_resamples : int, default=1000
         Number of permutations, simulations or resamples.
     random_state : int, RandomState instance or None, default=None
@@ -331,6 +337,9 @@ def gedi_inference(
     ------
     RankDeficientKernelError
         If the kernel's columns are linearly dependent, or the attribute is constant.
+    TooManyGroupsError
+        If ``interval`` or ``upper`` is asked for of text with thousands of levels; what chance
+        gives needs no matrix of them.
     ValueError
         If the reference of `relative` is 0; if values are missing or infinite, or lengths differ.
 
@@ -345,27 +354,49 @@ def gedi_inference(
     they are normal is an approximation, good from a few hundred rows. (scipy's own permutation test
     is not used: it computes n! first, which takes minutes at n = 10⁷.)
 
-    The upper limit: the true ‖α̃‖₁ is s·α̃ for one pattern of signs s. For that one,
-    s·α̃ + t·se(s·α̃) is a limit, so the largest of all patterns is (up to 12 coefficients; beyond,
-    Σ|α̃_j| + t·se(α̃_j)). The covariance is HC3. ‖F̃α̃‖/√n is u·c for one unit vector u of
-    orthonormal coordinates in the same way; its standard error is the deviation of
-    (Qu)(y − ȳ − ½Qc) over √n, as the basis is that of the rows, and its skewness is corrected for:
-    its square is a mean of squares. The largest value over all u is found by a secular equation.
+    The upper limit: the true ‖α̃‖₁ is s·α̃ for one pattern of signs s. For that one the limit of
+    s·α̃ is a limit, so the largest of all patterns is (up to 12 coefficients; beyond, the sum of the
+    limits of all |α̃_j|). ‖F̃α̃‖/√n is u·c for one unit vector u of orthonormal coordinates in the
+    same way; the error of c there is that of (Qu)(y − ȳ − ½Qc), as the basis is that of the rows.
+    Row i adds η_i = a_i e_i/(1 − h_i) to the error of s·α̃, with a_i its part in s·α̃ (a group the
+    sum that the fit without it lacks). One more row, that which the sample may lack, is added:
+
+    .. math::
+        \eta_* = \max\Big(\max_i |\eta_i|,\ \frac{\sum |a|^3}{\sum a^2}
+                 \frac{\sum w |e|^3}{\sum w e^2}\Big), \quad
+        V = \sum \eta^2 + \eta_*^2, \quad K_r = \sum \eta^r + \eta_*^r, \\
+        upper = s \cdot \tilde\alpha + \frac{\max(K_3, 0)}{V}
+                \max\Big(1, \frac{1 + 2 z^2}{6}\Big) + t_\nu \sqrt V, \quad
+        \nu = \min\Big(\frac{2 V^2}{K_4}, n_{free}\Big) .
+
+    The second term corrects for skewness, ν are Satterthwaite's degrees of freedom. Where a level
+    has few rows or few events they are few; below 6, :class:`FewRowsWarning` names it. A level of
+    one row says nothing of its error: the limit is infinite.
+
     Squares of high powers of a raw attribute rest on few rows, and a sample may lack those that
     matter most: S is to be below the limit even if rows as far as the farthest ones, and beyond by
     their leverage, are among new rows as often as a sample that has none allows.
 
     Where the predictions were fitted to the rows, or a batch of new rows has its own signs, s
-    depends on chance. Then t is the quantile, simulated, of the largest error over all s in
-    standard errors (that of an F distribution for "sd", and beyond 12 coefficients). A batch of
-    `n_new` rows adds its own errors: standard errors are multiplied by √(1 + n/n_new).
+    depends on chance. Then t is at the level, simulated, at which all s hold together (the root of
+    k F for "sd", and beyond 12 coefficients). A batch of `n_new` rows (of groups, where these are
+    given) adds its own errors: what is beyond s·α̃ is multiplied by √(1 + n/n_new).
 
     References
     ----------
     J. G. MacKinnon, H. White (1985): Some heteroskedasticity-consistent covariance matrix
     estimators with improved finite sample properties. Journal of Econometrics 29.
 
+    F. E. Satterthwaite (1946): An approximate distribution of estimates of variance components.
+    Biometrics Bulletin 2.
+
     P. Hall (1992): The Bootstrap and Edgeworth Expansion. Springer, section 2.6.
+
+    R. M. Bell, D. F. McCaffrey (2002): Bias reduction in standard errors for linear regression with
+    multi-stage samples. Survey Methodology 28.
+
+    J. E. Pustejovsky, E. Tipton (2018): Small-sample methods for cluster-robust variance estimation
+    and hypothesis testing in fixed effects models. Journal of Business & Economic Statistics 36.
 
     Examples
     --------

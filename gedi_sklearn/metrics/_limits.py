@@ -42,9 +42,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import f as f_distribution
-from scipy.stats import norm as norm_distribution
-from scipy.stats import t as t_distribution
+from scipy.special import fdtrc, fdtri, ndtr, ndtri, stdtrit
 
 from .._geometry import Block
 from ..kernels import Design
@@ -114,15 +112,15 @@ class _Rule:
         level = self.confidence
         if self.simultaneous and covariance is not None:
             z = error_quantile(covariance, norm, level, self.errors.n_free, simultaneous=True)
-            level = float(norm_distribution.cdf(z))
-        return lambda nu: t_distribution.ppf(level, nu)
+            level = float(ndtr(z))
+        return lambda nu: stdtrit(nu, level)
 
     def scheffe(self, rank: int | None = None) -> _Quantile:
         """Return the root of k F_{k,ν}, for all directions at once, with k the rank of errors."""
         if not self.simultaneous:
             return self.student()
         k = rank or int(np.linalg.matrix_rank(self.errors.covariance, hermitian=True)) or 1
-        return lambda nu: np.sqrt(k * f_distribution.ppf(self.confidence, k, nu))
+        return lambda nu: np.sqrt(k * fdtri(k, nu, self.confidence))
 
     def reach(
         self, moments: Moments, sign: Any, quantile: _Quantile
@@ -134,7 +132,7 @@ class _Rule:
         certain = variance == 0
         variance, fourth = np.where(certain, 1.0, variance), np.where(certain, 1.0, fourth)
         nu = np.where(certain, n_free, np.minimum(2 * variance**2 / fourth, n_free))
-        z = float(norm_distribution.ppf(self.confidence))
+        z = float(ndtri(self.confidence))
         skewness = np.maximum(sign * moments.third + star**3, 0.0) / variance
         half = skewness * max(1.0, (1 + 2 * z**2) / 6) + quantile(nu) * np.sqrt(variance)
         return np.where(certain, 0.0, self.widened * half), nu
@@ -361,7 +359,7 @@ def lower_limits(
     draws = _deviation_draws if block.sums_groups and groups is None else _draws
     noise = np.hstack([norms(own.T) for own in draws(block, errors)])
     # As of a t distribution, by the ratio of the quantiles.
-    wider = float(t_distribution.ppf(level, errors.n_free) / norm_distribution.ppf(level))
+    wider = float(stdtrit(errors.n_free, level) / ndtri(level))
     return values - errors.unit * wider * np.quantile(noise, level, axis=1)
 
 
@@ -372,7 +370,7 @@ def cluster_p_value(design: Design, z: np.ndarray, k: int, groups: np.ndarray) -
     covariance, nu = errors.ellipsoid(k)
     free = nu - k + 1
     square = float(c @ np.linalg.pinv(covariance, hermitian=True) @ c)
-    return float(f_distribution.sf(square * free / nu / k, k, free))
+    return float(fdtrc(k, free, square * free / nu / k))
 
 
 def _draws(block: Block, errors: Errors) -> Iterator[np.ndarray]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, minimize
-from scipy.stats import f as f_distribution
+from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
@@ -161,7 +161,8 @@ class LinearIndicator:
         confidence, so the range holds the true value with at least that: 0 is its lower end
         exactly where independence is not rejected.
         """
-        errors = Errors(self.design, z[:, None], groups=groups)
+        is_drawn = self.block.allowed.is_of_coordinates
+        errors = Errors(self.design, z[:, None], is_basis_drawn=is_drawn, groups=groups)
         center, unit = errors.coordinates[0], errors.unit
         k = len(center)
         if k == 1:
@@ -172,7 +173,7 @@ class LinearIndicator:
             return 0.0, np.inf, errors.describe_heaviest(center)
         covariance, nu = errors.ellipsoid()
         free = nu - k + 1
-        radius = np.sqrt(k * nu / free * f_distribution.ppf(confidence, k, free))
+        radius = np.sqrt(k * nu / free * fdtri(k, free, confidence))
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
         if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span
