@@ -35,7 +35,7 @@ _KEEP_NOTHING = ("gedi,", "gedi_coefficients", "didi", "hgr", "project_targets")
 _SEARCH = "labels are the first of those that are as near, in the order of the rows"
 _ONE_TARGET = "a row has one target, equal rows may have several"
 _COUNTS = "weights count rows here: an integer is that many"
-_DRAWS = "draws belong to the columns of a basis, which begins with another one"
+_DRAWS = "draws belong to the columns of a basis, which begins with another level"
 _SAMPLING = "weights are of the sample: a row of weight 2 is one observation"
 # What does not hold by definition: the beginning of a subject's name, and the reason.
 NOT: dict[str, dict[str, str]] = {
@@ -55,7 +55,6 @@ NOT: dict[str, dict[str, str]] = {
     "rows permuted": {"MovingTargetsClassifier": _SEARCH},
     "columns permuted": {
         "LagrangianDual": "first weights are drawn for the columns as they come",
-        "gedi_inference": _DRAWS,
     },
     "weight k = k rows": {
         "ConstrainedBoosting": "a leaf weighs as much as 20 rows do on average",
