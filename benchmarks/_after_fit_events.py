@@ -57,10 +57,10 @@ class Fitted:
         exec(self.code, names)
         return names["result"]
 
-    def fresh(self) -> Any:
-        """Return a new model that is fitted on the other rows."""
+    def fit_new(self, model: Any) -> Any:
+        """Fit a new model on the other rows."""
         try:
-            return fit(clone(self.model), **self.others)
+            return fit(model, **self.others)
         except Exception as error:
             raise Unfit from error
 
@@ -83,8 +83,12 @@ def set_parameters(fitted: Fitted) -> Iterator[str]:
 
 def refit(fitted: Fitted) -> Iterator[str]:
     """Fit the same object on other rows."""
-    expected = fitted.answer(fitted.fresh())
-    fit(fitted.model, **fitted.others)
+    expected = fitted.answer(fitted.fit_new(clone(fitted.model)))
+    try:
+        fit(fitted.model, **fitted.others)
+    except Exception as error:
+        yield f"a new model can be fitted, this one cannot: {error}"
+        return
     yield from _changed(fitted, expected, "a new model's")
 
 
@@ -109,8 +113,9 @@ def end_early(error: type[BaseException]) -> Event:
     """Return the event of a fit that ends in an error, anywhere in the library."""
 
     def event(fitted: Fitted) -> Iterator[str]:
+        new = clone(fitted.model)
         with ended_at(None, error) as n_calls:
-            fitted.fresh()
+            fitted.fit_new(new)
         try:
             with ended_at(int(fitted.draw.rng.integers(n_calls[0])), error):
                 fit(fitted.model, **fitted.others)

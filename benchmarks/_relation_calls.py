@@ -168,7 +168,8 @@ def _estimator(name: str, draw: Draw, relation: Relation) -> str:
         given["attribute_estimator"] = "LinearRegression()"
         # What predicts the attribute is cross-fitted, whatever `cv` is; and that of classes ends a
         # search in steps of whole labels, which rounding turns over.
-        is_rounded = draw.kind != "real" and relation.name == "columns permuted"
+        moves = ("columns permuted", "attribute -> a*x + b")
+        is_rounded = draw.kind != "real" and relation.name in moves
         if not (relation.regroups or is_rounded) and draw.chance(0.3):
             given["sensitive_at_predict"] = "False"
         else:

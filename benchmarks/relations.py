@@ -35,6 +35,7 @@ _KEEP_NOTHING = ("gedi,", "gedi_coefficients", "didi", "hgr", "project_targets")
 _SEARCH = "labels are the first of those that are as near, in the order of the rows"
 _ONE_TARGET = "a row has one target, equal rows may have several"
 _COUNTS = "weights count rows here: an integer is that many"
+_DRAWS = "draws belong to the columns of a basis, which begins with another level"
 _SAMPLING = "weights are of the sample: a row of weight 2 is one observation"
 # What does not hold by definition: the beginning of a subject's name, and the reason.
 NOT: dict[str, dict[str, str]] = {
@@ -71,6 +72,8 @@ NOT: dict[str, dict[str, str]] = {
         "gedi, l1": "coefficients are differences from the first level",
         "gedi_coefficients": "coefficients are differences from the first level",
         "make_disparity_scorer": "the attribute is a column of numbers",
+        "MovingTargetsClassifier": "labels are the first of those that are as near, by group",
+        "gedi_inference": _DRAWS,
     },
 }
 
