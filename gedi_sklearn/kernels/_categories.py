@@ -124,6 +124,10 @@ class LevelEncoder(AttributeEncoder):
         """Return the number of each row's level, shape (n, 1); one not seen is an error."""
         return self._numbers(values[:, 0], self.known)[:, None].astype(np.float64)
 
+    def describe(self, point: np.ndarray) -> str:
+        """Return an encoded level in words."""
+        return f"{self.parameter} = {self.known[int(point[0])]}"
+
 
 def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
     """Return the indicators of the levels 1…g−1, shape (n, g − 1), for levels numbered from 0."""
