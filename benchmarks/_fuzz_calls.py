@@ -16,22 +16,27 @@ from ._fuzz_values import VALUES
 
 # Exported by `metrics` for the other packages of the library: their arguments have been checked.
 INTERNAL = {
+    "CutsIndicator",
     "GroupIndicator",
     "KernelIndicator",
+    "Limits",
     "LinearIndicator",
     "Sample",
     "bin_codes",
     "check_relative",
     "check_sample",
+    "cluster_p_value",
     "error_quantile",
     "farthest",
     "fit_gedi",
     "hides_class",
     "is_negligible",
+    "lonely_place",
     "lower_limits",
     "reference_disparity",
     "resampled_hgr",
     "spread_rows",
+    "undefined_if_constant",
     "upper_limits",
 }
 # What calls return; users do not build them.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import multiprocessing
 import os
 import random
 import re
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -61,7 +63,7 @@ def run_call(call: Call, names: dict[str, Any]) -> tuple[str, list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(call.data, own)
-    before = _global_state()
+    before = global_state()
     faults: list[str] = []
     ended = "error"
     with warnings.catch_warnings(), _output() as written:
@@ -90,14 +92,15 @@ def run_call(call: Call, names: dict[str, Any]) -> tuple[str, list[str]]:
     ]
     if written:
         faults.append(f"printed {written[0]!r}")
-    after = _global_state()
+    after = global_state()
     faults += [f"left {what} changed" for what in before if before[what] != after[what]]
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
     return ended, faults
 
 
-def _global_state() -> dict[str, Any]:
+def global_state() -> dict[str, Any]:
+    """Return what belongs to the process, and no call may leave changed."""
     name, keys, *rest = np.random.get_state()  # noqa: NPY002 - nothing may draw from it
     return {
         "np.errstate": np.geterr(),
@@ -105,6 +108,24 @@ def _global_state() -> dict[str, Any]:
         "numpy's global generator": (name, keys.tobytes(), *rest),
         "Python's global generator": random.getstate(),
         "os.environ": dict(os.environ),
+        "the working directory": os.getcwd(),
+        "warnings.filters": list(warnings.filters),
+        "threads": [thread.name for thread in threading.enumerate()],
+        "processes": [process.pid for process in multiprocessing.active_children()],
+        "the handler of interrupts": signal.getsignal(signal.SIGINT),
+        **_state_of_torch(),
+    }
+
+
+def _state_of_torch() -> dict[str, Any]:
+    if "torch" not in sys.modules:
+        return {}
+    torch = sys.modules["torch"]
+    modes = (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype())
+    return {
+        "torch's modes": (*modes, torch.are_deterministic_algorithms_enabled()),
+        "torch's threads": torch.get_num_threads(),
+        "torch's global generator": torch.get_rng_state().numpy().tobytes(),
     }
 
 

@@ -163,8 +163,6 @@ def _estimator(name: str, draw: Draw, relation: Relation) -> str:
         given["target_bounds"] = draw.pick(bounds)
     if relation.regroups:
         given |= _ONE_GROUP[family]
-    if family == "ConstrainedBoosting" and relation.weights == "integer":
-        given["backend"] = "'xgboost'"  # LightGBM's bins of a feature hold rows, not weights
     at_predict, skip = "", ("sensitive_columns", "drop_sensitive", "sensitive_at_predict")
     if family == "Projected":
         given["attribute_estimator"] = "LinearRegression()"

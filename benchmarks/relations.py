@@ -56,6 +56,7 @@ NOT: dict[str, dict[str, str]] = {
         "LagrangianDual": "first weights are drawn for the columns as they come",
     },
     "weight k = k rows": {
+        "ConstrainedBoosting": "a leaf weighs as much as 20 rows do on average",
         "DualTargetsClassifier": _ONE_TARGET,
         "MovingTargetsClassifier": _ONE_TARGET,
         "project_targets, classes": _ONE_TARGET,

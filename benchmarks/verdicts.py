@@ -6,6 +6,10 @@ Premiums depend on age in shapes that a bound on the slope sees and in shapes th
 model of splines is fitted on n rows, its cross-fitted predictions are corrected, and the warnings
 of the fit are counted: alarms where nothing is wrong, and cases caught where it is. Below 500 rows
 the last two are what a verdict would advise, which a fit keeps to itself.
+
+A second table counts the four answers to "met on new rows": predictions whose true indicator is a
+known multiple of the bound are judged on n rows, also where 20 rows each are of one person, and
+where the predictions are labels of which 5 % are 1.
 """
 
 import argparse
@@ -30,8 +34,7 @@ from gedi_sklearn.exceptions import (
 from gedi_sklearn.projection import Projection
 
 PAGE = Path(__file__).parents[1] / "docs" / "constraints.md"
-BEGIN = "<!-- verdicts: begin (written by benchmarks.verdicts) -->"
-END = "<!-- verdicts: end -->"
+BEGIN, END = "<!-- {}: begin (written by benchmarks.verdicts) -->", "<!-- {}: end -->"
 KINDS = (ConstraintNotMetWarning, UnseenDependenceWarning, NoisyReferenceWarning)
 SLOPE, SPLINE = CoarseConstraint(), DependenceConstraint()
 # Shape, parameters of the constraint, whose warning is right; None where nothing is wrong.
@@ -52,15 +55,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 500, 2000])
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--docs", action="store_true", help="write the table of the page")
     given = parser.parse_args()
-    table = "\n\n".join(table_of(n, given.samples, given.jobs) for n in given.rows)
-    print(table)
-    if given.docs:
-        text = insert_between(
-            PAGE.read_text(encoding="utf-8"), BEGIN, END, table, page=f"docs/{PAGE.name}"
-        )
-        PAGE.write_text(text, encoding="utf-8")
+    for name in given.tables:
+        tables = [TABLES[name](n, given.samples, given.jobs) for n in given.rows]
+        table = "\n\n".join(tables)
+        print(table)
+        if given.docs:
+            text, ends = PAGE.read_text(encoding="utf-8"), (BEGIN.format(name), END.format(name))
+            text = insert_between(text, *ends, table, page=f"docs/{PAGE.name}")
+            PAGE.write_text(text, encoding="utf-8")
 
 
 def table_of(n: int, n_samples: int, n_jobs: int) -> str:
@@ -138,6 +143,55 @@ def _is_caught(n: int, seed: int) -> bool:
         verdict.warn()
     return any(one.category is ConstraintNotMetWarning for one in record)
 
+
+# What is judged: real predictions, those of persons with 20 rows each (with and without `groups`),
+# labels, and rare labels.
+JUDGED = ("real", "persons, groups=", "persons", "labels", "5 % labels")
+TRUE_RATIOS = (0.5, 0.9, 1.2, 2.0)
+ANSWERS = ("yes", "about", "cannot be told", "no")
+_ROWS_A_PERSON, _SLOPE, _LABELLED = 20, 0.1, {"labels": 0.3, "5 % labels": 0.05}
+
+
+def answers_of(n: int, n_samples: int, n_jobs: int = 1) -> str:
+    """Format the share of samples of n rows in which each answer was given."""
+    rows = []
+    for what in JUDGED:
+        for ratio in TRUE_RATIOS:
+            counts = answers(what, ratio, n, n_samples, n_jobs)
+            shares = [f"{counts[answer] / n_samples:.3f}" for answer in ANSWERS]
+            rows.append([what, f"{ratio:g}", *shares])
+    return markdown([f"{n} rows, {n_samples} samples", "true ratio", *ANSWERS], rows)
+
+
+def answers(what: str, ratio: float, n: int, n_samples: int, n_jobs: int = 1) -> Counter[str]:
+    """Return how often each answer was given."""
+    seeds = range(n_samples)
+    return Counter(
+        Parallel(n_jobs=n_jobs)(delayed(_answer)(what, ratio, n, seed) for seed in seeds)
+    )
+
+
+def _answer(what: str, ratio: float, n: int, seed: int) -> str:
+    """Judge predictions of slope ratio × bound on a standardised attribute."""
+    rng = np.random.default_rng(seed)
+    persons = np.arange(n) // (_ROWS_A_PERSON if what.startswith("persons") else 1)
+    x = rng.uniform(-np.sqrt(3), np.sqrt(3), persons[-1] + 1)[persons]
+    bound = _SLOPE
+    if what in _LABELLED:
+        share = _LABELLED[what]
+        bound = 0.2 * share
+        z = rng.random(n) < share + ratio * bound * x
+    else:
+        level = rng.normal(size=persons[-1] + 1)[persons]
+        z = ratio * bound * x + (level if what.startswith("persons") else rng.normal(size=n))
+    constraint = CoarseConstraint(bound, relative=False)
+    groups = persons if what.endswith("groups=") else None
+    with Projection(z, sensitive_features=x, constraint=constraint) as projection:
+        verdict = projection.verdict(z, new_rows=z, groups=groups)
+    return verdict.new_rows.answer.partition(":")[0]
+
+
+TABLES = {"verdicts": table_of, "answers": answers_of}
 
 if __name__ == "__main__":
     main()

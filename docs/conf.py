@@ -25,7 +25,7 @@ exclude_patterns = ["_build", "gallery", "auto_gallery/*.ipynb"]
 templates_path = ["_templates"]
 
 # Pages in Markdown; links to headings as on GitHub.
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 
 # The reference: what api.rst lists, each name on a page of its own.

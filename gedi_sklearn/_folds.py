@@ -144,7 +144,7 @@ class FoldMaker:
         except (TypeError, ValueError) as error:
             if lacks_groups:
                 raise no_groups from error
-            raise
+            raise ValueError(f"cv: {error}") from error
         _check_positions(splits, len(y), f"the {len(splits)} split(s) of {name}")
         splits = [tuple(counted[np.asarray(part, np.intp)] for part in split) for split in splits]
         folds = self._as_folds(splits, name)

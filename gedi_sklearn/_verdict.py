@@ -173,6 +173,8 @@ class Verdict(InWords):
     score : float or None
         What the score of classes (probabilities, or else decisions in deviations of y) keeps of the
         bounded indicator of y; the largest of several. None for real targets.
+    reference_of : str
+        What a relative threshold is a share of.
     """
 
     training: Ratio | None
@@ -183,6 +185,7 @@ class Verdict(InWords):
     predicted: float | None = None
     empty: str = ""
     score: float | None = None
+    reference_of: str = "y"
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         nothing = f"says nothing: {self.empty}" if self.empty else "not measured"
@@ -203,7 +206,11 @@ class Verdict(InWords):
             yield "reference", "none: the threshold is absolute"
         else:
             found = "cannot be told from chance" if p > _CHANCE else "more than chance"
-            yield "reference", f"{found} (p {f'= {p:.2g}' if p > _LEAST_P else f'< {_LEAST_P:g}'})"
+            of = "" if self.reference_of == "y" else f", of {self.reference_of}"
+            yield (
+                f"reference{of}",
+                f"{found} (p {f'= {p:.2g}' if p > _LEAST_P else f'< {_LEAST_P:g}'})",
+            )
 
     def warn(self) -> None:
         """Warn of new rows beyond the bound, of what the kernel does not see, and of chance.
@@ -313,7 +320,14 @@ def verdict_on_cuts(
         return None
     parts, columns = constraint.parts, constraint.columns
     on_new_rows = None if new_rows is None else _ratio(parts, columns(new_rows), groups)
-    return Verdict(_ratio(parts, columns(training), groups), on_new_rows, None, None, len(training))
+    return Verdict(
+        _ratio(parts, columns(training), groups),
+        on_new_rows,
+        None,
+        constraint.reference_p_value(groups),
+        len(training),
+        reference_of="the plain model",
+    )
 
 
 def _ratio(

@@ -1,14 +1,23 @@
-"""A fitted estimator answers as it was fitted, whatever its parameters are set to afterwards."""
+"""A fitted estimator answers as it was fitted, whatever happens to it afterwards."""
+
+import os
+import zlib
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import gedi_sklearn
-from benchmarks._fuzz_calls import ESTIMATORS
+from benchmarks import after_fit
+from benchmarks._after_fit_events import EVENTS, Fitted, faults_of
+from benchmarks._fuzz_calls import ESTIMATORS, Draw
+from benchmarks._fuzz_contract import namespace
+from benchmarks._relation_calls import SUBJECTS, draw_trial
+from benchmarks._relations import RELATIONS
 from gedi_sklearn import CoarseConstraint, DidiConstraint, ProjectedClassifier, ProjectedRegressor
 
 QUICK = {"max_iter": 2, "n_estimators": 5, "max_epochs": 2, "random_state": 0}
@@ -104,3 +113,78 @@ def test_covariates_set_after_fit_are_no_attribute_error(table):
     model = ProjectedClassifier(LogisticRegression(), sensitive_columns="a").fit(X, y > 0)
     before = model.predict(X)
     np.testing.assert_array_equal(model.set_params(conditional_on="c").predict(X), before)
+
+
+# --- the fuzz of events
+
+
+class Faulty(BaseEstimator):
+    """A model with one of the faults that events are to show."""
+
+    fault = ""
+
+    def __init__(self, tol=5.0):
+        self.tol = tol
+
+    def fit(self, X, y, **rows):
+        if self.fault == "counts fits":
+            self.n_fits_ = getattr(self, "n_fits_", 0) + 1
+        if self.fault == "sets a variable":
+            os.environ["AFTER_FIT"] = os.environ.get("AFTER_FIT", "") + "1"
+        if self.fault == "mixes models":
+            self.mean_ = float(np.mean(y))
+        with suppress(BaseException if self.fault == "swallows errors" else ()):
+            gedi_sklearn.gedi(y, sensitive_features=np.asarray(X)[:, 0])
+        self.mean_ = float(np.asarray(y)[0])
+        return self
+
+    def predict(self, X):
+        known = zlib.crc32(repr(self.tol).encode()) if self.fault == "reads parameters" else 0
+        return np.full(len(X), self.mean_ + known + getattr(self, "n_fits_", 0))
+
+
+def happens(event, fault):
+    trial = draw_trial(0, 1, SUBJECTS["ProjectedRegressor"], RELATIONS["fitted twice"])
+    names = trial.names(namespace())
+    model = type("Faulty", (Faulty,), {"fault": fault})().fit(names["X"], names["y"])
+    draw = Draw(np.random.default_rng(0), "plain", "real")
+    return faults_of(EVENTS[event], Fitted(model, names, "result = respond(model, new_X)", draw))
+
+
+@pytest.mark.parametrize(
+    ("event", "fault"),
+    [
+        ("parameters set", "reads parameters"),
+        ("another fit", "counts fits"),
+        ("another fit", "sets a variable"),
+        ("an error inside", "mixes models"),
+        ("an interrupt", "swallows errors"),
+    ],
+)
+def test_a_planted_fault_is_seen(event, fault, monkeypatch):
+    monkeypatch.setenv("AFTER_FIT", "")
+    assert happens(event, "") == []
+    assert happens(event, fault)
+
+
+def test_each_event_leaves_the_last_model():
+    projected = [name for name in ESTIMATORS if name.startswith("Projected")]
+    numbers = [10 * i + ESTIMATORS.index(name) for i in range(len(EVENTS)) for name in projected]
+    outcomes = list(after_fit.run_events(after_fit.SEED, numbers))
+    assert [str(one) for one in outcomes if one.faults] == []
+    assert {one.event for one in outcomes if one.faults is not None} == EVENTS.keys()
+
+
+@pytest.mark.slow
+def test_more_events_leave_the_last_model():
+    outcomes = after_fit.run_events(after_fit.SEED, range(0, 3000, 37))
+    assert [str(one) for one in outcomes if one.faults] == []
+
+
+def test_the_command_prints_a_table_and_ends_in_1_where_something_is_wrong(monkeypatch, capsys):
+    number = str(ESTIMATORS.index("MovingTargetsRegressor"))
+    assert after_fit.main(["--only", number]) == 0
+    assert "| MovingTargetsRegressor | 1 right |" in capsys.readouterr().out
+    monkeypatch.setattr(after_fit, "faults_of", lambda *_: ["was wrong"])
+    assert after_fit.main(["--only", number]) == 1
+    assert "0 right, 1 wrong" in capsys.readouterr().out

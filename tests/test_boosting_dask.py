@@ -78,6 +78,19 @@ def test_a_cluster_grows_the_model_of_one_machine(client, cls, kind):
         assert_allclose(predicted, expected, atol=1e-3)
 
 
+def test_a_cluster_grows_positive_rates(client):
+    X, y = rounded(ConstrainedBoostingRegressor)
+    model = quick(
+        ConstrainedBoostingRegressor,
+        sensitive_columns=0,
+        constraint=CoarseConstraint(kernel=2),
+        loss="kl",
+    )
+    expected = model.fit(X, np.exp(y)).predict(X)
+    found = model.fit(da.from_array(X, chunks=(250, 2)), np.exp(y)).predict(X)
+    assert_allclose(found, expected, rtol=1e-3)
+
+
 def test_the_attribute_may_come_beside_the_features(client):
     X, y = rounded(ConstrainedBoostingRegressor)
     team = np.where(X[:, 0] > 0.3, "a", "b")
@@ -111,6 +124,8 @@ def test_other_columns_differ_as_those_of_plain_xgboost_do(client):
         ({"cv": 3}, {}, r"got backend='xgboost' and \['cv'\]"),
         ({}, {"y": np.zeros(7)}, "X has 400 rows, but y has 7"),
         ({"sensitive_columns": None}, {}, "exactly one of"),
+        ({"backend_params": {"max_leaves": -1}}, {}, "backend_params={'max_leaves': -1}"),
+        ({"backend_params": {"booster": "dart"}}, {}, "backend_params sets booster='dart'"),
     ],
 )
 def test_errors_name_the_parameter(client, params, keywords, message):

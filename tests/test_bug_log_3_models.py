@@ -28,6 +28,7 @@ from gedi_sklearn import (
 from gedi_sklearn.exceptions import CertificateNotIssuedWarning
 from gedi_sklearn.metrics import make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
+from tests import estimator_checks
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning",
@@ -229,6 +230,21 @@ def test_an_interrupt_propagates_and_leaves_what_was_fitted(kind):
     assert_array_equal(model.predict(X), before)
 
 
+@NETWORKS
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_a_refit_that_ends_early_leaves_the_model,
+        estimator_checks.check_a_refit_has_nothing_of_the_old_model,
+        estimator_checks.check_parameters_set_after_the_fit_change_no_prediction,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_a_network_keeps_what_was_fitted(kind, check):
+    pytest.importorskip("torch")
+    check(network(kind))
+
+
 @pytest.mark.parametrize("device", ["xx", "cuda:99", "meta"])
 def test_a_device_that_cannot_be_used_is_named(device):
     pytest.importorskip("torch")
@@ -305,10 +321,10 @@ def test_groups_reach_the_splitter_once():
         )
     assert np.isfinite(curve.score).all()
     assert certified.certificate_ is not None
-    splits = list(GroupKFold(3).split(X, y, groups))
-    assert_array_equal(found, boost(cv=splits).fit(X, y, sample_weight=weight).predict(X))
-    with pytest.raises(TypeError, match=r"got \['groups'\], which only a splitter in cv is passed"):
-        model.fit(X, y, groups=groups)
+    kept = weight > 0
+    splits = list(GroupKFold(3).split(X[kept], y[kept], groups[kept]))
+    assert_array_equal(found, boost(cv=splits).fit(X[kept], y[kept]).predict(X))
+    assert_array_equal(model.fit(X, y, groups=groups, sample_weight=weight).predict(X), found)
     with pytest.raises(ValueError, match="cv: GroupKFold splits by groups, but got none"):
         boost(cv=GroupKFold(3)).fit(X, y)
 

@@ -31,7 +31,6 @@ from gedi_sklearn import (
     ProjectedClassifier,
     ProjectedRegressor,
 )
-from gedi_sklearn._folds import FoldMaker
 from gedi_sklearn.metrics import gedi
 from gedi_sklearn.model_selection import tradeoff_curve
 
@@ -230,7 +229,7 @@ def test_out_of_bag_rows_of_a_group_were_seen(data):
 
 @pytest.mark.parametrize("order", ["attribute", "y"])
 def test_a_splitter_that_cuts_a_sorted_file_is_named_once(data, order):
-    X, t, y, groups = data
+    X, t, _, groups = data
     rows = np.argsort(X[:, 0] if order == "attribute" else t)
     model = estimators(cv=KFold(3))["projected"]
     with pytest.warns(UserWarning, match=f"cv: KFold .* predicts .*{order} .*groups") as caught:
@@ -243,8 +242,10 @@ def test_a_splitter_that_cuts_a_sorted_file_is_named_once(data, order):
             clone(model).set_params(cv=cv).fit(X[rows], t[rows])
         clone(model).set_params(cv=GroupKFold(3)).fit(X[rows], t[rows], groups=groups[rows])
         # Classes are in every fold of a stratified splitter, wherever they stand.
-        by_class = FoldMaker(y=np.sort(y), attribute=X[:, :1], is_classifier=True)
-        by_class(StratifiedKFold(3), X)
+        apart = np.c_[X[:, 1], X[:, 0], X[:, 2]]  # the attribute says nothing of y's noise
+        noise = np.sort(np.random.default_rng(1).integers(0, 2, N))
+        by_class = MovingTargetsClassifier(None, CoarseConstraint(np.inf), sensitive_columns=0)
+        by_class.set_params(cv=StratifiedKFold(3)).fit(apart, noise)
 
 
 def claims(n, seed):

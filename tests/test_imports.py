@@ -47,14 +47,16 @@ LAYERS = (
 # Private modules of the package that tests may import, each with its reason.
 OPEN_TO_TESTS = {
     "gedi_sklearn._certificate": "the levels that are tested, of made-up corrections",
-    "gedi_sklearn._verdict": "what clusters of rows do to it",
     "gedi_sklearn._deadline": "what a solver is given beside its model",
+    "gedi_sklearn._folds": "the folds of an integer, of rows of every kind",
     "gedi_sklearn._geometry._groups": "the soft threshold, against its conditions",
     "gedi_sklearn._geometry._block": "operators of its own, without a kernel",
     "gedi_sklearn._geometry._sets": "the geometry of every set, against its definition",
     "gedi_sklearn._geometry._span": "the nearest point of several sets, against its conditions",
+    "gedi_sklearn._verdict": "verdicts on made-up predictions",
     "gedi_sklearn.lagrangian_dual._network": "derivatives and Adam's steps, against torch's own",
-    "gedi_sklearn.metrics._limits": "where all directions are measured, and all groups by a matrix",
+    "gedi_sklearn.metrics._errors": "robust errors, for the rule that limits had before",
+    "gedi_sklearn.metrics._limits": "the rule of limits, without an indicator",
     "gedi_sklearn.projection._dual": "its value and its steps, against a plain solve",
     "gedi_sklearn.projection._exchange": "what is kept count of, against its definition",
     "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression
 
 from gedi_sklearn import (
@@ -384,3 +385,17 @@ def test_gedi_of_1600_levels_takes_a_hundredth_of_a_second():
         gedi(y, sensitive_features=levels)
         seconds.append(time.process_time() - started)
     assert min(seconds) < 0.1
+
+
+@pytest.mark.slow
+def test_a_report_of_ten_thousand_levels():
+    rng = np.random.default_rng(0)
+    code = np.r_[np.arange(9000), np.arange(9000), rng.integers(0, 9000, 12_000)]
+    levels, y = np.array([f"l{j:05d}" for j in range(9000)])[code], rng.normal(size=30_000)
+    with pytest.warns(UndefinedMetricWarning, match="9000 groups needs a matrix"):
+        report = fairness_report(y, 0.5 * y, sensitive_features=levels, threshold=0.8)
+    table = report.to_frame()
+    assert list(table["indicator"]) == ["gedi", "gedi_sd", "didi"]
+    assert table[["value", "null_mean", "null_q95"]].notna().all(axis=None)
+    assert report.findings[0].left == pytest.approx(0.5)
+    assert "nan" not in str(report)

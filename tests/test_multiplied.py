@@ -208,7 +208,7 @@ def test_boosting_bounds_the_mean_through_the_log_link(portfolio, backend, cv):
 def test_boosting_without_a_bound_is_that_of_poisson(portfolio):
     X, y, _ = portfolio
     constraint = DependenceConstraint(np.inf, relative=False)
-    params = {"max_leaves": 4, "min_child_weight": 20.0}
+    params = {"max_leaves": 4, "min_child_weight": 20.0, "max_delta_step": 0}
     model = ConstrainedBoostingRegressor(
         "xgboost",
         constraint,

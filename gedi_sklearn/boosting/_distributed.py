@@ -28,6 +28,7 @@ from ..constraints import FittedConstraint, joint_columns
 from ..kernels import FittedKernel
 from ._ascent import Ascent
 from ._backends import XGBoost, check_features
+from ._parameters import refusals_named
 from ._training import Member, Rows, Trained, train
 
 __all__ = ["fit_on_cluster", "is_dask", "lazily"]
@@ -110,6 +111,7 @@ def fit_on_cluster(
     else:
         attribute = estimator._check_attribute(sample, attribute, n_rows, reset=True)
     estimator._record_columns(sample)
+    _check_params(estimator, sample)
     counted = np.ones(n_rows, dtype=bool) if weight is None else weight > 0
     own_weight = None if weight is None else weight[counted]
     constraint = estimator._fit_constraint(attribute[counted], y[counted], own_weight)
@@ -131,6 +133,14 @@ def fit_on_cluster(
     estimator._calibrate(trained.scores, rows)
     estimator._judge(constraint, trained, y[counted])
     return estimator
+
+
+def _check_params(estimator: Any, sample: Any) -> None:
+    """Refuse `backend_params` by a tree on one row, rather than on every worker."""
+    with refusals_named("xgboost", estimator.backend_params):
+        X = check_features(estimator._inner_X(sample))
+        grown = XGBoost(X, **estimator._booster_params(1), n_jobs=1)
+        grown.boost(np.zeros((1, 1)), np.ones(1))
 
 
 class Cluster:

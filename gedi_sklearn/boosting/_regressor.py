@@ -19,6 +19,10 @@ from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import UNITS, Rows
 
+# What a leaf may add to the logarithm of a rate, before the learning rate, as in the packages' own
+# loss of Poisson: where few rows have nearly all claims a Newton step would overflow.
+_LONGEST_STEP = 0.7
+
 
 class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     r"""Gradient boosting for real targets, with the constraint on its predictions inside.
@@ -38,6 +42,7 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     loss : {"squared_error", "kl"}, default="squared_error"
         The loss of the trees. "kl" is that of Poisson with its log link, for counts, rates and
         costs: predictions are positive, and the constraint is on them, not on their logarithms.
+        `max_delta_step` of the package is then 0.7, unless `backend_params` say otherwise.
         Exposure is `sample_weight`, and y a rate.
     n_estimators : int, default=150
         Rounds: trees. Predictions are at the bound after about 50 rounds, or 200 where trees see
@@ -194,6 +199,12 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
     @property
     def _loss(self) -> str:
         return self.loss
+
+    def _booster_params(self, n_outputs: int) -> dict[str, Any]:
+        own = super()._booster_params(n_outputs)
+        if self.loss == "kl":
+            own["params"] = {"max_delta_step": _LONGEST_STEP, **own["params"]}
+        return own
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -56,8 +56,15 @@ class FittedCuts:
         """Return the indicator, its lower 95 % confidence limit and the bound, shape (1,) each."""
         scores = columns[:, 0]
         value = self.indicator.measure(scores)
-        low = value - self.indicator.null_quantile(scores, 0.95, groups)
+        low = value - float(np.quantile(self.indicator.null_values(scores, groups), 0.95))
         return np.array([value]), np.array([max(low, 0.0)]), self.allowed.limits
+
+    def reference_p_value(self, groups: np.ndarray | None = None) -> float | None:
+        """Return how often chance reaches the reference; None of an absolute threshold."""
+        if not self.given.relative:
+            return None
+        drawn = self.indicator.null_values(self.scores, groups)
+        return float((1 + (drawn >= self.reference).sum()) / (1 + len(drawn)))
 
     def emptiness(self, scores: np.ndarray) -> str:
         """Return "": scores are no labels, which may be too few to exceed a bound."""

@@ -342,13 +342,16 @@ class FittedConstraint:
     def emptiness(self, z: np.ndarray) -> str:
         """Return, in words, that no labels as rare as z could exceed a bound; "" where some could.
 
-        Also where z holds no labels.
+        Also where z holds no labels, and for bounds so wide that no labels at all exceed them.
         """
         bounding = [part for part in self.parts if part.bounds_anything]
         if not self.n_classes or self.origin is not None or not bounding or (z % 1).any():
             return ""
         columns = self.columns(z)
         if not all(part.is_empty(columns) for part in bounding):
+            return ""
+        halves = np.broadcast_to(np.arange(len(z))[:, None] % 2.0, columns.shape)
+        if all(part.is_empty(halves) for part in bounding):
             return ""
         counts = np.bincount(z.astype(int), minlength=self.n_classes)
         if len(counts) == 2:

@@ -125,7 +125,6 @@ class LevelEncoder(AttributeEncoder):
         return self._numbers(values[:, 0], self.known)[:, None].astype(np.float64)
 
     def describe(self, point: np.ndarray) -> str:
-        """Return an encoded level in words."""
         return f"{self.parameter} = {self.known[int(point[0])]}"
 
 

@@ -5,7 +5,7 @@ packages of this library measure with: checked samples, linear indicators, refer
 """
 
 from ._accumulator import GediAccumulator, spread_rows
-from ._cuts import CutsIndicator
+from ._cuts import CutsIndicator, ends_of_ties
 from ._didi import bin_codes, didi, quantile_bin_edges
 from ._ellipsoids import error_quantile, farthest
 from ._errors import Errors, lonely_place
@@ -38,6 +38,7 @@ __all__ = [
     "check_sample",
     "cluster_p_value",
     "didi",
+    "ends_of_ties",
     "error_quantile",
     "farthest",
     "fit_gedi",

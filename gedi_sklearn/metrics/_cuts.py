@@ -24,7 +24,7 @@ from ._linear import KernelIndicator
 _LIMITED = 19
 # Rows and permutations that tell a quantile of the value under independence.
 _PERMUTED, _DRAWS = 2000, 200
-# A value below is rounding.
+# A value below, and a difference of scores as a share of the largest, are rounding.
 _ROUNDING = 1e-12
 
 
@@ -54,9 +54,8 @@ class CutsIndicator(KernelIndicator):
             The scores t, in ascending order, and S(t).
         """
         order = np.argsort(z, kind="stable")
-        ordered = z[order]
-        last = np.flatnonzero(np.diff(ordered) > 0)
-        return ordered[last], self._along(order, last)
+        last = ends_of_ties(z[order])[:-1]
+        return z[order[last]], self._along(order, last)
 
     def _along(self, order: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return S after the rows at given places of an order."""
@@ -84,13 +83,13 @@ class CutsIndicator(KernelIndicator):
 
     def permuted(self, z: np.ndarray, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
         """Return the indicator of permutations of the scores."""
-        last = np.flatnonzero(np.diff(np.sort(z)) > 0)
+        last = ends_of_ties(np.sort(z))[:-1]
         self.design.with_matrix()
         draws = (self._along(rng.permutation(len(z)), last) for _ in range(n_resamples))
         return np.array([values.max(initial=0.0) for values in draws])
 
-    def null_quantile(self, z: np.ndarray, level: float, groups: np.ndarray | None = None) -> float:
-        """Return a quantile of the indicator of scores that do not depend on the attribute.
+    def null_values(self, z: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+        """Return draws of the indicator of scores that do not depend on the attribute.
 
         It is in proportion to n^(-1/2), so that a part of the rows tells it. Clusters widen it as
         they widen the deviation of the coordinates at the largest cut.
@@ -100,22 +99,22 @@ class CutsIndicator(KernelIndicator):
         rows = np.sort(rng.choice(n, min(n, _PERMUTED), replace=False))
         columns = self.design.orthonormal_of(rows)
         columns -= columns.mean(axis=0)
-        last = np.flatnonzero(np.diff(np.sort(z[rows])) > 0)
+        last = ends_of_ties(np.sort(z[rows]))[:-1]
         if not len(last):
-            return 0.0
+            return np.zeros(_DRAWS)
         draws = [
             np.linalg.norm(np.cumsum(rng.permutation(columns), axis=0)[last], axis=1).max()
             for _ in range(_DRAWS)
         ]
-        quantile = float(np.quantile(draws, level)) / np.sqrt(len(rows) * n)
+        values = np.array(draws) / np.sqrt(len(rows) * n)
         if groups is None:
-            return quantile
-        cuts, values = self.curve(z)
-        above = (z > cuts[values.argmax()]).astype(np.float64)
+            return values
+        at = self.curve(z)
+        above = (z > at[0][at[1].argmax()]).astype(np.float64)
         alone, together = (
             np.trace(null_covariance(self.design, above, own)) for own in (None, groups)
         )
-        return quantile * float(np.sqrt(max(together / alone, 1.0)))
+        return values * np.sqrt(max(together / alone, 1.0))
 
     def upper_limit(
         self,
@@ -145,6 +144,12 @@ class CutsIndicator(KernelIndicator):
             for t in chosen
         ]
         return max(limits, key=lambda limit: float(limit.values[0]))
+
+
+def ends_of_ties(ordered: np.ndarray) -> np.ndarray:
+    """Return the position of the last of every run of scores that are equal up to rounding."""
+    rounding = _ROUNDING * np.abs(ordered[[0, -1]]).max()
+    return np.append(np.flatnonzero(np.diff(ordered) > rounding), len(ordered) - 1)
 
 
 def check_cuts(norm: str, conditional_on: object, groups: object) -> None:

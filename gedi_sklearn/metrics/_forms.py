@@ -19,6 +19,8 @@ from ._errors import null_covariance
 
 # Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
 _SINGULAR = 1e-9
+# Numbers that are drawn at a time.
+_MOST_NUMBERS = 4_000_000
 
 
 class MatrixForm:
@@ -102,7 +104,7 @@ class MatrixForm:
         size = float(np.trace(covariance)) or 1.0
         covariance /= size
         square = float(np.square(covariance).sum())
-        return unit * np.sqrt(size) * _mean_norm(np.diag(covariance), square, self.norm)
+        return unit * float(np.sqrt(size)) * _mean_norm(np.diag(covariance), square, self.norm)
 
 
 class GroupForm:
@@ -163,7 +165,12 @@ class GroupForm:
     ) -> np.ndarray:
         """Return the norm for normal means of targets that are independent of the groups."""
         deviation = np.sqrt(self.design.null_noise(z))
-        return self._of_means(rng.standard_normal((n_draws, len(deviation))) * deviation)
+        size = max(1, _MOST_NUMBERS // len(deviation))
+        values = np.empty(n_draws)
+        for start in range(0, n_draws, size):
+            own = values[start : start + size]
+            own[:] = self._of_means(rng.standard_normal((len(own), len(deviation))) * deviation)
+        return values
 
     def null_mean(self, z: np.ndarray, groups: None = None) -> float:
         """Return their mean."""

@@ -137,6 +137,9 @@ def gedi(
     RankDeficientKernelError
         If the kernel's columns are linearly dependent, e.g. where the attribute has no more
         distinct values than the degree.
+    TooManyGroupsError
+        If `conditional_on` is given beside text of thousands of levels, whose means need no matrix
+        otherwise.
     ValueError
         If values are missing or infinite, or lengths differ.
 

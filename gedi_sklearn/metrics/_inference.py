@@ -337,6 +337,9 @@ def gedi_inference(
     ------
     RankDeficientKernelError
         If the kernel's columns are linearly dependent, or the attribute is constant.
+    TooManyGroupsError
+        If ``interval`` or ``upper`` is asked for of text with thousands of levels; what chance
+        gives needs no matrix of them.
     ValueError
         If the reference of `relative` is 0; if values are missing or infinite, or lengths differ.
 

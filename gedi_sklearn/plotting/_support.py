@@ -84,10 +84,9 @@ def estimator_sample(
     check_sensitive(sensitive_features, X=X, sensitive_columns=sensitive_columns, kind="mixed")
     if sensitive_columns is not None:
         sensitive_features = select_columns(X, sensitive_columns)
-    responses = estimator
-    if takes_attribute(estimator, response_method):
-        keywords = {"sensitive_features": sensitive_features}
-        responses = Responses(estimator, X=X, keywords=keywords)
+    needs_attribute = takes_attribute(estimator, response_method)
+    keywords = {"sensitive_features": sensitive_features} if needs_attribute else {}
+    responses = Responses(estimator, X=X, keywords=keywords)
     y_pred, positive = _get_response_values(
         responses, X, response_method=response_method, pos_label=pos_label
     )

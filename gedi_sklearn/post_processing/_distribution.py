@@ -19,9 +19,10 @@ import numpy as np
 
 from ..constraints import FittedCuts
 from ..kernels import Design, fit_kernel, row_blocks
+from ..metrics import ends_of_ties
 
-# Cuts at which F(t | x) is known, ranks at which the quantile functions are averaged, and rows
-# over which they are.
+# Cuts at which F(t | x) is known, ranks at which the quantile functions are averaged, and of how
+# many rows, else of so many that are drawn.
 _N_CUTS, _N_RANKS, _N_AVERAGED = 101, 401, 2000
 # How fine the share a is searched: on a grid, then by halving.
 _N_SHARES, _N_HALVINGS = 21, 6
@@ -41,49 +42,41 @@ class DistributionMap:
     def __init__(self, scores: np.ndarray, design: Design) -> None:
         weight = np.broadcast_to(design.shares(slice(None)), len(scores))
         order = np.argsort(scores, kind="stable")
-        reached = np.cumsum(weight[order]) - 0.5 * weight[order]
-        grid = np.interp(np.linspace(0, 1, _N_CUTS), reached, scores[order])
-        # Cuts are scores, so that a score of many rows is met exactly.
-        cuts = scores[order][np.searchsorted(scores[order], grid).clip(0, len(order) - 1)]
-        self.cuts_ = np.unique(np.r_[scores[order[0]], cuts])
-        base = np.zeros(2 * len(self.cuts_))
+        # Cuts are scores, so that a score of many rows is met exactly; up to rounding of the sum.
+        reached = np.searchsorted(np.cumsum(weight[order]), np.linspace(0, 1 - 1e-9, _N_CUTS))
+        cuts = np.sort(scores[order[np.r_[reached.clip(0, len(order) - 1), -1]]])
+        self.cuts_ = cuts[ends_of_ties(cuts)]
+        rounding = 1e-12 * np.abs(self.cuts_[[0, -1]]).max()
+        base = np.zeros(len(self.cuts_))
         coef = np.zeros((design.fitted.n_columns, len(base)))
-        for rows in row_blocks(len(scores)):
-            weighted = self._is_below(scores[rows]) * weight[rows, None]
+        for block in row_blocks(len(scores)):
+            own = scores[block, None]
+            below = own < self.cuts_ - rounding
+            # Half of the rows at a cut are below it: so ties are at the middle of their rank.
+            weighted = 0.5 * weight[block, None] * (below + (own <= self.cuts_ + rounding))
             base += weighted.sum(axis=0)
-            coef += design.orthonormal_of(np.arange(len(scores))[rows]).T @ weighted
+            coef += design.orthonormal_of(np.arange(len(scores))[block]).T @ weighted
         self.base_, self.coef_, self.ranks_ = base, coef, np.linspace(0, 1, _N_RANKS)
-        # Evenly through the weights, so that each row counts for what it weighs.
-        spread = (np.arange(_N_AVERAGED) + 0.5) / _N_AVERAGED
-        drawn = np.unique(np.searchsorted(np.cumsum(weight), spread).clip(0, len(scores) - 1))
-        at = np.repeat(self.cuts_, 2)
-        F = self._cdf(design.orthonormal_of(drawn))
-        self.mean_quantiles_ = np.mean([np.interp(self.ranks_, own, at) for own in F], axis=0)
-
-    def _is_below(self, scores: np.ndarray) -> np.ndarray:
-        """Return 1{s < t} and 1{s ≤ t} of every cut t, side by side."""
-        below = np.empty((len(scores), 2 * len(self.cuts_)))
-        below[:, ::2] = scores[:, None] < self.cuts_
-        below[:, 1::2] = scores[:, None] <= self.cuts_
-        return below
+        rows = np.arange(len(scores))
+        if len(rows) > _N_AVERAGED:
+            rows = np.sort(np.random.default_rng(0).choice(rows, _N_AVERAGED, replace=False))
+        F = self._cdf(design.orthonormal_of(rows))
+        quantiles = [np.interp(self.ranks_, own, self.cuts_) for own in F]
+        self.mean_quantiles_ = np.average(quantiles, axis=0, weights=weight[rows])
 
     def _cdf(self, columns: np.ndarray) -> np.ndarray:
-        """Return F(t− | x) and F(t | x) of rows at every cut, from 0 up to 1."""
-        F = np.sort(np.clip(self.base_ + columns @ self.coef_, 0.0, 1.0), axis=1)
-        F[:, 0], F[:, -1] = 0.0, 1.0
-        return F
+        """Return F(t | x) of rows at every cut, ascending."""
+        return np.sort(np.clip(self.base_ + columns @ self.coef_, 0.0, 1.0), axis=1)
 
     def conditional_ranks(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return u = F(s | x), between cuts by a straight line; of tied scores the middle."""
         F, rows, cuts = self._cdf(columns), np.arange(len(scores)), self.cuts_
-        above = np.searchsorted(cuts, scores, side="left").clip(0, len(cuts) - 1)
+        above = np.searchsorted(cuts, scores).clip(0, len(cuts) - 1)
         before = np.maximum(above - 1, 0)
-        at_cut = (F[rows, 2 * above] + F[rows, 2 * above + 1]) / 2
-        low, high = F[rows, 2 * before + 1], F[rows, 2 * above]
         width = cuts[above] - cuts[before]
-        share = np.divide(scores - cuts[before], width, out=np.zeros(len(scores)), where=width > 0)
-        between = low + np.clip(share, 0.0, 1.0) * (high - low)
-        return np.where((scores >= cuts[above]) | (scores <= cuts[0]), at_cut, between)
+        share = np.divide(scores - cuts[before], width, out=np.ones(len(scores)), where=width > 0)
+        low, high = F[rows, before], F[rows, above]
+        return low + np.clip(share, 0.0, 1.0) * (high - low)
 
     def moved(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the scores that do not depend on x, a = 1.

@@ -132,8 +132,11 @@ class KullbackLeibler(Loss):
 
     def changes(self, move: np.ndarray) -> tuple[np.ndarray, float, float]:
         top = float(move.max())
-        nu = float(np.log(self.unit / (self._mass @ np.exp(move - top)))) - top
-        return self._t * np.expm1(move + nu), -nu * self.unit - float(self._mass @ move), nu
+        factors = np.exp(move - top)
+        factor = self.unit / float(self._mass @ factors)
+        nu = float(np.log(factor)) - top
+        changes = self._t * (factors * factor) - self._t
+        return changes, -nu * self.unit - float(self._mass @ move), nu
 
     def rates(self, changes: np.ndarray) -> np.ndarray:
         return self._t + changes

@@ -146,9 +146,9 @@ class Dual:
         rates, k = self._share * self._loss.rates(changes), self._seen.shape[1]
         hessian, mean = np.zeros((k, k)), np.zeros(k)
         for rows in row_blocks(len(rates)):
-            weighted = self._seen[rows] * rates[rows, None]
-            hessian += self._seen[rows].T @ weighted
-            mean += weighted.sum(axis=0)
+            own, rate = self._seen[rows], rates[rows]
+            hessian += (own * rate[:, None]).T @ own
+            mean += rate @ own
         if self._loss.keeps_mean:
             hessian -= np.outer(mean, mean) / rates.sum()
         # Where hardly a row can move the quadratic function is flat; keep the step finite.

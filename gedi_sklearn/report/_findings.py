@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..exceptions import warn_caller
+from ..exceptions import TooManyGroupsError, warn_caller
 from ..kernels import PolynomialKernel, fit_kernel
 from ..metrics import GediInference, KernelIndicator, Sample, fit_gedi
 
@@ -147,7 +147,7 @@ def find(
     )
     method = "asymptotic" if len(z) > _MANY_ROWS else "permutation"
     test = GediInference(indicator, z, method=method, n_resamples=n_resamples, random_state=seed)
-    (low, high), upper = found.interval, found.upper  # in this order: `few_rows` is of the last
+    low, high, upper, few_rows = limits_of(found)
     slope = slope_true = None
     if sample.values.dtype.kind == "f":
         line = fit_kernel(PolynomialKernel(1), sample.values, weight=sample.weight)
@@ -163,7 +163,7 @@ def find(
         low=low / reference,
         high=high / reference,
         upper=upper / reference,
-        few_rows=found.few_rows,
+        few_rows=few_rows,
         null_q95=found.null_q95,
         p_value=test.pvalue,
         slope=slope,
@@ -173,6 +173,19 @@ def find(
         mean=_means(codes, z, design.weight),
         mean_true=_means(codes, y, design.weight),
     )
+
+
+def limits_of(found: GediInference) -> tuple[float, float, float, str]:
+    """Return the interval, the upper limit, and what that rests on where it is little.
+
+    NaN, with a warning, for more groups than limits can be computed for.
+    """
+    try:
+        (low, high), upper = found.interval, found.upper  # in this order: `few_rows` is of the last
+    except TooManyGroupsError as error:
+        warn_caller(f"{error} The limits of the report are NaN.", UndefinedMetricWarning)
+        return float("nan"), float("nan"), float("nan"), ""
+    return low, high, upper, found.few_rows
 
 
 def _share(indicator: KernelIndicator, z: np.ndarray) -> float | None:
@@ -245,7 +258,7 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{_share_of(found.upper)}"
         )
         if np.isnan([found.low, found.high, found.upper]).any():
-            limits = "the rows are too few for an interval"
+            limits = "without an interval, which these rows do not have"
         yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
         if found.few_rows:
             yield f"The upper limit rests on few rows: {found.few_rows}."

@@ -21,6 +21,7 @@ from ..metrics import (
     hides_class,
     resampled_hgr,
 )
+from ._findings import limits_of
 from ._samples import attributes_of
 
 # An attribute with at most this many distinct values is measured by groups, others in bins.
@@ -87,7 +88,7 @@ def make_table(
             by_chance = found.null_mean, found.null_q95
             reference = indicator.measure(worst.y_true)
             own_row = (name, what, parameter, max(values), reference)
-            rows.append((*own_row, *by_chance, *found.interval, found.upper))
+            rows.append((*own_row, *by_chance, *limits_of(found)[:3]))
         if not is_joint and own[0].values.dtype.kind == "f":
             rng = np.random.RandomState(seed)
             rows.append((name, *_hgr_row(own, confidence_level, n_resamples, rng)))
