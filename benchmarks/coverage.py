@@ -281,9 +281,9 @@ def table(family: str, lines: Sequence[dict[str, str]]) -> str:
         return markdown(head, body)
     head = ["population", "n", "samples", "upper .90", "upper .95", "interval .95", "infinite"]
     head += ["width", "excess"]
-    body = [
-        [line["name"], line["n"], line["samples"], *(line[m] for m in MEASURES)] for line in own
-    ]
+    names = ("name", "n", "samples", *MEASURES)
+    # A bar would end a cell of the table.
+    body = [[line[name].replace("|", r"\|") for name in names] for line in own]
     return f"{markdown(head, body)}\n\n{summary(own)}"
 
 
