@@ -215,6 +215,7 @@ def small_learners(monkeypatch):
     monkeypatch.setitem(_units.LEARNERS, "GB", tuple(partial(c, **small) for c in classes))
 
 
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.EmptyBoundWarning")
 @pytest.mark.parametrize(
     ("task", "model", "n_iter"),
     [(RACE, "GB", 0), (RACE, "GB+MT", 2), (AGE, "GB+MT-Coarse", 2)],

@@ -186,6 +186,7 @@ def test_two_levels_are_the_gap_of_didi():
     assert gedi(y, sensitive_features=group) == pytest.approx(didi(y, sensitive_features=group))
 
 
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.FewRowsWarning")
 @pytest.mark.parametrize("weighted", [False, True])
 @given(st.data())
 @settings(max_examples=20, deadline=None)
