@@ -23,7 +23,7 @@ import torch
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from skorch import NeuralNet
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, EarlyStopping
 from skorch.dataset import Dataset
 from skorch.utils import TeeGenerator
 
@@ -347,6 +347,22 @@ class _Interrupted(BaseException):
     """An interrupt of the training, which skorch would take for its end."""
 
 
+class _Stopped(Exception):
+    """The end of the training that `EarlyStopping` asks for, by an interrupt of its own."""
+
+
+def _stopping(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a method of `EarlyStopping` whose interrupt is told from that of a user."""
+
+    def told(net: NeuralNet, **kwargs: Any) -> None:
+        try:
+            method(net, **kwargs)
+        except KeyboardInterrupt as error:
+            raise _Stopped from error
+
+    return told
+
+
 def _for_callback(method: Callable[..., None]) -> Callable[..., None]:
     """Return a method of a callback of skorch's, which takes batches for pairs of X and y."""
 
@@ -363,6 +379,8 @@ class Net(NeuralNet):
         """Take all epochs; see skorch."""
         try:
             return super().fit_loop(*args, **kwargs)
+        except _Stopped:
+            return self
         except KeyboardInterrupt as error:
             raise _Interrupted from error
 
@@ -386,7 +404,9 @@ class Net(NeuralNet):
         if method_name not in self._listeners:
             silent, takes_batch = getattr(Callback, method_name), method_name in _OF_BATCHES
             self._listeners[method_name] = [
-                _for_callback(method)
+                _stopping(method)
+                if isinstance(callback, EarlyStopping)
+                else _for_callback(method)
                 if takes_batch and not isinstance(callback, (Ascent, Monitor))
                 else method
                 for _, callback in self.callbacks_

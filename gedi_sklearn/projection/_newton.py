@@ -18,6 +18,8 @@ _MAX_STEPS = 200
 _LENGTHS = 0.5 ** np.arange(40)
 # A step is taken at once where the quadratic function errs by no more than this.
 _TRUSTED = 0.1
+# Share of the tolerance that needs no further step.
+_SURE = 1e-3
 # Curvature that is added where hardly a row can move, and rounding of what is below 0.
 _FLAT, _ROUNDING = 1e-12, 1e-12
 
@@ -95,7 +97,7 @@ class Dual:
         InfeasibleProjectionError
             If no targets satisfy the constraint.
         """
-        state = self._at(np.zeros(len(self._start)))
+        state, was_near = self._at(np.zeros(len(self._start))), False
         for _ in range(_MAX_STEPS):
             deadline.check()
             hessian = self._hessian(state.changes)
@@ -105,11 +107,13 @@ class Dual:
             after = self._at(found.mu)
             # What leads to the allowed point is the step, where z is as the quadratic function.
             error = float(np.linalg.norm(state.gradient + step - after.gradient))
-            if error <= tolerance:
+            # A last step takes out what the added curvature has done to the one before.
+            if error <= _SURE * tolerance or (was_near and error <= tolerance):
                 near = self._span.outward(found)[0]
                 return NewtonResult(
                     after.mu, after.changes, self._excess(after, near), after.intercept
                 )
+            was_near = error <= tolerance
             if not error <= _TRUSTED * np.linalg.norm(step):
                 after = self._descended(state, after)
             self._check_feasible(after.mu)
