@@ -32,6 +32,7 @@ class BoundsCuts:
     confidence: float | None
     conditional_on: Any
     sensitive_at_predict: bool
+    _loss: Any
     kernel_: Any
     _map: DistributionMap | None
 
@@ -46,6 +47,11 @@ class BoundsCuts:
             raise ValueError(_NO_LIST)
         if not self.sensitive_at_predict:
             raise ValueError(_NOT_BLIND)
+        if self._loss == "kl":
+            raise ValueError(
+                "loss='kl' multiplies predictions by a function of the attribute, and "
+                "on='distribution' moves their ranks. Use one of them."
+            )
         given.validate()
         return given
 
