@@ -317,7 +317,7 @@ def test_what_does_not_go_with_it_is_refused():
         with pytest.raises(ValueError, match="no list of constraints, conditional_on or further"):
             bounded(ProjectedRegressor).set_params(**wrong).fit(X, y)
     with pytest.raises(ValueError, match=r"moves their ranks. Use one of them"):
-        bounded(ProjectedRegressor, loss="kl").fit(X, np.exp(y))
+        bounded(ProjectedRegressor, loss="kl").set_params(estimator=None).fit(X, abs(y))
     with pytest.raises(ValueError, match="takes any number of classes"):
         bounded(ProjectedClassifier).fit(X, np.digitize(y, [-1, 1]))
     subset = DependenceConstraint(on="distribution", subset=1, relative=False)
