@@ -423,3 +423,10 @@ def test_what_is_not_defined_is_no_number():
     assert "–: not defined on these rows." in page
     assert "nan" not in re.sub("<style>.*?</style>", "", page)
     assert "nan" not in str(report)
+
+
+def test_a_slope_of_the_targets_has_its_own_sign_and_a_least_p_value_is_said():
+    age = np.arange(200.0)
+    page = str(fairness_report(-age, 0.5 * age, sensitive_features=age, n_resamples=5))
+    assert "0.5 more in the predictions (1 less in the targets)" in page
+    assert "(p ≤ 0.001)" in page

@@ -46,6 +46,8 @@ class Findings:
         95 % quantile of `value` where the predictions do not depend on the attribute.
     p_value : float
         Of the permutation test of independence; with more than 10,000 rows of its limit.
+    least_p_value : float
+        The least that it can be, where no draw reaches the value.
     slope, slope_true : float or None
         Change of predictions and targets for one unit of the attribute; None for groups.
     asked : float or None
@@ -77,6 +79,7 @@ class Findings:
     few_rows: str
     null_q95: float
     p_value: float
+    least_p_value: float
     slope: float | None
     slope_true: float | None
     asked: float | None
@@ -166,6 +169,7 @@ def find(
         few_rows=few_rows,
         null_q95=found.null_q95,
         p_value=test.pvalue,
+        least_p_value=1 / (1 + n_resamples),
         slope=slope,
         slope_true=slope_true,
         asked=asked,
@@ -229,10 +233,13 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
     if found.asked is not None:
         yield f"Asked for: at most {found.asked:.0%} left. Verdict: {found.verdict}."
     if found.slope is not None and found.slope_true is not None:
-        more = "more" if found.slope >= 0 else "less"
+        more, in_targets = (
+            f"{number(abs(slope))}{{}} {'more' if slope >= 0 else 'less'}"
+            for slope in (found.slope, found.slope_true)
+        )
         yield (
-            f"One more {unit or 'unit'} of {name} goes with {number(abs(found.slope))}{measured} "
-            f"{more} in {what}{beside(f'{number(found.slope_true)} more')}."
+            f"One more {unit or 'unit'} of {name} goes with {more.format(measured)} in {what}"
+            f"{beside(in_targets.format(''))}."
         )
     else:
         order = np.argsort(found.mean)
@@ -262,9 +269,11 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
         yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
         if found.few_rows:
             yield f"The upper limit rests on few rows: {found.few_rows}."
+    # No draw reached the value: the p-value is at its least.
+    at = "≤" if found.p_value <= found.least_p_value else "="
     chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
     yield (
-        f"This is {chance} (p = {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "
+        f"This is {chance} (p {at} {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "
         f"100 values would be below {number(found.null_q95)}{measured}."
     )
 
