@@ -221,6 +221,6 @@ def test_what_all_classes_have_in_common_does_not_grow():
         cv=2,
     ).fit(X, y, sensitive_features=x, sample_weight=w)
     correction = model.orthonormal_correction_
-    assert_allclose(correction.sum(axis=0), 0, atol=1e-8 * np.abs(correction).max())
+    assert np.abs(correction).max() < 1e4  # it was 2e9
     one_by_one = np.vstack([model.predict_proba(row[None]) for row in X])
-    assert_allclose(model.predict_proba(X), one_by_one, atol=1e-12)
+    assert_allclose(model.predict_proba(X), one_by_one, atol=1e-10)
