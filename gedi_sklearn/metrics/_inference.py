@@ -355,8 +355,8 @@ def gedi_inference(
     is not used: it computes n! first, which takes minutes at n = 10⁷.)
 
     The upper limit: the true ‖α̃‖₁ is s·α̃ for one pattern of signs s. For that one the limit of
-    s·α̃ is a limit, so the largest of all patterns is (up to 12 coefficients; beyond, the sum of the
-    limits of the sizes of all α̃_j). ‖F̃α̃‖/√n is u·c for one unit vector u of orthonormal coordinates in the
+    s·α̃ is a limit, so the largest of all patterns is (up to 12 coefficients; beyond, the sum of
+    those of their sizes). ‖F̃α̃‖/√n is u·c for one unit vector u of orthonormal coordinates in the
     same way; the error of c there is that of (Qu)(y − ȳ − ½Qc), as the basis is that of the rows.
     Row i adds η_i = a_i e_i/(1 − h_i) to the error of s·α̃, with a_i its part in s·α̃ (a group the
     sum that the fit without it lacks). One more row, that which the sample may lack, is added:
