@@ -34,10 +34,13 @@ LIMIT = 20.0  # seconds of a call
 GRACE = 1.0  # after which it is stopped
 _DOCUMENTED = (UserWarning, FitFailedWarning)
 _ERRORS = (ValueError, TypeError, SolverError)
-# May be infinite: an infinite threshold is one, and its bounds follow.
+# May be infinite: an infinite threshold is one, and its bounds follow; limits where one row alone
+# determines a coefficient.
 # NaN where the docs say so: in classes, and for what there is in some iterations only.
 _MAY_BE_NAN = re.compile(r"^\.history_?\.|(multipliers|correction)$")
-_MAY_BE_INFINITE = re.compile(r"threshold|radius|bound|multipliers|edges|\bfar\b")
+_MAY_BE_INFINITE = re.compile(
+    r"threshold|radius|bound|multipliers|edges|\bfar\b|upper$|high$|interval$|certificate"
+)
 # Parts of scikit-learn that are no learners: what they do was asked for by the library.
 _TOOLS = tuple(f"sklearn.{part}" for part in ("utils", "externals", "base", "metrics"))
 
