@@ -55,10 +55,12 @@ NOT: dict[str, dict[str, str]] = {
     "rows permuted": {"MovingTargetsClassifier": _SEARCH},
     "columns permuted": {
         "LagrangianDual": "first weights are drawn for the columns as they come",
+        "gedi_inference, limits": "what a sample may lack is added up column by column of a basis",
     },
     "weight k = k rows": {
         "ConstrainedBoosting": "a leaf weighs as much as 20 rows do on average",
         "DualTargetsClassifier": _ONE_TARGET,
+        "ProjectedClassifier": _ONE_TARGET,
         "MovingTargetsClassifier": _ONE_TARGET,
         "project_targets, classes": _ONE_TARGET,
         "gedi_inference": _SAMPLING,

@@ -26,6 +26,9 @@ _ROUNDING_SHOWS = 1e-5
 # as at least a tenth of the constraint's unit, and from this number of rows on.
 _EXCESS_SHOWS, _LEAST_BOUND, _LEAST_ROWS = 0.1, 0.1, 50
 
+# Labels of a larger share of the rows are not rare.
+_RARE = 0.25
+
 
 @dataclass(eq=False)
 class ColumnConstraint:
@@ -347,13 +350,15 @@ class FittedConstraint:
         bounding = [part for part in self.parts if part.bounds_anything]
         if not self.n_classes or self.origin is not None or not bounding or (z % 1).any():
             return ""
+        counts = np.bincount(z.astype(int), minlength=self.n_classes)
+        if len(z) - counts.max() > _RARE * len(z):
+            return ""
         columns = self.columns(z)
         if not all(part.is_empty(columns) for part in bounding):
             return ""
         halves = np.broadcast_to(np.arange(len(z))[:, None] % 2.0, columns.shape)
         if all(part.is_empty(halves) for part in bounding):
             return ""
-        counts = np.bincount(z.astype(int), minlength=self.n_classes)
         if len(counts) == 2:
             return f"{counts.min()} of {len(z)} rows are labelled {counts.argmin()}"
         usual = int(counts.argmax())
