@@ -22,6 +22,7 @@ pytestmark = [
     # Bounds of every kind on purpose, whatever they leave.
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning"),
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.NoisyReferenceWarning"),
+    pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.EmptyBoundWarning"),
     pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*groups:UserWarning"),
 ]
@@ -136,7 +137,6 @@ def test_a_limit_that_is_over_at_once_ends_every_route_of_real_targets(solve):
         solve(time_limit=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.EmptyBoundWarning")
 @pytest.mark.parametrize(
     "solve",
     [
@@ -156,7 +156,6 @@ def test_classes_have_an_answer_from_the_first_moment_on(solve):
     assert len(np.unique(result.targets)) > 1
 
 
-@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.EmptyBoundWarning")
 @pytest.mark.filterwarnings("ignore:the fitted LogisticRegression predicts:UserWarning")
 def test_moving_targets_go_on_with_the_closest_targets_and_say_so():
     with pytest.warns(UserWarning, match=r"projection\(s\)") as caught:

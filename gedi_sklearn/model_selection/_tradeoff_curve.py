@@ -255,7 +255,7 @@ def tradeoff_curve(
     >>> model = ProjectedRegressor(sensitive_columns=0)
     >>> curve = tradeoff_curve(model, X, y, thresholds=[1.0, 0.5, 0.0])
     >>> curve.score.round(1), curve.gedi.round(1), curve.n_fits
-    (array([0.9, 0.8, 0.4]), array([1. , 0.5, 0.1]), 5)
+    (array([0.9, 0.8, 0.4]), array([1. , 0.5, 0. ]), 5)
     """
     estimator = with_constraints(estimator)
     part = find_constrained_part(estimator, param_name)
