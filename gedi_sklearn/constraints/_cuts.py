@@ -32,7 +32,7 @@ class FittedCuts:
         self, given: Constraint, values: np.ndarray, weight: np.ndarray | None, scores: np.ndarray
     ) -> None:
         self.given, self.scores = given, scores
-        self.design = fit_kernel(given.kernel, values, weight=weight)
+        self.design = fit_kernel(given.kernel, values, weight=weight).with_matrix()
         self.indicator = CutsIndicator(self.design)
         self.reference = self.indicator.reference(scores) if given.relative else 1.0
         self.threshold = float(given.absolute_threshold(self.reference))

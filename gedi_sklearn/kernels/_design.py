@@ -268,7 +268,8 @@ class Design(BaseDesign):
     def orthonormal_of(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows of Q, shape (rows, k)."""
         if self.index is None:
-            return self._orthonormal_at(rows)
+            held = vars(self).get("q")
+            return held[rows] if isinstance(held, np.ndarray) else self._orthonormal_at(rows)
         index = self.index[rows]
         result = np.zeros((len(index), self.fitted.n_columns))
         result[index >= 0] = self.q[index[index >= 0]]

@@ -5,7 +5,7 @@ packages of this library measure with: checked samples, linear indicators, refer
 """
 
 from ._accumulator import GediAccumulator, spread_rows
-from ._cuts import CutsIndicator, ends_of_ties
+from ._cuts import CutsIndicator, ends_of_ties, tie_width
 from ._didi import bin_codes, didi, quantile_bin_edges
 from ._ellipsoids import error_quantile, farthest
 from ._errors import Errors, lonely_place

@@ -148,8 +148,12 @@ class CutsIndicator(KernelIndicator):
 
 def ends_of_ties(ordered: np.ndarray) -> np.ndarray:
     """Return the position of the last of every run of scores that are equal up to rounding."""
-    rounding = _ROUNDING * np.abs(ordered[[0, -1]]).max()
-    return np.append(np.flatnonzero(np.diff(ordered) > rounding), len(ordered) - 1)
+    return np.append(np.flatnonzero(np.diff(ordered) > tie_width(ordered)), len(ordered) - 1)
+
+
+def tie_width(ordered: np.ndarray) -> float:
+    """Return up to which difference scores are equal but for rounding."""
+    return float(_ROUNDING * np.abs(ordered[[0, -1]]).max())
 
 
 def check_cuts(norm: str, conditional_on: object, groups: object) -> None:

@@ -19,10 +19,8 @@ from ._cuts import CutsIndicator
 from ._ellipsoids import normal_draws
 from ._errors import Errors
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments
-from ._linear import LinearIndicator
+from ._linear import BATCH, LinearIndicator
 
-# Numbers that a batch of permuted or resampled targets may hold.
-_BATCH = 4_000_000
 # What every form of inference takes beside the arguments of the indicator.
 INFERENCE_CONSTRAINTS: dict = {
     "norm": [StrOptions({"l1", "sd"})],
@@ -459,7 +457,7 @@ def _permuted(
     blocks = np.arange(len(target))[:, None] if groups is None else _blocks_of(groups)
     of_blocks = target[blocks]
     values = np.empty(n_resamples)
-    batch = max(1, _BATCH // len(target))
+    batch = max(1, BATCH // len(target))
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         permuted = np.empty((size, len(target)))

@@ -28,8 +28,8 @@ from ._limits import Limits, both_limits, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
-# Numbers that a batch of resampled rows may hold.
-_BATCH = 4_000_000
+# Numbers that a batch of permuted or resampled targets may hold.
+BATCH = 4_000_000
 # Standard errors below this fraction of the targets' deviation are rounding errors.
 _ROUNDING = 1e-12
 
@@ -110,7 +110,7 @@ class LinearIndicator:
         """Yield the value on rows, or clusters, drawn with replacement, batch by batch."""
         form = self.form if groups is None else self._matrix_form
         n_units = len(z) if groups is None else len(np.unique(groups))
-        batch = max(1, _BATCH // n_units)
+        batch = max(1, BATCH // n_units)
         rows = (
             rng.randint(n_units, size=(min(batch, n_draws - start), n_units))
             for start in range(0, n_draws, batch)

@@ -130,7 +130,8 @@ class BoundsCuts:
             new_rows=scores if correction.is_unseen else None,
             groups=groups,
         )
-        value, low, _ = (size[0] for size in fitted.sizes(scores[:, None], groups))
+        value = fitted.indicator.measure(scores)
+        low = fitted.sizes(scores[:, None], groups)[1][0] if value > bound else 0.0
         if low > bound:  # less is chance
             warn_caller(
                 f"the rate above the worst cut depends on the attribute by {value:.3g} "

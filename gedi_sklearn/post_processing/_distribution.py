@@ -19,7 +19,7 @@ import numpy as np
 
 from ..constraints import FittedCuts
 from ..kernels import Design, fit_kernel, row_blocks
-from ..metrics import ends_of_ties
+from ..metrics import ends_of_ties, tie_width
 
 # Cuts at which F(t | x) is known, ranks at which the quantile functions are averaged, and of how
 # many rows, else of so many that are drawn.
@@ -46,7 +46,7 @@ class DistributionMap:
         reached = np.searchsorted(np.cumsum(weight[order]), np.linspace(0, 1 - 1e-9, _N_CUTS))
         cuts = np.sort(scores[order[np.r_[reached.clip(0, len(order) - 1), -1]]])
         self.cuts_ = cuts[ends_of_ties(cuts)]
-        rounding = 1e-12 * np.abs(self.cuts_[[0, -1]]).max()
+        rounding = tie_width(self.cuts_)
         base = np.zeros(len(self.cuts_))
         coef = np.zeros((design.fitted.n_columns, len(base)))
         for block in row_blocks(len(scores)):
