@@ -133,13 +133,7 @@ class ProjectedClassifier(ClassifierMixin, Projected):
         return LogisticRegression()
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self.classes_, codes = check_classes(y, sample_weight)
-        if len(self.classes_) > 2 and not self._bounds_labels:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. "
-                "on='probabilities' bounds the probability of the second of two classes; "
-                "on='predictions' takes any number of classes."
-            )
+        self.classes_, codes = check_classes(y, sample_weight, bounds_labels=self._bounds_labels)
         return codes
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
