@@ -100,8 +100,11 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     # What `on` of the constraint may be.
     _can_bound: ClassVar[tuple[str, ...]] = ("predictions",)
-    # The number of classes whose labels are bounded.
-    _n_bounded = 0
+
+    @property
+    def _n_bounded(self) -> int:
+        """Return the number of classes whose labels are bounded; 0 of other outputs."""
+        return 0
 
     @property
     def _bounded(self) -> Callable[[np.ndarray], np.ndarray]:

@@ -131,8 +131,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
     coordinates g of the ascent are those of the labels.
 
     With ``on="probabilities"`` the scores, cut at 0 and 1, are the probabilities, and g is of them.
-
-    Otherwise probabilities are Platt's sigmoid of the scores through 1/2 at the cut, or a softmax of several
+    Else they are Platt's sigmoid of the scores through 1/2 at the cut, or a softmax of several
     scores, so that they rank rows as the scores do and `predict` takes the most probable class.
     Their slope has the least log loss of the rows held out with `cv`, else of the training rows,
     which makes them too sure where trees memorise.

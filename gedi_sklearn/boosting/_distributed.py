@@ -289,7 +289,8 @@ def _grow(
     if common["dropped"]:
         X = drop_columns(X, common["dropped"])
     columns = joint_columns(common["kernel"], attribute, FittedKernel.orthonormal)
-    rows = Rows(y, weight, columns, *common["outputs"], _total)
+    is_class, bounded = common["outputs"]
+    rows = Rows(y, weight, columns, is_class, bounded, _total)
     with collective.CommunicatorContext(**tracker):
         threads = get_worker().state.nthreads
         grown = XGBoost(check_features(X), **common["booster"], n_jobs=threads)

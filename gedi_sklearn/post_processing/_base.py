@@ -427,6 +427,7 @@ class Projected(BoundsCuts, AttributeBlind):
         self.verdict_ = learned.projection.verdict(
             predictions["training"],
             scores=self._class_scores(learned.scores, shift),
+            plain=learned.scores,
             groups=learned.groups,
             **predictions,
         )
