@@ -65,7 +65,7 @@ def test_the_curve_over_cuts_is_the_indicator_of_each(data, weighted):
     display = CutsDisplay.from_predictions(y, predictions, **measured, name="line")
     assert display.names == ["targets", "line"]
     cuts, rates, heights = (own[1] for own in (display.cuts, display.rates, display.deviations))
-    for t, rate, height in list(zip(cuts, rates, heights))[::40]:
+    for t, rate, height in list(zip(cuts, rates, heights, strict=True))[::40]:
         above = (predictions > t) * 1.0
         assert rate == pytest.approx(np.average(above, weights=weight))
         assert height == pytest.approx(gedi(above, **measured, norm="sd"), abs=1e-12)

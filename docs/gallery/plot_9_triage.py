@@ -9,6 +9,8 @@ age are above the cut, not on the mean score. Here scores spread the more, the o
 
 # %%
 # Simulated claims. The amount at stake rises with age a little, and spreads with it a lot.
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -50,7 +52,7 @@ figure, axes = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
 edges = np.linspace(18, 85, 9)
 for number, (name, score) in enumerate(scores.items()):
     is_checked = score > np.quantile(score, 0.9)
-    share = [is_checked[(age >= a) & (age < b)].mean() for a, b in zip(edges, edges[1:])]
+    share = [is_checked[(age >= a) & (age < b)].mean() for a, b in pairwise(edges)]
     axes[0].plot((edges[:-1] + edges[1:]) / 2, share, f"C{number}o-", label=name)
     display = CutsDisplay.from_predictions(
         score, sensitive_features=age, name=name, ax=axes[number + 1], color=f"C{number}"
@@ -64,7 +66,5 @@ plt.show()
 # %%
 # What the bound costs: the amount at stake in the claims that are checked, and R².
 for name, score in scores.items():
-    checked = y_new[score > np.quantile(score, 0.9)]
-    print(
-        f"{name}: {checked.mean():.2f} a checked claim, R² {models[name].score(X_new, y_new):.2f}"
-    )
+    checked, r2 = y_new[score > np.quantile(score, 0.9)], models[name].score(X_new, y_new)
+    print(f"{name}: {checked.mean():.2f} a checked claim, R² {r2:.2f}")
