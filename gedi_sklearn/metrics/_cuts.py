@@ -23,7 +23,7 @@ from ._linear import KernelIndicator
 # Cuts of which the largest limit is taken, beside the one of the largest value.
 _LIMITED = 19
 # Cuts of a curve that is shown, beside the one of the largest value.
-_SHOWN = 200
+_SHOWN = 201
 # Rows and permutations that tell a quantile of the value under independence.
 _PERMUTED, _DRAWS = 2000, 200
 # A value below, and a difference of scores as a share of the largest, are rounding.
@@ -68,8 +68,9 @@ class CutsIndicator(KernelIndicator):
         shares = np.broadcast_to(self.design.shares(slice(None)), len(z))[order]
         last = np.searchsorted(z[order], cuts, side="right") - 1
         above = np.clip(1 - np.cumsum(shares)[last], 0.0, 1.0)
-        # Evenly spaced shares, so that the ends are as fine as the middle.
-        some = np.searchsorted(-above, np.linspace(-1, 0, _SHOWN)).clip(0, len(cuts) - 1)
+        # Evenly spaced shares, the tenth among them; up to rounding of the sum.
+        steps = np.linspace(-1, 0, _SHOWN) - 1e-9
+        some = np.searchsorted(-above, steps).clip(0, len(cuts) - 1)
         kept = np.unique(np.append(some, values.argmax()))
         return cuts[kept], above[kept], values[kept]
 
