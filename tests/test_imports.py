@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 # A file imports only from its own line and the lines above it. The order is one of dependence,
 # so `_validation`, which holds scikit-learn's private names, stands before its first user, and
-# `_meta_estimator`, which the estimators share, before the estimators.
+# `_constrained_estimator`, which the estimators share, before the estimators.
 LAYERS = (
     "exceptions",
     "_deadline",
@@ -33,6 +33,8 @@ LAYERS = (
     "projection",
     "_folds",
     "_prediction_source",
+    "_target_kinds",
+    "_constrained_estimator",
     "_meta_estimator",
     "moving_targets",
     "post_processing",
