@@ -619,13 +619,13 @@ TEXT = np.repeat(["a", "b"], [900, 300])
 @pytest.mark.parametrize(
     ("attribute", "y", "message"),
     [
-        (TEXT, events((900, 450), (300, 29)), "sensitive_features = b has 300 rows, 29 of them with the rarer"),
-        (TEXT, events((900, 450), (300, 271)), "sensitive_features = b has 300 rows, 29 of them with the rarer"),
-        (TEXT, events((900, 450), (300, 30)), None),
-        (np.where(np.arange(N) % 120, "a", "b"), Y, "sensitive_features = b has 10 rows"),
+        (TEXT, events((900, 450), (300, 99)), "= b has 300 rows, 99 of them with the rarer"),
+        (TEXT, events((900, 450), (300, 201)), "= b has 300 rows, 99 of them with the rarer"),
+        (TEXT, events((900, 450), (300, 100)), None),
+        (np.where(np.arange(N) % 120, "a", "b"), Y, "= b has 10 rows"),
         (TEXT, Y, None),
         (X, events(*[(48, 1)] * 25), "25 of 1200 rows have the rarer label"),
-        (X, events(*[(40, 1)] * 30), None),
+        (X, events(*[(12, 1)] * 100), None),
         (X, Y, None),
     ],
 )
