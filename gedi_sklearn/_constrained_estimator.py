@@ -226,6 +226,11 @@ class ConstrainedEstimator(BaseEstimator):
         """Return the seed of the folds."""
         return self.random_state
 
+    @property
+    def _n_bounded(self) -> int:
+        """Number of classes whose labels are bounded; 0 of real targets and of probabilities."""
+        return len(self.classes_) if is_classifier(self) else 0
+
     def _fit_constraint(
         self,
         attribute: np.ndarray,
@@ -239,7 +244,7 @@ class ConstrainedEstimator(BaseEstimator):
             attribute,
             y,
             weight=weight,
-            n_classes=len(self.classes_) if is_classifier(self) else 0,
+            n_classes=self._n_bounded,
             outcomes=outcomes,
             allow_constant=True,
             names=self._attribute_columns,

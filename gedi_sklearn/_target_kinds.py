@@ -16,6 +16,7 @@ from ._validation import (
     check_multiplied,
     check_numbers,
 )
+from .constraints import bounded_output
 
 
 class RealTargets(RegressorMixin):
@@ -54,12 +55,23 @@ class RealTargets(RegressorMixin):
 class ClassTargets(ClassifierMixin):
     """Targets that are classes, as 0…K − 1 in the order of `classes_`."""
 
+    constraint: Any
     classes_: np.ndarray
+
+    @property
+    def _bounds_labels(self) -> bool:
+        """Whether the constraint is on labels, not on the score of the second of two classes."""
+        return bounded_output(self.constraint) not in ("probabilities", "distribution")
 
     @property
     def _binary_only(self) -> str | None:
         """Where only two classes are taken, what to do with more."""
-        return None
+        if self._bounds_labels:
+            return None
+        return (
+            "on='probabilities' bounds the probability of the second of two classes; "
+            "on='predictions' takes any number of classes."
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

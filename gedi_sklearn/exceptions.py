@@ -287,7 +287,7 @@ class EmptyBoundWarning(UserWarning):
         return cls(
             f"the bound on labels says nothing: {words}, so few that they meet it however they are "
             f"arranged{kept}. Bound the score instead, on='probabilities' (of two classes, in "
-            "ProjectedClassifier)."
+            "ProjectedClassifier and ConstrainedBoostingClassifier)."
         )
 
 

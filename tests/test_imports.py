@@ -28,6 +28,7 @@ LAYERS = (
     "_geometry",
     "metrics",
     "constraints",
+    "_verdict_words",
     "_verdict",
     "_certificate",
     "projection",

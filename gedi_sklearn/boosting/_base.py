@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -33,7 +33,7 @@ from ._ascent import Ascent
 from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._parameters import refusals_named
-from ._training import UNITS, Member, Rows, Trained, decide, train
+from ._training import UNITS, Member, Rows, Trained, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.
@@ -92,6 +92,11 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def _bounded(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what is bounded of scores (n, C): here themselves."""
+        return np.asarray
 
     @fit_method
     def fit(
@@ -249,7 +254,8 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         columns = constraint.columns(y).astype(np.float64)
         # Limits of the trees, such as the least weight of a leaf, are for weights of mean 1.
         own = np.ones(len(y)) if weight is None else weight / weight.max()
-        return Rows(columns, own / own.mean(), constraint.orthonormal, is_classifier(self))
+        is_class = is_classifier(self)
+        return Rows(columns, own / own.mean(), constraint.orthonormal, is_class, self._bounded)
 
     def _round_params(self, rows: Rows) -> dict[str, Any]:
         """Return the keywords of the rounds, and set the unit of the trees."""
@@ -456,8 +462,8 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
 
     def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds as one column, classes as 0…K − 1."""
-        decided = decide(scores, is_class=is_classifier(self))
-        return decided[:, 0] if decided.shape[1] == 1 else decided.argmax(axis=1)
+        z = self._bounded(scores)
+        return z[:, 0] if z.shape[1] == 1 else z.argmax(axis=1)
 
 
 def _by_column(stacked: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -12,14 +13,14 @@ from .._as_fitted import answers_as_fitted
 from .._target_kinds import ClassTargets
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
-from ._training import Rows
+from ._training import Rows, as_probabilities, decide
 
 # Range of the logarithm of the slope of probabilities.
 _SLOPES = (-3.0, 6.0)
 
 
 class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
-    r"""Gradient boosting for classes, with the constraint on its labels inside.
+    r"""Gradient boosting for classes, with the constraint on labels or probabilities inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
     Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with
@@ -33,6 +34,8 @@ class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`; with `cv` it
         may have a `subset`. A list holds one constraint for each attribute, all of which are met.
+        With ``on="predictions"`` it bounds the labels, with ``on="probabilities"`` the probability
+        of the second of two classes.
     n_estimators : int, default=150
         Rounds: trees, one for each class of more than two. The multipliers settle in about
         10 / `learning_rate` rounds.
@@ -93,7 +96,7 @@ class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
     history_ : dict of ndarrays of shape (rounds, ...)
         An entry for every round, of the predictions after it for the training rows (with `cv`, of
         rows held out): `loss`, their mean squared error; `indicator`, what the constraint bounds,
-        of their labels; `multipliers`.
+        of labels or probabilities; `multipliers`.
     evals_result_ : dict of dict of lists
         ``evals_result_["validation_0"]["squared_error"]`` has an entry for every round, of the
         first pair of `eval_set` (of that, also `error`, the share of wrong labels).
@@ -125,7 +128,8 @@ class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
     against the rest, of each. Labels are decided at 1/2, or by the largest score, and the
     coordinates g of the ascent are those of the labels.
 
-    Probabilities are Platt's sigmoid of the scores through 1/2 at the cut, or a softmax of several
+    With ``on="probabilities"`` the scores, cut at 0 and 1, are the probabilities, and g is of them.
+    Else they are Platt's sigmoid of the scores through 1/2 at the cut, or a softmax of several
     scores, so that they rank rows as the scores do and `predict` takes the most probable class.
     Their slope has the least log loss of the rows held out with `cv`, else of the training rows,
     which makes them too sure where trees memorise.
@@ -143,8 +147,20 @@ class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
     True
     """
 
+    _can_bound: ClassVar[tuple[str, ...]] = ("predictions", "probabilities")
+
+    @property
+    def _n_bounded(self) -> int:
+        return len(self.classes_) if self._bounds_labels else 0
+
+    @property
+    def _bounded(self) -> Callable[[np.ndarray], np.ndarray]:
+        return decide if self._bounds_labels else as_probabilities
+
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         """Set the slope of the probabilities, by the log loss of the rows."""
+        if not self._bounds_labels:
+            return
         logits, target = _of_every_class(scores), _of_every_class(rows.y)
 
         def loss(log_slope: float) -> float:
@@ -190,6 +206,8 @@ class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
         return self._proba(self._scores(X))
 
     def _proba(self, scores: np.ndarray) -> np.ndarray:
+        if not self._bounds_labels:
+            return _of_every_class(as_probabilities(scores))
         return softmax(self._slope * _of_every_class(scores), axis=1)
 
     def _class_scores(self, scores: np.ndarray) -> np.ndarray:

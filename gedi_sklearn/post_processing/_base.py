@@ -423,6 +423,7 @@ class Projected(BoundsCuts, AttributeBlind):
         verdict = learned.projection.verdict(
             predictions["training"],
             scores=self._class_scores(learned.scores, shift),
+            plain=learned.scores,
             groups=learned.groups,
             **predictions,
         )

@@ -11,7 +11,6 @@ from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
 from .._target_kinds import ClassTargets
 from .._validation import check_numbers
-from ..constraints import bounded_output
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
@@ -98,25 +97,12 @@ class ProjectedClassifier(ClassTargets, Projected):
     _can_bound = ("probabilities", "residuals")
 
     @property
-    def _bounds_labels(self) -> bool:
-        return bounded_output(self.constraint) not in ("probabilities", "distribution")
-
-    @property
     def _loss(self) -> str:
         return "hamming" if self._bounds_labels else "squared_error"
 
     @property
     def _target_bounds(self) -> Any:
         return None if self._bounds_labels else (0.0, 1.0)
-
-    @property
-    def _binary_only(self) -> str | None:
-        if self._bounds_labels:
-            return None
-        return (
-            "on='probabilities' bounds the probability of the second of two classes; "
-            "on='predictions' takes any number of classes."
-        )
 
     def _class_subsets(self, projection: Projection) -> list[np.ndarray | None]:
         outcomes = self._outcomes(np.arange(len(self.classes_)))
