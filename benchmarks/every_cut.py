@@ -22,7 +22,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.metrics import gedi
 
-PAGE = Path(__file__).parents[1] / "docs" / "every_cut.md"
+PAGE = Path(__file__).parents[1] / "docs" / "every_cut_benchmark.md"
 BEGIN = "<!-- every cut: begin (written by benchmarks.every_cut) -->"
 END = "<!-- every cut: end -->"
 HEADER = ["data", "bounded", "R² or AUC", "Brier", "worst of nine cuts", "top decile", "every cut"]

@@ -1,7 +1,9 @@
 """Sphinx: builds the site from these pages, the docstrings and the gallery, without internet."""
 
+import tomllib
 import warnings
 from importlib.resources import files
+from pathlib import Path
 
 from gedi_sklearn import __version__
 
@@ -9,6 +11,8 @@ project = "gedi-sklearn"
 author = "gedi_sklearn developers"
 copyright = author
 release = __version__
+with (Path(__file__).parents[1] / "pyproject.toml").open("rb") as file:
+    repository = tomllib.load(file)["tool"]["gedi-sklearn"]["repository"]
 
 extensions = [
     "myst_parser",
@@ -25,7 +29,8 @@ exclude_patterns = ["_build", "gallery", "auto_gallery/*.ipynb"]
 templates_path = ["_templates"]
 
 # Pages in Markdown; links to headings as on GitHub.
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_substitutions = {"version": release, "source": repository or "the repository"}
 myst_heading_anchors = 4
 
 # The reference: what api.rst lists, each name on a page of its own.
