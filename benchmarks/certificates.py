@@ -31,7 +31,7 @@ from gedi_sklearn.metrics import gedi
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-PAGE = HERE.parent / "docs" / "certificates.md"
+PAGE = HERE.parent / "docs" / "certificates_benchmark.md"
 BEGIN, END = "<!-- {}: begin (written by benchmarks.certificates) -->", "<!-- {}: end -->"
 CONFIDENCE, THRESHOLD = 0.95, 0.2
 POPULATION = 100_000
