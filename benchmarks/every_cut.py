@@ -29,7 +29,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.metrics import gedi, gedi_inference
 
-PAGE = Path(__file__).parents[1] / "docs" / "every_cut.md"
+PAGE = Path(__file__).parents[1] / "docs" / "every_cut_benchmark.md"
 BEGIN, END = "<!-- {}: begin (written by benchmarks.every_cut) -->", "<!-- {}: end -->"
 HEADERS = {
     "every cut": [

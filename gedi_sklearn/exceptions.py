@@ -333,6 +333,15 @@ class FewRowsWarning(UserWarning):
             "fewer columns, or use more rows."
         )
 
+    @classmethod
+    def from_sums(cls, place: str, least: int) -> FewRowsWarning:
+        """Build the warning for the limit of an accumulator."""
+        return cls(
+            f"`upper` of an accumulator may be too low: {place}, and below {least} it holds less "
+            "often than its confidence says. Take `gedi_inference` of the rows themselves, whose "
+            "limit allows for few and skewed ones, or join rare levels."
+        )
+
 
 class CertificateNotIssuedWarning(UserWarning):
     """No correction has an upper confidence limit within the bound."""

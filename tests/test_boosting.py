@@ -451,7 +451,7 @@ def test_verbose_prints_a_line_every_so_many_rounds(capsys):
             "sets 'max_leafs', which is no parameter of LightGBM",
         ),
         ({}, {"eval_set": (np.zeros((3, 4)), np.zeros(3))}, "eval_set must be a list of pairs"),
-        ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1, 7])]}, r"that y does not: \[7\]"),
+        ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1, 7])]}, r"the y of eval_set holds \[7\]"),
         ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1])]}, "eval_set"),
         ({}, {"eval_set": [(np.zeros((2, 3)), [0, 1])]}, "3 features"),
     ],

@@ -19,16 +19,13 @@ def refuse_real_values(labels: np.ndarray, name: str) -> None:
         raise ValueError(f"{name}: {error}") from error
 
 
-def check_classes(
-    y: Any, sample_weight: Any, *, bounds_labels: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
+def check_classes(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes of labels, shape (K,), and the class of each row as an integer, (n,).
 
     Raises
     ------
     ValueError
-        If the values are not labels, or the rows of positive weight have a single class, or there
-        are more than two of which not the labels are to be bounded.
+        If the values are not labels, or the rows of positive weight have a single class.
     """
     labels = check_labels(check_column(y, "y"), "y")
     if labels.dtype.kind == "f":
@@ -44,12 +41,6 @@ def check_classes(
             f"{classes[present].tolist()}."
         )
     check_all_weighted(classes, codes[weight > 0] if weight is not None else codes)
-    if len(classes) > 2 and not bounds_labels:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass. "
-            "on='probabilities' bounds the probability of the second of two classes; "
-            "on='predictions' takes any number of classes."
-        )
     return classes, codes
 
 

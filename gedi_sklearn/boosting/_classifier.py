@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin
 
 from .._as_fitted import answers_as_fitted
-from .._validation import Outcomes, check_classes, check_column, check_labels
-from ..constraints import bounded_output
+from .._target_kinds import ClassTargets
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import Rows, as_probabilities, decide
@@ -21,7 +19,7 @@ from ._training import Rows, as_probabilities, decide
 _SLOPES = (-3.0, 6.0)
 
 
-class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
+class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
     r"""Gradient boosting for classes, with the constraint on labels or probabilities inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
@@ -152,40 +150,12 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
     _can_bound: ClassVar[tuple[str, ...]] = ("predictions", "probabilities")
 
     @property
-    def _bounds_labels(self) -> bool:
-        return bounded_output(self.constraint) != "probabilities"
-
-    @property
     def _n_bounded(self) -> int:
         return len(self.classes_) if self._bounds_labels else 0
 
     @property
     def _bounded(self) -> Callable[[np.ndarray], np.ndarray]:
         return decide if self._bounds_labels else as_probabilities
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._bounds_labels
-        # Where the attribute separates the classes, the constraint rules out accurate predictions.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self.classes_, codes = check_classes(y, sample_weight, bounds_labels=self._bounds_labels)
-        return codes
-
-    def _check_further_targets(self, y: Any) -> np.ndarray:
-        labels = check_labels(check_column(y, "y"), "y")
-        unknown = np.setdiff1d(labels, self.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"eval_set holds labels that y does not: {unknown.tolist()}; the classes of y are "
-                f"{self.classes_.tolist()}."
-            )
-        return np.searchsorted(self.classes_, labels)
-
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        return Outcomes.of_classes(y, self.classes_)
 
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         """Set the slope of the probabilities, by the log loss of the rows."""
