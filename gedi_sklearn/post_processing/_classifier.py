@@ -50,7 +50,7 @@ class ProjectedClassifier(ClassTargets, Projected):
         cross-fitted probabilities.
     estimator_, attribute_estimator_, kernel_, constraint_, n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
-    certificate_, verdict_
+    share_, certificate_, verdict_
         As in :class:`ProjectedRegressor`.
     threshold_, reference_, correction_, orthonormal_correction_
         As in :class:`ProjectedRegressor`. Of more than two classes both corrections have shape
