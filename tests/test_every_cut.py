@@ -369,7 +369,10 @@ WHO = {
 }
 ESTIMATORS = [cls for cls in constrained_estimators() if "backend" not in cls().get_params()]
 BOOSTING = [ConstrainedBoostingClassifier, ConstrainedBoostingRegressor]
-DUAL = [LagrangianDualClassifier, LagrangianDualRegressor]
+DUAL = [
+    pytest.param(cls, marks=pytest.mark.torch)
+    for cls in (LagrangianDualClassifier, LagrangianDualRegressor)
+]
 BOUNDING = {
     "distribution": {ProjectedRegressor, ProjectedClassifier},
     "probabilities": {ProjectedClassifier, ConstrainedBoostingClassifier, LagrangianDualClassifier},
