@@ -473,7 +473,7 @@ def _quantile_knots(
     # The tolerance is for rounding of the sums: integer weights reach a quantile exactly.
     shares = np.linspace(0, 1, n_knots)[1:-1] - _QUANTILE_TOLERANCE
     if weight is None:
-        inner = _in_order(x, np.unique(np.ceil(shares * len(x)).astype(int) - 1))
+        inner = _in_order(x.copy(), np.unique(np.ceil(shares * len(x)).astype(int) - 1))
     else:
         order = np.argsort(x, kind="stable")
         reached = np.cumsum(weight[order])
@@ -490,7 +490,7 @@ def _quantile_knots(
 
 
 def _in_order(x: np.ndarray, positions: np.ndarray) -> list[float]:
-    """Return the numbers at some positions of the sorted ones.
+    """Return the numbers at some positions of the sorted ones; `x` is put in some other order.
 
     It halves the positions: one of them takes numpy a third of a sort, several more than a sort.
     """
@@ -498,9 +498,9 @@ def _in_order(x: np.ndarray, positions: np.ndarray) -> list[float]:
         return []
     middle = len(positions) // 2
     at = positions[middle]
-    parted = np.partition(x, at)
-    lower = _in_order(parted[:at], positions[:middle])
-    return [*lower, parted[at], *_in_order(parted[at:], positions[middle + 1 :] - at)]
+    x.partition(at)
+    lower = _in_order(x[:at], positions[:middle])
+    return [*lower, x[at], *_in_order(x[at:], positions[middle + 1 :] - at)]
 
 
 def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> None:
