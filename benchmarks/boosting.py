@@ -1,8 +1,9 @@
 """Seconds of constrained boosting: ``python -m benchmarks.boosting``.
 
 Every fit is timed beside the same package's unconstrained run with as many rounds, one after the
-other in one process and on one thread. ``--docs`` writes the seconds into ``docs/boosting.md``,
-with the picture and the rows of boosting of ``benchmarks.unseen_data``.
+other in one process and on one thread. ``--docs`` writes the seconds into
+``docs/boosting_benchmark.md``, with the picture and the rows of boosting of
+``benchmarks.unseen_data``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.unseen_data import COLUMNS as ROW_COLUMNS
 from benchmarks.unseen_data import POOLED, RESULTS
 from gedi_sklearn import CoarseConstraint
 
-PAGE = Path(__file__).parents[1] / "docs" / "boosting.md"
+PAGE = Path(__file__).parents[1] / "docs" / "boosting_benchmark.md"
 COLUMNS = ("task", "backend", "view", "cv", "rounds", "plain", "constrained")
 ORDER = ("dataset", "protected", "constraint", "model")
 REPETITIONS = 2

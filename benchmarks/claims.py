@@ -29,7 +29,7 @@ from gedi_sklearn import (
 from gedi_sklearn.metrics import gedi
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "pricing.md"
+PAGE = HERE.parent / "docs" / "pricing_benchmark.md"
 BEGIN, END = "<!-- {}: begin (written by benchmarks.claims) -->", "<!-- {}: end -->"
 SHARE, FLOOR = 0.2, 0.01
 SEEDS, N_ROWS, N_DRAWS = 20, 30_000, 200
@@ -234,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of the portfolio")
     parser.add_argument("--output", type=Path, default=HERE / "results")
     parser.add_argument("--report", action="store_true", help="run nothing, print the tables")
-    parser.add_argument("--docs", action="store_true", help="write the tables of docs/pricing.md")
+    parser.add_argument("--docs", action="store_true", help=f"write the tables of docs/{PAGE.name}")
     options = parser.parse_args(argv)
     path = options.output / "claims.csv"
     chosen = options.data or ("simulated", "rand")

@@ -161,7 +161,7 @@ def page() -> str:
     for row in read_rows(RESULTS, COLUMNS):
         cells.setdefault(tuple(row[name] for name in KEY[:3]), []).append(row)
     lines = [
-        "# Moving Targets: projections against multipliers",
+        "# Benchmark: projection vs. dual method",
         "",
         "Rebuilt by `python -m benchmarks.dual`; what the dual is, and what these numbers mean:",
         "[moving_targets.md](moving_targets.md#the-dual-two-to-five-fits-instead-of-eleven). Each "
@@ -171,8 +171,8 @@ def page() -> str:
         "`cv`",
         '("oob" for forests) and `solver="highs"`. Scores are R² (crimes) and accuracy (adult). '
         "GeDI is a share of that of y, and the",
-        "threshold is 0.2: once of the predictions that the master sees, and once on the "
-        "validation fold. Seconds include other work on the",
+        "threshold is 0.2: once for the predictions that the master sees, and once on the "
+        "validation fold. Seconds were measured on a shared",
         "machine.",
         "",
         "| task | learner | constraint | folds | fits | seconds | score, training | GeDI, seen | "

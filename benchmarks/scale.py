@@ -2,9 +2,9 @@
 
 ``OMP_NUM_THREADS=1 python -m benchmarks.scale`` streams 1e5 to 1e8 rows from generated chunks
 through a ``GediAccumulator``, in one process and in two, and writes ``results/scale.csv`` and the
-table of ``docs/scale.md``. Chunks are drawn before the clock runs, and a few of them are used in
-turn: the time is that of the sums. A read is one sum over the attribute and one over the targets,
-of the same chunk just before.
+table of ``docs/scale_benchmark.md``. Chunks are drawn before the clock runs, and a few of them are
+used in turn: the time is that of the sums. A read is one sum over the attribute and one over the
+targets, of the same chunk just before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gedi_sklearn.metrics import GediAccumulator
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "scale.csv"
-PAGE = HERE.parent / "docs" / "scale.md"
+PAGE = HERE.parent / "docs" / "scale_benchmark.md"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 DEGREE = 5
 CHUNK = 500_000

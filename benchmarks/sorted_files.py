@@ -31,7 +31,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.metrics import gedi
 
-PAGE = Path(__file__).parents[1] / "docs" / "unseen_data.md"
+PAGE = Path(__file__).parents[1] / "docs" / "sorted_files_benchmark.md"
 BEGIN = "<!-- sorted_files: begin (written by benchmarks.sorted_files) -->"
 END = "<!-- sorted_files: end -->"
 N_ROWS, N_NEW, N_PERIODS = 1500, 20_000, 12

@@ -1,6 +1,6 @@
 """How often verdicts are right, by simulation: ``python -m benchmarks.verdicts``.
 
-``--docs`` writes the table of ``docs/constraints.md``.
+``--docs`` writes the table of ``docs/verdicts_benchmark.md``.
 
 Premiums depend on age in shapes that a bound on the slope sees and in shapes that it does not. A
 model of splines is fitted on n rows, its cross-fitted predictions are corrected, and the warnings
@@ -33,7 +33,7 @@ from gedi_sklearn.exceptions import (
 )
 from gedi_sklearn.projection import Projection
 
-PAGE = Path(__file__).parents[1] / "docs" / "constraints.md"
+PAGE = Path(__file__).parents[1] / "docs" / "verdicts_benchmark.md"
 BEGIN, END = "<!-- {}: begin (written by benchmarks.verdicts) -->", "<!-- {}: end -->"
 KINDS = (ConstraintNotMetWarning, UnseenDependenceWarning, NoisyReferenceWarning)
 SLOPE, SPLINE = CoarseConstraint(), DependenceConstraint()

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 # A file imports only from its own line and the lines above it. The order is one of dependence,
 # so `_validation`, which holds scikit-learn's private names, stands before its first user, and
-# `_meta_estimator`, which the estimators share, before the estimators.
+# `_constrained_estimator`, which the estimators share, before the estimators.
 LAYERS = (
     "exceptions",
     "_deadline",
@@ -29,11 +29,14 @@ LAYERS = (
     "_geometry",
     "metrics",
     "constraints",
+    "_verdict_words",
     "_verdict",
     "_certificate",
     "projection",
     "_folds",
     "_prediction_source",
+    "_target_kinds",
+    "_constrained_estimator",
     "_meta_estimator",
     "moving_targets",
     "post_processing",

@@ -1,17 +1,17 @@
 """
-How do I keep age out of an insurance premium, and the portfolio's total as it is?
-==================================================================================
+How do I remove age from a premium without changing total revenue?
+==================================================================
 
 Motor claims are U-shaped in the age of the driver: the young and the old cost more. An insurer
-may not, or does not want to, let all of that through to the premium. A slope says nothing about
-a U; the **deviation that a spline of age explains** does, in the currency of the premium.
+may not, or does not want to, pass all of that on to the premium. A slope says nothing about a U;
+the **standard deviation that a spline of age explains** does, in the currency of the premium.
 """
 
 # %%
 # A portfolio
 # -----------
 # 6,000 contracts with an exposure (the share of the year that a contract was in force), which is
-# their weight. Power of the car and kilometres are reasons for a premium that nobody objects to.
+# their weight. Power of the car and kilometres are undisputed reasons for a premium.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -37,30 +37,29 @@ X_train, X_new, y_train, y_new, w_train, w_new = train_test_split(
 # %%
 # A premium that depends on age
 # -----------------------------
-# ``norm="sd"`` measures in the unit of the premium: how far, as a standard deviation, age alone
-# moves it.
+# ``norm="sd"`` measures in the unit of the premium: the standard deviation explained by age.
 learner = HistGradientBoostingRegressor(max_iter=60, learning_rate=0.08, random_state=0)
 plain = learner.fit(X_train, y_train, sample_weight=w_train)
 measured = {"sensitive_features": X_new["age"], "norm": "sd", "kernel": "spline"}
 before = plain.predict(X_new)
-print(f"age moves the premium by {gedi(before, **measured):.0f} a year")
+print(f"standard deviation of the premium explained by age: {gedi(before, **measured):.0f}")
 
 # %%
-# A premium of which a fifth of that is left
-# ------------------------------------------
-# One fit of the same learner, and a correction that is a function of age.
+# A premium with a fifth of that dependence
+# -----------------------------------------
+# The same learner, and a correction that is a function of age.
 fair = ProjectedRegressor(learner, DependenceConstraint(0.2), sensitive_columns="age")
 fair.fit(X_train, y_train, sample_weight=w_train)
 after = fair.predict(X_new)
-print(f"age moves the premium by {gedi(after, **measured):.0f} a year")
+print(f"standard deviation of the premium explained by age: {gedi(after, **measured):.0f}")
 print(fair.verdict_)
 
 # %%
-# What the portfolio earns
-# ------------------------
-# The columns of the kernel are centred with the weights of the contracts, so the correction adds
-# up to zero over the portfolio that it was fitted on, and the premiums go on paying the claims.
-# On new contracts that holds as well as a mean can be estimated.
+# Total revenue
+# -------------
+# The columns of the kernel are centred with the weights of the contracts, so the correction sums
+# to zero over the training portfolio, and the premiums still pay the claims. On new contracts the
+# total changes by sampling error only.
 uncorrected, corrected = fair.estimator_.predict(X_train), fair.predict(X_train)
 print(f"portfolio: {w_train @ uncorrected:,.2f} before, {w_train @ corrected:,.2f} after")
 print(f"new contracts: {w_new @ before:,.0f} before, {w_new @ after:,.0f} after")
@@ -77,6 +76,8 @@ for ax, title, premium in zip(axes, ("before", "after"), (uncorrected, corrected
     mean = np.average(premium, weights=w_train)
     ax.axhline(mean, color="black", linewidth=0.8, linestyle="--")
     moved = gedi(premium, **measured, sample_weight=w_train)
-    ax.set(title=f"{title}: mean {mean:.0f}, moved by age: {moved:.0f}", xlabel="age of the driver")
+    ax.set(
+        title=f"{title}: mean {mean:.0f}, explained by age: {moved:.0f}", xlabel="age of the driver"
+    )
 axes[0].set(ylabel="predicted premium", ylim=(0, 900))
 plt.show()

@@ -2,8 +2,8 @@
 How much does a model of income depend on age, and is it more than chance?
 ==========================================================================
 
-A classifier of the Adult data (does a person earn more than 50,000 dollars?) is measured on rows
-that it has not seen, first by one number, then by its shape, then in words.
+A classifier of the Adult data (does a person earn more than 50,000 dollars?) is measured on unseen
+rows: first by one number, then by its shape, then in words.
 """
 
 # %%
@@ -28,8 +28,8 @@ scores = cross_val_predict(learner, X, y, cv=5, method="predict_proba")[:, 1]
 # %%
 # One number
 # ----------
-# A slope first: what one more year of age goes with. Then the deviation that any smooth function
-# of age explains; a slope misses what bends.
+# First the slope: the change per year of age. Then the standard deviation that any smooth function
+# of age explains; a slope misses curvature.
 age = X["age"]
 print(f"one year: {gedi(scores, sensitive_features=age):.4f}")
 for kernel in ("polynomial", "spline"):
@@ -46,8 +46,8 @@ print(f"p = {test.pvalue}")
 # %%
 # Its shape
 # ---------
-# Points are people, black dots the means of ten groups of equal size, the line what the kernel
-# sees of the predictions. Where the dots leave the line, the kernel misses something.
+# Points are people, black dots the means of ten groups of equal size, the line is the kernel's fit
+# of the predictions. Dots away from the line show dependence that the kernel misses.
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
 for ax, kernel in zip(axes, ("polynomial", "spline"), strict=True):
     DependenceDisplay.from_predictions(

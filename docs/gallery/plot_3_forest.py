@@ -2,11 +2,11 @@
 How do I constrain a random forest?
 ===================================
 
-Violent crime in 1,993 communities, by a random forest. The forecast shall not follow the share
-of black people in the population, but for a fifth of what the crime rates themselves do.
+A random forest forecasts violent crime in 1,993 communities. The forecast may keep a fifth of the
+crime rates' dependence on the share of Black residents.
 
-A forest remembers its training rows, so a correction found on its own predictions for them would
-not carry over. ``cv="oob"`` takes those of the trees that have not seen a row.
+A forest memorises its training rows, so a correction fitted to its in-sample predictions would
+not carry over. ``cv="oob"`` uses out-of-bag predictions.
 """
 
 # %%
@@ -27,9 +27,9 @@ bound = {"constraint": DependenceConstraint(0.2), "sensitive_columns": "pctBlack
 # %%
 # Two ways
 # --------
-# ``ProjectedRegressor`` fits the forest once and corrects what it predicts; it needs the attribute
-# of a new row. ``DualTargetsRegressor`` fits forests on corrected targets, and ``predict`` is the
-# last forest's own: a function of the columns of X, of which the attribute may be left out
+# ``ProjectedRegressor`` fits the forest once and corrects its predictions; it needs the attribute
+# of a new row. ``DualTargetsRegressor`` fits forests on corrected targets and predicts with the
+# last one: a function of the columns of X, without the attribute if you like
 # (``drop_sensitive=True``).
 models = {
     "plain forest": forest,
@@ -47,11 +47,11 @@ for name, model in models.items():
         kernel="spline",
         relative=True,
     )
-    print(f"{name}: R2 {r2_score(y_new, predictions[name]):.2f}, left {left:.0%}")
+    print(f"{name}: R2 {r2_score(y_new, predictions[name]):.2f}, remaining dependence {left:.0%}")
 
 # %%
-# What is left, on new rows
-# -------------------------
+# New rows
+# --------
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), sharey=True, layout="constrained")
 for ax, (name, predicted) in zip(axes, predictions.items(), strict=True):
     DependenceDisplay.from_predictions(
@@ -67,6 +67,6 @@ for ax, (name, predicted) in zip(axes, predictions.items(), strict=True):
 plt.show()
 
 # %%
-# R2 falls since the crime rates themselves depend on the attribute: what the constraint removes
-# was of use for them. How much that is for each threshold is the
-# :ref:`next story <sphx_glr_auto_gallery_plot_4_threshold.py>`.
+# R² falls because the crime rates themselves depend on the attribute: the constraint removes useful
+# information. The :ref:`next example <sphx_glr_auto_gallery_plot_4_threshold.py>` shows the cost of
+# each threshold.

@@ -2,9 +2,9 @@
 Which threshold should I choose?
 ================================
 
-A threshold is a decision, not a parameter to be tuned for score. What can be had is what every
-threshold costs, on rows that the model has not seen; then a search takes the best model among
-those that keep the one that was chosen.
+A threshold is a decision, not a parameter to tune for score. The trade-off curve shows what every
+threshold costs on unseen rows; then a search selects the best model among those that keep the
+chosen one.
 """
 
 # %%
@@ -33,8 +33,8 @@ curves = {
 curves["boosting"].to_frame().round(2)
 
 # %%
-# Grey is what predictions reach that have nothing to do with the attribute: there a smaller
-# threshold buys nothing.
+# Predictions independent of the attribute reach values in the grey area: a smaller threshold has no
+# benefit there.
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for color, (name, curve) in enumerate(curves.items()):
     TradeoffDisplay(curve=curve, name=name, score_name="R²").plot(ax=ax, color=f"C{color}")

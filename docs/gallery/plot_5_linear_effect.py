@@ -1,15 +1,15 @@
 """
-How do I allow a linear effect, and forbid the rest?
-====================================================
+How do I allow a linear effect, and forbid every other?
+=======================================================
 
-Pay rises with seniority. The works agreement accepts so much a year, the same for everybody; what
-it does not accept is that pay bends: steep for the young, flat for the old. A *fine* constraint
-decides for each function of the attribute by itself.
+Pay rises with seniority. The works agreement accepts a fixed amount per year, the same for
+everybody, but no curve: steep for the young, flat for the old. A *fine* constraint bounds each
+function of the attribute separately.
 """
 
 # %%
-# Pay that bends
-# --------------
+# A curved effect
+# ---------------
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -28,10 +28,10 @@ learner = HistGradientBoostingRegressor(max_iter=60, random_state=0)
 # %%
 # A straight line stays
 # ---------------------
-# Of the columns 1, 2 and 3 of a standardised polynomial the first is free (``inf``), the others are
+# The first column of a standardised polynomial of degree 3 is free (``inf``), the others are
 # forbidden (0). A number instead of the list, 0.5, would also halve the slope.
-# The correction is found on cross-fitted predictions, so that on these rows the forbidden terms are
-# nearly 0; the line takes over what the cubic term had of it.
+# The correction is computed from cross-fitted predictions, so that the forbidden terms are nearly 0
+# on these rows; the line absorbs the linear part of the cubic term.
 kernel = PolynomialKernel(3, standardize=True)
 constraint = FineConstraint([np.inf, 0, 0], kernel=kernel)
 fair = ProjectedRegressor(learner, constraint, sensitive_columns=0).fit(X, pay)

@@ -2,8 +2,8 @@
 How do I constrain age and sex at once?
 =======================================
 
-One constraint for each attribute, in a list: age by a spline, sex by the gap of two groups. Each
-has a share of its own.
+One constraint for each attribute, in a list: age by a spline, sex by the difference of two
+means, each with its own share.
 """
 
 # %%
@@ -25,8 +25,8 @@ learner = HistGradientBoostingClassifier(
 # %%
 # A share for each
 # ----------------
-# Half of the dependence on age may stay, a fifth of that on sex. ``drop_sensitive=True`` takes both
-# columns from the learner, not from the constraints: the correction still knows them.
+# Half of the dependence on age may remain, a fifth of that on sex. ``drop_sensitive=True`` removes
+# both columns from the learner, not from the constraints: the correction still uses them.
 shares = {"age": 0.5, "sex": 0.2}
 both = ConstraintList([(name, DependenceConstraint(share)) for name, share in shares.items()])
 fair = ProjectedClassifier(learner, both, sensitive_columns=list(shares), drop_sensitive=True, cv=3)
@@ -36,8 +36,8 @@ labels = {
 }
 
 # %%
-# What is left on new rows
-# ------------------------
+# New rows
+# --------
 left = {
     name: [
         gedi(

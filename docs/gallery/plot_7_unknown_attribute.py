@@ -2,9 +2,9 @@
 What if the attribute of a new row is not known?
 ================================================
 
-Often the attribute may be collected for a study, but not asked for at the counter. Training rows
-have it, new rows do not. Two estimators do without it: a correction by what the *other* columns
-say of the attribute, and a model that is fitted on fair targets.
+Often the attribute may be collected for a study, but not at the counter. Training rows have it,
+new rows do not. Two estimators do without it: a correction that predicts the attribute from the
+*other* columns, and a model that is fitted on fair targets.
 """
 
 # %%
@@ -26,7 +26,7 @@ learner = HistGradientBoostingRegressor(max_iter=30, max_leaf_nodes=6, random_st
 # %%
 # None of them sees the attribute of a new row
 # --------------------------------------------
-# The attribute is no column here, so it is handed to ``fit`` alone.
+# The attribute is not a column here, so it is passed to ``fit`` only.
 fifth = DependenceConstraint(0.2)
 models = {
     "plain": learner,
@@ -44,24 +44,23 @@ for name, model in models.items():
     predicted = model.predict(X_new, **asks)
     left = gedi(y_new, predicted, sensitive_features=a_new, relative=True)
     found[name] = left, r2_score(y_new, predicted)
-    print(f"{name}: left {left:.2f}, R2 {found[name][1]:.2f}")
+    print(f"{name}: remaining share {left:.2f}, R2 {found[name][1]:.2f}")
 
 # %%
-# What not knowing costs
-# ----------------------
+# What it costs
+# -------------
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, (left, score) in found.items():
     ax.plot(left, score, "o", color="C0" if name != "plain" else "0.5")
     ax.annotate(name, (left, score), xytext=(8, -4), textcoords="offset points")
 ax.axvline(0.2, color="C3", linewidth=1, linestyle=":")
 ax.set(
-    xlabel="share of the gap between the groups that is left, on new rows",
+    xlabel="remaining share of the gap between the groups, on new rows",
     ylabel="R² on new rows",
     xlim=(0, 1.4),
 )
 plt.show()
 
 # %%
-# The correction without the attribute works as far as the other columns predict it: of a community
-# they say nearly all. Where they do not, ``fit`` raises an error or warns, and dual targets
-# remain.
+# The correction without the attribute works as far as the other columns predict it: for communities
+# they do so almost perfectly. Otherwise ``fit`` raises or warns; use dual targets then.

@@ -1,9 +1,9 @@
 """
-How do I promise a bound for rows that I have not seen?
-=======================================================
+How do I promise a bound for new rows?
+======================================
 
-A correction that meets 20 % on its own rows leaves a little more or a little less on the next ones:
-coefficients are estimated. Whoever has to answer for the bound wants the first case to be rare.
+A correction that meets 20 % on its training rows leaves a little more or less on new ones, since
+coefficients are estimated. If you are accountable for the bound, overshooting must be rare.
 ``confidence=0.95`` corrects to a stricter threshold, chosen so that an upper confidence limit is
 within the bound.
 """
@@ -11,8 +11,8 @@ within the bound.
 # %%
 # A population
 # ------------
-# Pay depends on age, and so does what a linear model makes of it. 50,000 people stand for everybody
-# who will ever come; samples of 1,000 are what a company has.
+# Pay depends on age, and so do the predictions of a linear model. 50,000 people stand for the whole
+# population; a company has a sample of 1,000.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import Ridge
@@ -32,9 +32,9 @@ def draw(n):
 everybody, _ = draw(50_000)
 
 # %%
-# What one fit promises
-# ---------------------
-# The bound is absolute here, 4 euros for one more year, so that it is the same for every sample.
+# What one certificate says
+# -------------------------
+# The bound is absolute, 4 euros per year of age, so that it is the same for every sample.
 slope = CoarseConstraint(4.0, relative=False)
 fair = ProjectedRegressor(Ridge(), slope, sensitive_columns=0)
 certified = ProjectedRegressor(Ridge(), slope, sensitive_columns=0, confidence=0.95)
@@ -42,9 +42,9 @@ X, y = draw(1000)
 print(certified.fit(X, y).certificate_)
 
 # %%
-# Whether it is kept
+# How often it holds
 # ------------------
-# Eighty samples, each with a model of its own: what is left is measured on everybody.
+# Eighty samples, each with its own model, measured on the whole population.
 left = {"corrected to the bound": [], "with confidence=0.95": []}
 for _ in range(80):
     X, y = draw(1000)
@@ -57,11 +57,11 @@ for ax, (name, values) in zip(axes, left.items(), strict=True):
     ax.axvline(4.0, color="black", linestyle="--")
     above = np.mean(np.array(values) > 4.0)
     ax.set_title(f"{name}: above the bound in {above:.0%} of the samples")
-axes[1].set_xlabel("euros for one more year, in the whole population")
+axes[1].set_xlabel("euros per year of age, in the whole population")
 plt.show()
 
 # %%
-# The price is a stricter correction than was asked for. With more rows it is nearer to the bound.
+# The price is a stricter correction. With more rows it comes closer to the bound.
 for n in (1000, 4000, 16000):
     X, y = draw(n)
     print(f"{n} rows: corrected to {certified.fit(X, y).certificate_.threshold:.2f}")

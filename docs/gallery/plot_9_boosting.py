@@ -2,9 +2,9 @@
 Can boosted trees learn a constraint while they grow?
 =====================================================
 
-Gradient boosting is fitted in rounds, so that a constraint need not wait for the end: its
-multipliers ascend while the trees grow, and one run does it. The attribute is in the gradients of
-the training rows only. The trees do not see it here, and new rows do not need it.
+Gradient boosting is fitted in rounds, so the multipliers of a constraint can ascend while the
+trees grow, and one run is enough. The attribute enters the gradients of the training rows only. The
+trees do not see it here, and new rows do not need it.
 """
 
 # %%
@@ -35,13 +35,13 @@ for threshold in (float("inf"), 0.5, 0.2):
     predicted = model.predict(X_new)
     left = gedi(y_new, predicted, sensitive_features=X_new["race"], relative=True)
     models[threshold] = model
-    print(f"threshold {threshold}: left {left:.2f}, R2 {r2_score(y_new, predicted):.2f}")
+    print(f"threshold {threshold}: remaining share {left:.2f}, R2 {r2_score(y_new, predicted):.2f}")
 
 # %%
 # What happens in the rounds
 # --------------------------
-# While the predictions are beyond the bound, the multiplier grows, and the next trees aim lower for
-# one group. Once they are within it, the multiplier rests.
+# While the predictions exceed the bound, the multiplier grows, and the next trees aim lower for one
+# group. Once they are within it, the multiplier stays constant.
 figure, (above, below) = plt.subplots(2, sharex=True, figsize=(7, 5), layout="constrained")
 reference = models[0.2].reference_
 for color, (threshold, model) in zip(("0.5", "C0", "C3"), models.items(), strict=True):
@@ -56,6 +56,6 @@ below.set(xlabel="round", ylabel="multiplier")
 plt.show()
 
 # %%
-# With few rows, trees know their own rows too well, and new ones keep less to the bound: ``cv=5``
-# grows five boosters at once whose multipliers look at the rows that each has not seen.
+# With few rows, trees overfit, and new rows exceed the bound: ``cv=5`` grows five boosters at once
+# whose multipliers use out-of-fold predictions.
 print(models[0.2].verdict_)

@@ -1,16 +1,16 @@
 """
-What should a driver pay who is 20?
-===================================
+How do I build a rating table with a bound on age?
+==================================================
 
-Claims are counted, and frequencies multiplied: by the region, by the car, by the age of the driver.
-A rule that lets only a fifth of the effect of age through is then a table of factors, one for every
-age, and no premium may become negative on the way.
+Claims are counted, and frequencies are multiplied: by region, car and age of the driver. A tariff
+that keeps a fifth of the effect of age is then a table of factors, one for every age, and no
+premium becomes negative.
 """
 
 # %%
 # A portfolio
 # -----------
-# Exposure is a weight, and what is predicted a rate: claims for each year at risk.
+# Exposure is a weight, and the model predicts a rate: claims per year at risk.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -36,7 +36,7 @@ print(f"{np.mean(claims == 0):.0%} of the policies have no claim")
 # %%
 # A fifth of the effect of age
 # ----------------------------
-# The loss decides how predictions are corrected: squared error adds, and ``"kl"`` multiplies.
+# The loss decides how predictions are corrected: ``"squared_error"`` adds, ``"kl"`` multiplies.
 trees = HistGradientBoostingRegressor(loss="poisson", max_iter=60, max_leaf_nodes=8, random_state=0)
 explained = {"norm": "sd", "kernel": "spline", "relative": True, "sample_weight": w_new}
 predicted = {}
@@ -57,8 +57,8 @@ for name, p in predicted.items():
 # %%
 # The rating table
 # ----------------
-# What is new in the tariff is one column of factors. Young drivers cost more and are to pay for a
-# fifth of it only; others pay the rest, so that the total is what it was.
+# The tariff gets one new column of factors. Young drivers cost more and pay for a fifth of that
+# only; the others pay the difference, so that the total is unchanged.
 ages = np.arange(18, 91)
 factors = model.relativities(ages.clip(X_train[:, 0].min(), X_train[:, 0].max()))
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
