@@ -167,7 +167,8 @@ class MovingTargetsRegressor(RealLearners, MovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint. Pickles and copies leave them
+        out.
     selected_iteration_ : int
         The iteration of `estimator_`, an index into `history_`.
     kernel_ : FittedKernel or None
@@ -359,7 +360,8 @@ class MovingTargetsClassifier(ClassLearners, MovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint. Pickles and copies leave them
+        out.
     selected_iteration_ : int
         The iteration of `estimator_`, an index into `history_`.
     kernel_ : FittedKernel or None

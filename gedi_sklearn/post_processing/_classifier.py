@@ -47,7 +47,7 @@ class ProjectedClassifier(ClassTargets, Projected):
         The labels.
     targets_ : ndarray of shape (n,)
         The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
-        cross-fitted probabilities.
+        cross-fitted probabilities. Pickles and copies leave them out.
     estimator_, attribute_estimator_, kernel_, constraint_, n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
     certificate_, verdict_

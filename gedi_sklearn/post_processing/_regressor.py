@@ -92,7 +92,8 @@ class ProjectedRegressor(RealTargets, Projected):
         The correction in the kernel's own columns and in its orthonormal ones, which predictions
         use; those of several constraints one after another.
     targets_ : ndarray of shape (n,)
-        The corrected predictions for the training rows; they satisfy the constraint.
+        The corrected predictions for the training rows; they satisfy the constraint. Pickles and
+        copies leave them out, so that no training data are in a saved model.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`, and what it rests on; ``print`` it. None
         without it, and where no correction is strict enough, with a
