@@ -7,7 +7,13 @@ object is ignored. Nothing is dropped, cast from text, or filled in.
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    Options,
+    StrOptions,
+)
 from sklearn.utils._response import _get_response_values
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import (
