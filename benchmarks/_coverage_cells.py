@@ -16,6 +16,7 @@ from gedi_sklearn.metrics import gedi
 
 FEW, CLUSTERS, GROUPS = "few events, small groups, skewed values", "clusters", "groups"
 WELL, POWERS = "well filled", "powers of a normal attribute"
+SUMS = "sums of an accumulator"
 COEFFICIENTS = {
     "0": (0.0, 0.0, 0.0, 0.0, 0.0),
     "(.5, 0, ...)": (0.5, 0.0, 0.0, 0.0, 0.0),
@@ -48,7 +49,7 @@ class Cell:
         Keywords of `gedi_inference`.
     truth : float or None
         The true value; None where a million rows tell.
-    what : {"gedi", "fitted", "batch", "didi"}
+    what : {"gedi", "fitted", "batch", "didi", "sums"}
         Which limit.
     alpha : tuple of float
         Coefficients of the powers of a normal attribute, where that is what is drawn.
@@ -88,6 +89,7 @@ def cells() -> Iterator[Cell]:
     yield from _clusters()
     yield from _groups()
     yield from _well()
+    yield from _sums()
     yield from _powers()
 
 
@@ -324,6 +326,15 @@ def _well() -> Iterator[Cell]:
         spline = {"kernel": "spline", "norm": "sd"}
         attribute, target, _ = slope["normal attribute"]
         yield Cell(WELL, "spline, sd", _numbers(attribute, target), n, spline)
+
+
+def _sums() -> Iterator[Cell]:
+    """Yield rates of two levels of text, the smaller of which has few events or many."""
+    for share, p0, p1 in ((0.1, 0.01, 0.04), (0.5, 0.02, 0.04), (0.03, 0.3, 0.5)):
+        for events in (6, 12, 30, 60, 120):
+            name = f"level of {share:.0%}, rates {p0:g} and {p1:g}, {events} events"
+            n, draw = round(events / p1 / share), _two(share, p0, p1)
+            yield Cell(SUMS, name, draw, n, truth=p1 - p0, what="sums")
 
 
 def _powers() -> Iterator[Cell]:

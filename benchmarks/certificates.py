@@ -36,6 +36,7 @@ BEGIN, END = "<!-- {}: begin (written by benchmarks.certificates) -->", "<!-- {}
 CONFIDENCE, THRESHOLD = 0.95, 0.2
 POPULATION = 100_000
 KINDS, SMALL, DEGREES = ("real targets", "classes"), (500, 2000), (1, 3, 5)
+PERSONS, ROWS_EACH, N_PERSONS = "persons of 30 rows", 30, (60, 200)
 ADULT, ADULT_ROWS = "Adult, age", 24_000
 KEY = ("population", "n", "degree", "norm", "attribute")
 MEASURES = ("issued", "held", "held_plain", "ratio", "ratio_plain", "score", "score_plain")
@@ -58,10 +59,18 @@ class Cell:
 
 
 class Rows(NamedTuple):
-    """Features, the attribute first, and targets."""
+    """Features, the attribute first, targets, and how many rows each person has in a block."""
 
     X: np.ndarray
     y: np.ndarray
+    rows_each: int = 1
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return rows of persons drawn with replacement, and the keywords of a fit on them."""
+        size = self.rows_each
+        persons = rng.integers(len(self.y) // size, size=n // size)
+        rows = (persons[:, None] * size + np.arange(size)).ravel()
+        return rows, {} if size == 1 else {"groups": np.repeat(np.arange(len(persons)), size)}
 
 
 CELLS = [
@@ -72,6 +81,12 @@ CELLS = [
         for kind in KINDS
         for n in SMALL
         for degree in DEGREES
+    ),
+    *(
+        Cell(PERSONS, n * ROWS_EACH, degree, norm, "known")
+        for norm in ("l1", "sd")
+        for n in N_PERSONS
+        for degree in (1, 3)
     ),
     *(
         Cell(ADULT, ADULT_ROWS, degree, norm, "known")
@@ -110,9 +125,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         description="How often certificates hold on new rows. A run that was interrupted is taken "
         "up where it ended: a cell that is in the table is not run again.",
     )
-    populations = (*KINDS, ADULT)
+    populations = (*KINDS, PERSONS, ADULT)
     parser.add_argument("--population", nargs="+", choices=populations, default=populations)
-    rows = (*SMALL, ADULT_ROWS)
+    rows = (*SMALL, *(n * ROWS_EACH for n in N_PERSONS), ADULT_ROWS)
     parser.add_argument("--rows", nargs="+", type=int, choices=rows, default=rows)
     parser.add_argument("--degree", nargs="+", type=int, choices=DEGREES, default=DEGREES)
     parser.add_argument("--norm", nargs="+", choices=("l1", "sd"), default=("l1", "sd"))
@@ -172,15 +187,15 @@ class Measured(NamedTuple):
 def measure(cell: Cell, seed: int) -> tuple[Measured, Measured | None]:
     """Return what a sample gives without a certificate, and with one where one is issued."""
     population, rng = load(cell.population), np.random.default_rng([seed, cell.n])
-    # With replacement: the rows are independent draws.
-    drawn = rng.integers(len(population.y), size=cell.n)
+    # With replacement: the rows, or the persons, are independent draws.
+    drawn, keywords = population.draw(rng, cell.n)
     found: list[Measured | None] = []
     for confidence in (None, CONFIDENCE):
         model = build(cell).set_params(confidence=confidence)
         with warnings.catch_warnings():
             # What they say is counted here.
             warnings.simplefilter("ignore")
-            model.fit(population.X[drawn], population.y[drawn])
+            model.fit(population.X[drawn], population.y[drawn], **keywords)
         if confidence is None or model.certificate_ is not None:
             found.append(_measured(cell, model, population))
         else:
@@ -196,7 +211,7 @@ def _measured(cell: Cell, model: Any, population: Rows) -> Measured:
         warnings.simplefilter("ignore")
         predictions = model.predict(population.X)
         value = gedi(predictions, sensitive_features=x, kernel=cell.degree, norm=cell.norm)
-    is_real = cell.population == KINDS[0]
+    is_real = cell.population in (KINDS[0], PERSONS)
     error = np.mean((y - predictions) ** 2) / y.var() if is_real else np.mean(y != predictions)
     return Measured(value / model.threshold_, float(1 - error))
 
@@ -211,7 +226,7 @@ def build(cell: Cell) -> Any:
     if cell.attribute == "blind":
         options["drop_sensitive"], options["sensitive_at_predict"] = True, False
         options["attribute_estimator"] = _on_squares(LinearRegression())
-    if cell.population == KINDS[0]:
+    if cell.population in (KINDS[0], PERSONS):
         return ProjectedRegressor(_on_squares(Ridge()), **options)
     learner = LogisticRegression(tol=1e-3, max_iter=500)
     if cell.population == KINDS[1]:
@@ -227,15 +242,21 @@ def _on_squares(learner: Any) -> Any:
 def load(population: str) -> Rows:
     """Return all rows of a population.
 
-    The simulated targets depend on an attribute, through another column, and on a third.
+    The simulated targets depend on an attribute, through another column, and on a third. Persons
+    have one value of the attribute, and half of the variance of everything else in common.
     """
     if population == ADULT:
         data = load_task(TASKS[3])
         others = np.delete(data.X, data.feature_names.index("age"), axis=1)
         return Rows(np.column_stack([data.sensitive, others]), data.y)
     rng = np.random.default_rng(0)
-    x = rng.uniform(-1.7, 1.7, POPULATION)
-    proxy, other, noise = rng.normal(size=(3, POPULATION))
+    rows_each = ROWS_EACH if population == PERSONS else 1
+    x = np.repeat(rng.uniform(-1.7, 1.7, POPULATION // rows_each), rows_each)
+    n = len(x)
+    proxy, other, noise = rng.normal(size=(3, n))
+    if rows_each > 1:
+        shared = np.repeat(rng.normal(size=(3, n // rows_each)), rows_each, axis=1)
+        proxy, other, noise = (np.array([proxy, other, noise]) + shared) / np.sqrt(2)
     proxy += x
     y = (
         0.4 * x
@@ -244,7 +265,8 @@ def load(population: str) -> Rows:
         + np.sin(2 * other)
         + 0.5 * noise * (1 + 0.3 * np.abs(x))
     )
-    return Rows(np.column_stack([x, proxy, other]), y if population == KINDS[0] else (y > 0) * 1)
+    target = (y > 0) * 1 if population == KINDS[1] else y
+    return Rows(np.column_stack([x, proxy, other]), target, rows_each)
 
 
 def table(lines: Sequence[dict[str, str]]) -> str:

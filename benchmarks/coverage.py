@@ -23,6 +23,7 @@ from benchmarks._coverage_cells import (
     FEW,
     GROUPS,
     POWERS,
+    SUMS,
     WELL,
     Cell,
     Rows,
@@ -36,6 +37,7 @@ from gedi_sklearn import DidiConstraint
 from gedi_sklearn.kernels import fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
     Errors,
+    GediAccumulator,
     KernelIndicator,
     farthest,
     gedi,
@@ -47,7 +49,7 @@ from gedi_sklearn.projection import Projection
 PAGE = Path(__file__).parents[1] / "docs" / "inference_coverage.md"
 RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- {}: begin (written by benchmarks.coverage) -->", "<!-- {}: end -->"
-FAMILIES = (FEW, CLUSTERS, GROUPS, WELL, POWERS)
+FAMILIES = (FEW, CLUSTERS, GROUPS, WELL, SUMS, POWERS)
 EXACT = "rates of two groups, enumerated"
 N_NEW = 500
 KEY = ("family", "name", "n")
@@ -136,7 +138,7 @@ def simulate(cell: Cell, n_samples: int, n_jobs: int = 1) -> dict[str, Any]:
 
 def _of_samples(cell: Cell, seeds: np.ndarray) -> np.ndarray:
     """Return what is known of some samples, one row each."""
-    kind = {"didi": _didi, "fitted": _fitted, "batch": _batch}.get(cell.what, _gedi)
+    kind = {"didi": _didi, "fitted": _fitted, "batch": _batch, "sums": _sums}.get(cell.what, _gedi)
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few rows are what is tried here
@@ -211,6 +213,14 @@ def _batch(cell: Cell, rows: Rows, rng: np.random.Generator) -> list[float]:
     upper = [gedi_inference(rows.y, **own, confidence=c).upper for c in (0.9, 0.95)]
     values = [gedi(own.y, sensitive_features=own.x, **cell.options) for own in (new, rows)]
     return [values[0], *upper, *[np.nan] * 4, values[1]]
+
+
+def _sums(cell: Cell, rows: Rows, rng: np.random.Generator) -> list[float]:
+    """Return limits of an accumulator, beside the exact one of the rows."""
+    accumulator = GediAccumulator()
+    accumulator.update(rows.y, sensitive_features=np.where(rows.x == 1, "b", "a"))
+    upper = [accumulator.inference(confidence=c).upper for c in (0.9, 0.95)]
+    return [cell.true_value, *upper, *[np.nan] * 3, _clopper_pearson(rows), accumulator.gedi()]
 
 
 def _are_rates(rows: Rows) -> bool:

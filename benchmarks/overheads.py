@@ -13,16 +13,27 @@ import csv
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 
+from benchmarks._daily_work import (
+    Case,
+    fits,
+    growth,
+    imports,
+    in_turn,
+    many,
+    seconds,
+    splines,
+    verdicts,
+)
 from benchmarks._tables import insert_between, markdown
 from gedi_sklearn import CoarseConstraint, MovingTargetsClassifier, fairness_report
 from gedi_sklearn.metrics import didi, gedi
@@ -36,48 +47,12 @@ DEGREE = 5
 LOSSES, BATCH_SIZES = ("squared error", "log loss"), (128, 512)
 
 
-class Case(NamedTuple):
-    """A function of the library and what it is compared to.
-
-    Attributes
-    ----------
-    what, yardstick : str
-        What is measured, and what that is.
-    pairs : iterator of tuple of float
-        CPU seconds of both, one run after the other.
-    """
-
-    what: str
-    yardstick: str
-    pairs: Iterator[tuple[float, float]]
-
-
-def seconds(run: Callable[[], object]) -> float:
-    start = time.process_time()
-    run()
-    return time.process_time() - start
-
-
-def in_turn(
-    own: Callable[[], object], plain: Callable[[], object], repeats: int
-) -> Iterator[tuple[float, float]]:
-    """Yield the seconds of both, after a run of each that is not counted."""
-    own(), plain()
-    for _ in range(repeats):
-        yield seconds(own), seconds(plain)
-
-
 def draw(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return an attribute, targets that depend on it, and predictions."""
     rng = np.random.default_rng(0)
     x, noise, error = rng.normal(size=(3, n))
     y = x + 0.3 * x**2 + noise
     return x, y, y + error
-
-
-def many(run: Callable[[], object], times: int) -> Callable[[], object]:
-    """Return the same, often enough for a clock."""
-    return lambda: [run() for _ in range(times)]
 
 
 def indicators(repeats: int) -> Iterator[Case]:
@@ -196,13 +171,15 @@ def measure(case: Case) -> dict[str, Any]:
     return line
 
 
-def run(repeats: int) -> list[dict[str, Any]]:
-    groups = [indicators, report, moving_targets]
+def run(repeats: int, only: str = "") -> list[dict[str, Any]]:
+    groups = [indicators, report, moving_targets, splines, fits, verdicts, imports, growth]
     if find_spec("skorch") is not None:
         groups.append(epochs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [measure(case) for group in groups for case in group(repeats)]
+        return [
+            measure(case) for group in groups if only in group.__name__ for case in group(repeats)
+        ]
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -232,10 +209,11 @@ def write(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=25)
+    parser.add_argument("--only", default="", help="part of the name of a group, printed only")
     parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
-    rows = run(options.repeats)
-    if not options.no_write:
+    rows = run(options.repeats, options.only)
+    if not (options.no_write or options.only):
         write(rows)
 
 

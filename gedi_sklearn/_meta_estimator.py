@@ -1,23 +1,20 @@
-"""What the estimators of this library share: the attribute's columns, and wrapping an estimator.
+"""Wrapping an estimator: its tags, its metadata, the covariates.
 
-The inner estimator gets X as the user passed it (without the protected columns where that is
-requested). Metadata goes through one function, which gives the same result with scikit-learn's
-metadata routing on and off. The tags are those of the inner estimator.
+Metadata goes through one function, which gives the same result with scikit-learn's metadata routing
+on and off. The tags are those of the inner estimator.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from functools import wraps
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
+from sklearn.base import MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRequest,
     MetadataRouter,
@@ -25,41 +22,10 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted
 
-from ._as_fitted import keep_parameters
-from ._folds import FoldMaker, asks_for_groups
-from ._validation import (
-    Interval,
-    _check_feature_names,
-    _check_n_features,
-    _fit_context,
-    _get_feature_names,
-    attribute_columns,
-    change_tables,
-    check_attribute_columns,
-    check_groups,
-    check_nested,
-    check_same_length,
-    check_sample_weight,
-    check_sensitive,
-    column_positions,
-    drop_columns,
-    refuse_misplaced,
-    select_columns,
-)
-from .constraints import check_constraint
-
-# The declared types of the parameters of `ColumnsMixin`.
-COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
-    "sensitive_columns": [
-        Interval(Integral, None, None, closed="neither"),
-        str,
-        "array-like",
-        None,
-    ],
-    "drop_sensitive": ["boolean"],
-}
+from ._constrained_estimator import ConstrainedEstimator
+from ._folds import asks_for_groups
+from ._validation import change_tables, select_columns
 
 COVARIATE_CONSTRAINTS: dict[str, list[Any]] = {
     "conditional_on": [Integral, str, list, tuple, callable, None],
@@ -79,172 +45,8 @@ _OFFSETS = (
 )
 
 
-def fit_method(fit: Callable) -> Callable:
-    """Return a `fit` that checks the parameters, and changes the object only once it has succeeded.
-
-    It runs on a copy without fitted attributes, whose state the object then takes over. So an error
-    or an interrupt leaves the old model as it was, and a new one has nothing of it.
-    """
-
-    @_fit_context(prefer_skip_nested_validation=False)
-    @wraps(fit)
-    def fitted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        fresh = object.__new__(type(self))
-        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        vars(fresh).update(kept)
-        keep_parameters(fresh)
-        fit(fresh, *args, **kwargs)
-        self.__dict__ = vars(fresh)
-        return self
-
-    return fitted
-
-
-class ColumnsMixin:
-    """The attribute, from one of `sensitive_features` and `sensitive_columns`; the columns of X.
-
-    A subclass has the parameters `constraint`, `sensitive_columns` and `drop_sensitive`.
-    """
-
-    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
-
-    constraint: Any
-    sensitive_columns: Any
-    drop_sensitive: bool
-
-    def __new__(cls, *args: Any, **parameters: Any) -> Any:
-        """Refuse parameters of the constraint and the solver, with the object to write."""
-        refuse_misplaced(cls.__name__, parameters)
-        return super().__new__(cls)
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters, those of the constraint as ``constraint__threshold``.
-
-        Returns
-        -------
-        self : object
-        """
-        objects = {"constraint": "DependenceConstraint()", "solver": "Solver()"}
-        check_nested(self, params, objects)
-        return super().set_params(**params)  # type: ignore[misc]
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        """Return the targets as numbers, shape (n,); a classifier sets `classes_`."""
-        raise NotImplementedError
-
-    def _check_training_data(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return targets, weights and attribute of the rows of `fit`, and record X's columns."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        check_constraint(self.constraint, type(self).__name__)
-        y = self._check_targets(y, sample_weight)
-        check_same_length(len(y), X=X)
-        weight = check_sample_weight(sample_weight, len(y))
-        attribute = self._check_attribute(X, sensitive_features, len(y), reset=True)
-        self._record_columns(X)
-        return y, weight, attribute
-
-    def _record_columns(self, X: Any) -> None:
-        """Record the parameters and the columns of the X of `fit`; some of its rows are enough."""
-        keep_parameters(self)
-        _check_feature_names(self, X, reset=True)
-        _check_n_features(self, X, reset=True)
-        # By position: at prediction X may come without the names it had in `fit`.
-        named = self.sensitive_columns is not None
-        self._positions = column_positions(X, self.sensitive_columns) if named else []
-        if named:
-            seen = getattr(self, "feature_names_in_", None)
-            self._attribute_columns = None if seen is None else seen[self._positions].tolist()
-        self._dropped = self._positions if self.drop_sensitive else []
-
-    def _check_attribute(
-        self, X: Any, sensitive_features: Any, n_samples: int, *, reset: bool
-    ) -> np.ndarray:
-        """Return the protected attribute (n, m) from `sensitive_features` or `sensitive_columns`.
-
-        `reset` records the names of its columns, as for features; otherwise they are compared.
-        """
-        if self.drop_sensitive and self.sensitive_columns is None:
-            raise ValueError(
-                "drop_sensitive=True removes the protected column(s) from X, so it needs "
-                "sensitive_columns=, which is None. Name the column(s) there, or leave them out "
-                "of X yourself and keep drop_sensitive=False."
-            )
-        if reset:
-            self._attribute_columns = attribute_columns(sensitive_features)
-        elif sensitive_features is not None:  # the columns of X are compared as such
-            check_attribute_columns(self._attribute_columns, sensitive_features)
-        return check_sensitive(
-            sensitive_features,
-            X=X,
-            sensitive_columns=self.sensitive_columns,
-            n_samples=n_samples,
-            kind="mixed",
-        )
-
-    def _check_columns(self, X: Any) -> None:
-        """Refuse a new X whose columns are not those of the training X."""
-        if isinstance(X, (list, tuple)) and not X:
-            check_array(X)  # raises scikit-learn's error
-        if self._lacks_dropped(X):
-            return
-        self._refuse_missing_attribute(X)
-        named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
-        # Names on one side only are worth a warning; most inner estimators give it themselves,
-        # and the user should see it once.
-        inner = getattr(self, "estimator_", None)
-        if named == seen or not hasattr(inner, "n_features_in_"):
-            _check_feature_names(self, X, reset=False)
-        if getattr(X, "ndim", 2) == 2:  # the inner estimator reports any other shape itself
-            _check_n_features(self, X, reset=False)
-
-    def _refuse_missing_attribute(self, X: Any) -> None:
-        """Refuse a frame without the attribute, where that is all it lacks."""
-        names, seen = _get_feature_names(X), getattr(self, "feature_names_in_", None)
-        if names is None or seen is None or not self._positions:
-            return
-        if list(names) == list(np.delete(seen, self._positions)):
-            blind = (
-                " and sensitive_at_predict=False" if hasattr(self, "sensitive_at_predict") else ""
-            )
-            raise ValueError(
-                f"X lacks the attribute {self._attribute_columns}, which was a column of X in fit. "
-                f"Keep the column, or fit with drop_sensitive=True{blind} to predict without it."
-            )
-
-    def _inner_X(self, X: Any) -> Any:
-        """Return what the inner estimator sees of X: X itself, or a copy without columns."""
-        return X if not self._dropped or self._lacks_dropped(X) else drop_columns(X, self._dropped)
-
-    def _lacks_dropped(self, X: Any) -> bool:
-        """Tell whether a frame has all the columns of the training frame but the dropped ones."""
-        names, seen = _get_feature_names(X), getattr(self, "feature_names_in_", None)
-        if names is None or seen is None or not self._dropped:
-            return False
-        return list(names) == list(np.delete(seen, self._dropped))
-
-    def _new_inner_X(self, X: Any) -> Any:
-        """Return what the fitted inner estimator sees of a new X, once its columns are checked."""
-        check_is_fitted(self)
-        return self._checked_inner_X(X)
-
-    def _checked_inner_X(self, X: Any) -> Any:
-        self._check_columns(X)
-        if self._positions and not self._dropped:
-            # The inner estimator has seen no missing attribute in `fit` either.
-            named = _get_feature_names(X) is not None
-            columns: Any = (self._attribute_columns if named else None) or self._positions
-            given = columns[0] if len(columns) == 1 else columns  # as an error says it of `fit`
-            check_sensitive(None, X=X, sensitive_columns=given, kind="mixed")
-        return self._inner_X(X)
-
-
-class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
-    """Base of the wrappers: tags, metadata, columns of X.
+class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
+    """Base of the wrappers: tags, metadata, covariates.
 
     A subclass has the parameters `estimator`, `cv`, `n_jobs`, `conditional_on`,
     `sensitive_columns` and `drop_sensitive`, defines what `estimator=None` means, and sets
@@ -258,7 +60,6 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     cv: Any
     conditional_on: Any
     n_jobs: int | None
-    random_state: Any
 
     def _default_estimator(self) -> Any:
         """Return the unfitted estimator that `estimator=None` stands for."""
@@ -287,7 +88,6 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         inner = self._inner_estimator()
         if hasattr(inner, "__sklearn_tags__"):  # not all libraries inherit from scikit-learn
             inner_tags = get_tags(inner)
@@ -306,25 +106,6 @@ class MetaEstimator(ColumnsMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         _check_kind(self, self._inner_estimator())
         return super()._check_training_data(X, y, sensitive_features, sample_weight)
-
-    def _fold_maker(
-        self,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        groups: Any,
-        attribute: np.ndarray,
-        split_params: dict[str, Any],
-    ) -> FoldMaker:
-        """Return what makes folds of the rows of a fit."""
-        return FoldMaker(
-            y=y,
-            is_classifier=is_classifier(self),
-            weight=weight,
-            groups=check_groups(groups, len(y)),
-            attribute=attribute,
-            random_state=self.random_state,
-            split_params=split_params,
-        )
 
     def _own_request(self) -> MetadataRequest:
         """Return a copy of the metadata request of this object's own methods.

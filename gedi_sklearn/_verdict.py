@@ -1,10 +1,12 @@
 r"""What a constraint has come to: whether it is met, what it does not see, what its share is of.
 
-Three questions are asked of the predictions of a fit, or of projected targets:
+Four questions are asked of the predictions of a fit, or of projected targets:
 
 - Is the bounded indicator within the bound, on these rows and on rows that the fit has not seen?
 - How much of what the attribute explains is left, by a kernel that follows any smooth shape: the
   deviation S of a quantile spline with five knots, predictions over y.
+- How much does every output keep, labels, probabilities, the share above the ninth decile: a bound
+  on one says little of the others.
 - Is the indicator of y that a relative threshold is a share of more than chance: an F test of y on
   its kernel.
 
@@ -13,227 +15,28 @@ The intervals and limits are those of :mod:`gedi_sklearn.metrics`, from robust c
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 from scipy.special import fdtrc
 
 from ._geometry import deviation_block
+from ._verdict_words import CHANCE, N_KNOTS, InWords, Output, Ratio, Remainder, Verdict
 from .constraints import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
-from .exceptions import (
-    ConstraintNotMetWarning,
-    EmptyBoundWarning,
-    NoisyReferenceWarning,
-    RankDeficientKernelError,
-    UnseenDependenceWarning,
-    warn_caller,
-)
+from .exceptions import RankDeficientKernelError
 from .kernels import Design, fit_resolved, kernel_of_degree, resolve_kernel, spline_columns
 from .metrics import cluster_p_value, lower_limits
 
 __all__ = ["InWords", "Verdict", "make_verdict", "verdict_on_cuts"]
 
-# With fewer rows there is no verdict, and with fewer than the second number no advice from it: in a
-# small sample a reference that is more than chance mostly does not look it.
-_LEAST_ROWS, _LEAST_FOR_ADVICE = 50, 500
-# Rows that answer the last two questions; of more, so many are drawn. The share that is left is
-# known to a hundredth then, a tenth of the margin below.
+# With fewer rows there is no verdict.
+_LEAST_ROWS = 50
+# Rows that answer the second question and the last; of more, so many are drawn. The share that is
+# left is known to a hundredth then, a tenth of what it may exceed the asked one by.
 _MOST_ROWS = 20_000
-_N_KNOTS = 5
-# Level of the F tests, and by how much the share that is left may exceed the one that was asked.
-_CHANCE, _MARGIN = 0.01, 0.10
-# Up to this multiple of the bound an upper limit is worth saying.
-_ABOUT = 1.5
-# Smaller p-values are rounding errors.
-_LEAST_P = 1e-15
 # Confidence of each of two limits, which make an interval of 90 %.
 _LIMIT = 0.95
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """A bounded indicator over its bound, of the constraint that comes nearest to it.
-
-    Attributes
-    ----------
-    value : float
-        1 is the bound. In units of y where the bound is 0.
-    low, high : float
-        A 90 % interval of what it is on all rows like these, from two 95 % limits.
-    bound : float
-        1.0, or 0.0 where the bound is 0.
-    """
-
-    value: float
-    low: float
-    high: float
-    bound: float = 1.0
-
-    @property
-    def answer(self) -> str:
-        """Whether rows like these keep the bound: "no", "yes", "about: …", "cannot be told"."""
-        if self.low > self.bound:
-            return "no"
-        if self.high <= self.bound:
-            return "yes"
-        if self.high <= _ABOUT * self.bound:
-            return f"about: at most {np.ceil(100 * self.high) / 100:.3g} of the bound"
-        return "cannot be told"
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether these rows themselves keep the bound."""
-        return self.value <= self.bound * (1 + 1e-9)
-
-    def in_words(self, *, of_these: bool = False) -> str:
-        """Return the answer, for rows like these or for these rows themselves, with its numbers."""
-        answer = "yes" if of_these and self.is_kept else self.answer
-        unit = "" if "bound" in answer else " of the bound" if self.bound else " (the bound is 0)"
-        interval = f"90 % interval {self.low:.3g} to {self.high:.3g}"
-        return f"{answer}, at {self.value:.3g}{unit} ({interval})"
-
-    def __str__(self) -> str:
-        return self.in_words()
-
-
-@dataclass(frozen=True)
-class Remainder:
-    """What is left of the deviation of y that an attribute explains, by a spline.
-
-    Attributes
-    ----------
-    name : str
-        The attribute.
-    share : float
-        S of the predictions over S of y.
-    low : float
-        Its lower 95 % confidence limit.
-    asked : float
-        The share that the constraint asks for.
-    """
-
-    name: str
-    share: float
-    low: float
-    asked: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.share:.0%} of the deviation of y that {self.name} explains (asked: "
-            f"{self.asked:.0%})"
-        )
-
-
-class InWords(ABC):
-    """What ``str()`` and a notebook show line by line."""
-
-    @abstractmethod
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        """Yield what each line is about, and what was found."""
-
-    def __str__(self) -> str:
-        return "\n".join(f"{what}: {found}" for what, found in self._lines())
-
-    def _repr_html_(self) -> str:
-        rows = (
-            f"<tr><th>{escape(what)}</th><td>{escape(found)}</td></tr>"
-            for what, found in self._lines()
-        )
-        return f"<table>{''.join(rows)}</table>"
-
-
-@dataclass(frozen=True)
-class Verdict(InWords):
-    """What a constraint has come to; ``str()`` says it in words.
-
-    Attributes
-    ----------
-    training : Ratio or None
-        Whether predictions for the rows of the fit meet the constraint; None where not measured.
-    new_rows : Ratio or None
-        The same for predictions of rows that their model and correction have not seen.
-    remainder : Remainder or None
-        What is left, of the attribute with the most; None where the attribute does not explain y,
-        is categorical, or nothing is bounded.
-    reference_p_value : float or None
-        F test of y on the kernel that a relative threshold refers to; None without one. The
-        smallest of several constraints or classes.
-    n_rows : int
-        Rows of positive weight that it rests on.
-    predicted : float or None
-        What `predict` returns for the training rows, over the bound, where another model is judged:
-        without the attribute predictions are corrected by a learner that was fitted to these rows.
-    empty : str
-        That so few rows have a label that no arrangement of them could exceed the bound; "" where
-        some could.
-    score : float or None
-        What the score of classes (probabilities, or else decisions in deviations of y) keeps of the
-        bounded indicator of y; the largest of several. None for real targets.
-    reference_of : str
-        What a relative threshold is a share of.
-    """
-
-    training: Ratio | None
-    new_rows: Ratio | None
-    remainder: Remainder | None
-    reference_p_value: float | None
-    n_rows: int
-    predicted: float | None = None
-    empty: str = ""
-    score: float | None = None
-    reference_of: str = "y"
-
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        nothing = f"says nothing: {self.empty}" if self.empty else "not measured"
-        training = new_rows = nothing
-        if self.training is not None and not self.empty:
-            training = self.training.in_words(of_these=self.predicted is None)
-        if self.new_rows is not None and not self.empty:
-            new_rows = str(self.new_rows)
-        yield "met on the training rows", training
-        if self.predicted is not None:
-            yield "what predict returns for them", f"at {self.predicted:.3g} of the bound"
-        yield "met on new rows", new_rows
-        yield "left, as a 5-knot spline sees it", str(self.remainder or "not measured")
-        if self.score is not None:
-            yield "left of the score", f"{self.score:.0%} of what is bounded, of y"
-        p = self.reference_p_value
-        if p is None:
-            yield "reference", "none: the threshold is absolute"
-        else:
-            found = "cannot be told from chance" if p > _CHANCE else "more than chance"
-            of = "" if self.reference_of == "y" else f", of {self.reference_of}"
-            yield (
-                f"reference{of}",
-                f"{found} (p {f'= {p:.2g}' if p > _LEAST_P else f'< {_LEAST_P:g}'})",
-            )
-
-    def warn(self) -> None:
-        """Warn of new rows beyond the bound, of what the kernel does not see, and of chance.
-
-        Of the last two from 500 rows on.
-        """
-        if self.empty:
-            warn_caller(EmptyBoundWarning.from_labels(self.empty, self.score))
-        new = self.new_rows
-        if new is not None and new.answer == "no":
-            warn_caller(ConstraintNotMetWarning.from_new_rows(new.value, new.low, new.bound))
-        if self.n_rows >= _LEAST_FOR_ADVICE:
-            for one in self.advice():
-                warn_caller(one)
-
-    def advice(self) -> Iterator[Warning]:
-        """Yield warnings of what the kernel does not see, and of chance, of however few rows."""
-        left = self.remainder
-        if left is not None and left.low > left.asked + _MARGIN:
-            yield UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
-        p = self.reference_p_value
-        if p is not None and p > _CHANCE:
-            yield NoisyReferenceWarning.from_p_value(p)
 
 
 def make_verdict(
@@ -245,6 +48,7 @@ def make_verdict(
     new_rows: np.ndarray | None = None,
     predicted: np.ndarray | None = None,
     scores: np.ndarray | None = None,
+    plain: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Verdict | None:
     """Return the verdict on predictions for the rows of a constraint.
@@ -263,6 +67,8 @@ def make_verdict(
         What `predict` returns for the rows, where `training` is something else.
     scores : ndarray of shape (n,) or (n, K), default=None
         Scores of the second of two classes, or of every class.
+    plain : ndarray of the shape of scores, or of predictions, default=None
+        Those of the learner without the constraint.
     groups : ndarray of shape (n,), default=None
         Clusters of the rows; None where rows are taken as independent.
 
@@ -304,7 +110,9 @@ def make_verdict(
         len(y),
         None if predicted is None else _size(parts, constraint.columns(predicted)),
         constraint.emptiness(predictions),
-        None if scores is None else _score_share(parts, targets, scores),
+        tuple(_outputs(constraint, parts, targets, predictions, scores, plain)),
+        bounded=_bounded(constraint, predictions),
+        attribute=" and ".join(n for j in range(len(listed)) for n in _names(constraint, j)),
     )
 
 
@@ -314,6 +122,7 @@ def verdict_on_cuts(
     training: np.ndarray,
     new_rows: np.ndarray | None,
     groups: np.ndarray | None,
+    names: list[str] | None,
 ) -> Verdict | None:
     """Return the verdict on scores whose share above every cut is bounded; see above."""
     if not constraint.bounds_anything or len(training) < _LEAST_ROWS:
@@ -326,8 +135,22 @@ def verdict_on_cuts(
         None,
         constraint.reference_p_value(groups),
         len(training),
+        outputs=tuple(_outputs_of_cuts(constraint, training)),
         reference_of="the plain model",
+        bounded="share of rows above every cut",
+        attribute=" and ".join(names or ["the attribute"]),
     )
+
+
+def _outputs_of_cuts(constraint: FittedCuts, scores: np.ndarray) -> Iterator[Output]:
+    """Yield what the mean score and the share above its ninth decile keep of the plain model's."""
+    gauge = deviation_block(constraint.design)
+    own, plain = scores[:, None], constraint.scores[:, None]
+    tops = (_top_decile(columns, constraint.weight) for columns in (own, plain))
+    for name, pair in (("mean score", (own, plain)), ("top decile", tops)):
+        kept, size = map(gauge.indicator, pair)
+        if size > 0:
+            yield Output(name, kept / size, "the plain model")
 
 
 def _ratio(
@@ -363,13 +186,69 @@ def _size(parts: list[ColumnConstraint], columns: np.ndarray) -> float | None:
     return max(found, default=None)
 
 
-def _score_share(
-    parts: list[ColumnConstraint], targets: np.ndarray, scores: np.ndarray
-) -> float | None:
-    """Return what scores keep of the bounded indicator of y, of the constraint with the most."""
-    columns = scores[:, None] if scores.ndim == 1 else scores
-    pairs = [(part.gauge.indicator(columns), part.gauge.indicator(targets)) for part in parts]
-    return max((own / size for own, size in pairs if size > 0), default=None)
+def _bounded(constraint: FittedConstraint, predictions: np.ndarray) -> str:
+    """Return which output is judged."""
+    given = constraint.parts[0].given
+    name = given.on
+    if name == "predictions" and constraint.n_classes:
+        name = "probabilities" if (predictions % 1).any() else "labels"
+    return name if given.subset is None else f"{name} in subset {given.subset!r}"
+
+
+def _outputs(
+    constraint: FittedConstraint,
+    parts: list[ColumnConstraint],
+    targets: np.ndarray,
+    predictions: np.ndarray,
+    scores: np.ndarray | None,
+    plain: np.ndarray | None,
+) -> Iterator[Output]:
+    """Yield what every output keeps; the targets are columns."""
+    if parts[0].given.needs_outcomes:
+        return
+    is_class = bool(constraint.n_classes) or scores is not None
+    labels = predictions
+    if is_class and (predictions % 1).any():
+        labels = (predictions > 0.5).astype(int)
+    name = "labels" if is_class else "predictions"
+    yield from _kept(name, parts, constraint.columns(labels), targets, "y")
+    if scores is not None:
+        name = "probabilities" if scores.min() >= 0 and scores.max() <= 1 else "decisions"
+        yield from _kept(name, parts, _as_columns(scores), targets, "y")
+    elif is_class:
+        return  # labels have no deciles
+    score = predictions if scores is None else scores
+    top = _top_decile(_as_columns(score), constraint.weight)
+    if plain is not None:
+        of = _top_decile(_as_columns(plain), constraint.weight)
+        yield from _kept("top decile", parts, top, of, "the plain model")
+    elif scores is None:
+        yield from _kept("top decile", parts, top, _top_decile(targets, constraint.weight), "y")
+    else:
+        deviations = [deviation_block(part.design, part.outputs).indicator(top) for part in parts]
+        yield Output("top decile", max(deviations), "")
+
+
+def _kept(
+    name: str, parts: Sequence[Any], columns: np.ndarray, reference: np.ndarray, of: str
+) -> Iterator[Output]:
+    """Yield an indicator over another, of the constraint with the most, where there is one."""
+    pairs = [(part.gauge.indicator(columns), part.gauge.indicator(reference)) for part in parts]
+    shares = [own / size for own, size in pairs if size > 0]
+    if shares:
+        yield Output(name, max(shares), of)
+
+
+def _as_columns(values: np.ndarray) -> np.ndarray:
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _top_decile(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return, of every column, 1 for the rows above the cut that at most a tenth exceed."""
+    order = np.argsort(columns, axis=0, kind="stable")
+    below = np.cumsum(weight[order], axis=0) < 0.9 * weight.sum() * (1 - 1e-12)
+    cuts = np.take_along_axis(columns, order, axis=0)[below.sum(axis=0), range(columns.shape[1])]
+    return (columns > cuts).astype(np.float64)
 
 
 def _design_of(
@@ -437,7 +316,7 @@ def _remainders(
         return
     weight, groups = _weight(first, rows), None if groups is None else groups[rows]
     for j, x in enumerate(first.design.points[rows].T):
-        columns = spline_columns(x, weight, _N_KNOTS)
+        columns = spline_columns(x, weight, N_KNOTS)
         try:
             design = _design_of(columns, columns, first, rows)
         except RankDeficientKernelError:
@@ -446,7 +325,7 @@ def _remainders(
             y, z = (own[rows, part.outputs[0]] for own in (targets, predictions))
             # The matrix Q is made here, which what follows uses too.
             size = float(np.linalg.norm(design.inner_products(y)))
-            if _p_value(design, y, design.fitted.n_columns, groups) > _CHANCE:
+            if _p_value(design, y, design.fitted.n_columns, groups) > CHANCE:
                 continue
             low = lower_limits(deviation_block(design), z[:, None], groups=groups)[0]
             own = float(np.linalg.norm(design.inner_products(z)))

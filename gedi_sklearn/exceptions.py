@@ -287,7 +287,7 @@ class EmptyBoundWarning(UserWarning):
         return cls(
             f"the bound on labels says nothing: {words}, so few that they meet it however they are "
             f"arranged{kept}. Bound the score instead, on='probabilities' (of two classes, in "
-            "ProjectedClassifier)."
+            "ProjectedClassifier and ConstrainedBoostingClassifier)."
         )
 
 
@@ -331,6 +331,15 @@ class FewRowsWarning(UserWarning):
             f"`{what}` rests on few rows: {place}. It is wide for that reason, and infinite where "
             "one row or group alone determines a coefficient. Join rare levels, take a kernel of "
             "fewer columns, or use more rows."
+        )
+
+    @classmethod
+    def from_sums(cls, place: str, least: int) -> FewRowsWarning:
+        """Build the warning for the limit of an accumulator."""
+        return cls(
+            f"`upper` of an accumulator may be too low: {place}, and below {least} it holds less "
+            "often than its confidence says. Take `gedi_inference` of the rows themselves, whose "
+            "limit allows for few and skewed ones, or join rare levels."
         )
 
 

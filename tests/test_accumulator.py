@@ -23,7 +23,11 @@ from gedi_sklearn import (
     SplineKernel,
     project_targets,
 )
-from gedi_sklearn.exceptions import IllConditionedKernelWarning, RankDeficientKernelError
+from gedi_sklearn.exceptions import (
+    FewRowsWarning,
+    IllConditionedKernelWarning,
+    RankDeficientKernelError,
+)
 from gedi_sklearn.metrics import GediAccumulator, gedi, gedi_coefficients, gedi_inference
 
 RNG = np.random.default_rng(3)
@@ -602,3 +606,34 @@ def test_the_upper_bound_holds_in_19_samples_of_20():
         accumulator.update(0.2 * x + noise, sensitive_features=x)
         held += accumulator.inference().upper >= 0.2
     assert held >= 362
+
+
+def events(*counts):
+    """Labels of groups, each (rows, events), one after another."""
+    return np.concatenate([np.arange(n) < m for n, m in counts]) * 1.0
+
+
+TEXT = np.repeat(["a", "b"], [900, 300])
+
+
+@pytest.mark.parametrize(
+    ("attribute", "y", "message"),
+    [
+        (TEXT, events((900, 450), (300, 99)), "= b has 300 rows, 99 of them with the rarer"),
+        (TEXT, events((900, 450), (300, 201)), "= b has 300 rows, 99 of them with the rarer"),
+        (TEXT, events((900, 450), (300, 100)), None),
+        (np.where(np.arange(N) % 120, "a", "b"), Y, "= b has 10 rows"),
+        (TEXT, Y, None),
+        (X, events(*[(48, 1)] * 25), "25 of 1200 rows have the rarer label"),
+        (X, events(*[(12, 1)] * 100), None),
+        (X, Y, None),
+    ],
+)
+def test_a_limit_of_few_events_says_so(attribute, y, message):
+    accumulator = GediAccumulator().update(y, sensitive_features=attribute)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert np.isfinite(accumulator.inference().upper)
+    said = [str(one.message) for one in caught if one.category is FewRowsWarning]
+    assert len(said) == (message is not None)
+    assert message is None or message in said[0]

@@ -329,6 +329,36 @@ def test_the_slope_of_probabilities_is_that_of_new_rows(backend):
 
 
 @for_each_backend
+@pytest.mark.parametrize("cv", [None, 3])
+def test_bounded_probabilities_of_new_rows_keep_what_was_asked(backend, cv):
+    def rows(n, seed):  # an attribute of two values, seen through another column, too
+        rng = np.random.default_rng(seed)
+        x, noise = rng.integers(0, 2, n).astype(float), rng.normal(size=(n, 3))
+        X = np.c_[x, x + noise[:, 0], noise[:, 1]]
+        return X, (X.sum(axis=1) + noise[:, 2] > 1.5).astype(int)
+
+    bound = DependenceConstraint(0.4, kernel=1, on="probabilities")
+    model = ConstrainedBoostingClassifier(
+        backend, bound, cv=cv, sensitive_columns=0, n_estimators=80, random_state=0
+    ).fit(*rows(4000, 0))
+    X, y = rows(20_000, 1)
+    proba = model.predict_proba(X)
+    assert_array_equal(proba.sum(axis=1), 1.0)
+    assert_array_equal(model.predict(X), proba.argmax(axis=1))
+    options = {"sensitive_features": X[:, 0], "norm": "sd", "relative": True}
+    assert gedi(y, proba[:, 1], **options) == pytest.approx(0.4, abs=0.05)
+    assert gedi(y, model.predict(X), **options) > 0.5  # labels are not bounded
+    assert model.history_["indicator"][-1] == pytest.approx(model.threshold_, rel=0.05)
+
+
+def test_probabilities_are_bounded_of_two_classes_only():
+    X, y = make(ConstrainedBoostingClassifier, n_classes=3)
+    model = quick(ConstrainedBoostingClassifier, constraint=CoarseConstraint(on="probabilities"))
+    with pytest.raises(ValueError, match="the second of two classes; on='predictions' takes any"):
+        model.fit(X, y)
+
+
+@for_each_backend
 def test_categories_and_missing_values_are_the_packages_own(backend):
     X, y = make(ConstrainedBoostingRegressor)
     team = pd.Categorical.from_codes(np.arange(len(y)) % 3, ["a", "b", "c"])
@@ -421,7 +451,7 @@ def test_verbose_prints_a_line_every_so_many_rounds(capsys):
             "sets 'max_leafs', which is no parameter of LightGBM",
         ),
         ({}, {"eval_set": (np.zeros((3, 4)), np.zeros(3))}, "eval_set must be a list of pairs"),
-        ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1, 7])]}, r"that y does not: \[7\]"),
+        ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1, 7])]}, r"the y of eval_set holds \[7\]"),
         ({}, {"eval_set": [(np.zeros((3, 4)), [0, 1])]}, "eval_set"),
         ({}, {"eval_set": [(np.zeros((2, 3)), [0, 1])]}, "3 features"),
     ],

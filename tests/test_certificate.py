@@ -83,7 +83,7 @@ def test_a_certificate_bounds_the_limit_of_a_stricter_correction(name):
         assert found.upper == pytest.approx(found.bound, rel=1e-4)
     again = pickle.loads(pickle.dumps(model))
     assert again.certificate_ == found
-    assert f"promised: at most {found.bound:.4g} with 90% confidence" in str(found)
+    assert f"at most {found.bound:.4g} with 90% confidence" in str(found)
     assert found._repr_html_().count("<tr>") == 5
     plain = clone(model).set_params(confidence=None).fit(X, y)
     assert plain.certificate_ is None

@@ -153,7 +153,7 @@ def test_the_bound_is_met_on_rows_held_out(kind, threshold):
     assert model.threshold_ == pytest.approx(threshold * model.reference_)
     assert cuts_of(model, new_X) / cuts_of(plain, new_X) == pytest.approx(threshold, abs=0.08)
     assert model.verdict_.new_rows.value == pytest.approx(1.0, abs=0.02)
-    assert "reference, of the plain model: more than chance" in str(model.verdict_)
+    assert "that of the plain model: more than chance" in str(model.verdict_)
     np.testing.assert_array_equal(plain.predict(new_X), plain.estimator_.predict(new_X))
 
 

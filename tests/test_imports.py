@@ -1,6 +1,7 @@
 """The one-way import table of the package, and what `import gedi_sklearn` may load."""
 
 import ast
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 # A file imports only from its own line and the lines above it. The order is one of dependence,
 # so `_validation`, which holds scikit-learn's private names, stands before its first user, and
-# `_meta_estimator`, which the estimators share, before the estimators.
+# `_constrained_estimator`, which the estimators share, before the estimators.
 LAYERS = (
     "exceptions",
     "_deadline",
@@ -28,11 +29,14 @@ LAYERS = (
     "_geometry",
     "metrics",
     "constraints",
+    "_verdict_words",
     "_verdict",
     "_certificate",
     "projection",
     "_folds",
     "_prediction_source",
+    "_target_kinds",
+    "_constrained_estimator",
     "_meta_estimator",
     "moving_targets",
     "post_processing",
@@ -282,3 +286,40 @@ def test_import_works_without_any_optional_package_and_is_silent():
 def test_every_exported_name_exists():
     assert len(set(gedi_sklearn.__all__)) == len(gedi_sklearn.__all__)
     assert all(hasattr(gedi_sklearn, name) for name in gedi_sklearn.__all__)
+
+
+def test_every_exported_name_has_a_home_that_analysers_know():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    declared = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+    assert {*declared, "__version__"} == set(gedi_sklearn.__all__) <= set(dir(gedi_sklearn))
+    for name, home in declared.items():
+        module = f"gedi_sklearn.{home or name}"
+        own = importlib.import_module(module)
+        assert getattr(gedi_sklearn, name) is (getattr(own, name) if home else own)
+    with pytest.raises(AttributeError, match=r"'gedi_sklearn' has no attribute 'gedy'"):
+        _ = gedi_sklearn.gedy
+
+
+@pytest.mark.parametrize(
+    ("statement", "unused"),
+    [
+        ("import gedi_sklearn", {"gedi_sklearn.metrics"}),
+        (
+            "from gedi_sklearn.metrics import gedi, hgr, GediAccumulator",
+            {"sklearn.metrics", "sklearn.pipeline", "gedi_sklearn.projection"},
+        ),
+        (
+            "from gedi_sklearn import ProjectedRegressor, ProjectedClassifier, project_targets",
+            {"gedi_sklearn.boosting", "gedi_sklearn.report"},
+        ),
+    ],
+)
+def test_an_import_loads_what_it_uses(statement, unused):
+    unused = {*unused, *OPTIONAL, "highspy", "sklearn.ensemble"} - {"pandas"}
+    result = run_python(f"import sys\n{statement}\nprint(*({unused} & set(sys.modules)))")
+    assert (result.stdout.strip(), result.stderr) == ("", "")

@@ -26,6 +26,7 @@ from gedi_sklearn.exceptions import RankDeficientKernelError
 from gedi_sklearn.metrics import gedi, gedi_coefficients, quantile_bin_edges
 from gedi_sklearn.model_selection import tradeoff_curve
 from gedi_sklearn.plotting import (
+    CutsDisplay,
     DependenceDisplay,
     GediCoefficientsDisplay,
     MovingTargetsHistoryDisplay,
@@ -50,6 +51,47 @@ def data():
     X = pd.DataFrame({"age": rng.uniform(20, 70, 400), "hours": rng.normal(40, 5, 400)})
     y = X["age"] / 10 + (X["age"] - 45) ** 2 / 200 + X["hours"] / 5 + rng.normal(size=400)
     return X, y
+
+
+# --- cuts
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_curve_over_cuts_is_the_indicator_of_each(data, weighted):
+    X, y = data
+    predictions = LinearRegression().fit(X, y).predict(X)
+    weight = np.arange(len(y)) % 3 * 1.0 if weighted else None
+    measured = {"sensitive_features": X["age"], "sample_weight": weight, "kernel": 3}
+    display = CutsDisplay.from_predictions(y, predictions, **measured, name="line")
+    assert display.names == ["targets", "line"]
+    cuts, rates, heights = (own[1] for own in (display.cuts, display.rates, display.deviations))
+    for t, rate, height in list(zip(cuts, rates, heights, strict=True))[::40]:
+        above = (predictions > t) * 1.0
+        assert rate == pytest.approx(np.average(above, weights=weight))
+        assert height == pytest.approx(gedi(above, **measured, norm="sd"), abs=1e-12)
+    worst = gedi(predictions, **measured, norm="sd", on="distribution")
+    assert heights.max() == pytest.approx(worst)
+    assert_allclose(display.lines_[1].get_xydata(), np.c_[rates, 100 * heights])
+    assert f"line (at most {100 * worst:.3g})" in display.lines_[1].get_label()
+    alone = CutsDisplay.from_predictions(predictions, **measured)
+    assert alone.chance == pytest.approx(display.chance)
+    assert 0.05 < alone.chance < 0.2
+
+
+def test_labels_have_a_single_cut_and_probabilities_all(data):
+    X, y = data
+    model = LogisticRegression().fit(X, y > y.mean())
+    measured = {"sensitive_columns": "age"}
+    labels = CutsDisplay.from_estimator(model, X, y > y.mean(), **measured)
+    assert [len(own) for own in labels.rates] == [1, 1]
+    assert labels.lines_[1].get_marker() == "o"
+    scores = CutsDisplay.from_estimator(
+        model, X, y > y.mean(), **measured, response_method="predict_proba", color="red"
+    )
+    assert len(scores.rates[1]) > 100
+    assert scores.lines_[1].get_color() == "red"
+    constant = CutsDisplay.from_predictions(np.ones(len(y)), sensitive_features=X["age"])
+    assert len(constant.rates[0]) == 0
 
 
 # --- coefficients

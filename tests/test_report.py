@@ -248,6 +248,24 @@ def test_the_curve_is_the_mean_of_the_predictions(people):
     assert X[NAMES[0]].min() < min(age.at) < max(age.at) < X[NAMES[0]].max()
 
 
+def test_the_curve_over_cuts_is_the_indicator_of_each(people):
+    X, y, p = people
+    report = fairness_report(y, p, sensitive_features=X, n_resamples=5)
+    for name, found in zip(NAMES, report.findings, strict=True):
+        how = {"sensitive_features": X[name], "norm": "sd"}
+        if name == NAMES[0]:
+            how["kernel"] = "spline"
+        top = gedi((p > np.sort(p)[-41]) * 1.0, **how)
+        assert found.cuts.at(0.1) == pytest.approx(100 * top)
+        worst = 100 * gedi(p, **how, on="distribution")
+        assert max(found.cuts.values) == pytest.approx(worst)
+        assert f"{worst:.3g} points at the worst cut (targets: " in str(report)
+        assert 0 < found.cuts.null_q95 < 0.2
+    labels = fairness_report((y > 0) * 1, (p > 0) * 1, sensitive_features=X, n_resamples=5)
+    assert all(found.cuts is None for found in labels.findings)
+    assert "worst cut" not in str(labels)
+
+
 @pytest.mark.parametrize(
     ("left", "low", "upper", "verdict"),
     [
@@ -348,7 +366,7 @@ def test_page_escapes_names_and_asks_for_nothing(page):
     parser.feed(page.read_text(encoding="utf-8"))
     assert "b" not in {tag for tag, _ in parser.opened}
     assert NAMES[0] in parser.texts
-    assert [tag for tag, _ in parser.opened].count("svg") == 2
+    assert [tag for tag, _ in parser.opened].count("svg") == 4
     assert not {"src", "href"} & {name for _, attrs in parser.opened for name in attrs}
     assert "url(" not in page.read_text(encoding="utf-8")
 
@@ -403,10 +421,10 @@ def test_curves_of_any_names_are_well_formed():
     page = fairness_report(y, sensitive_features=attributes, **options).to_html()
     page.encode("utf-8")
     curves = re.findall("<svg.*?</svg>", page, flags=re.DOTALL)
-    assert len(curves) == 2
-    for curve in curves:
+    assert len(curves) == 4
+    for curve, what in zip(curves, ["Mean by", "Points that"] * 2, strict=True):
         texts = [own.text or "" for own in ElementTree.fromstring(curve)]
-        (title,) = (text for text in texts if "Mean by" in text)
+        (title,) = (text for text in texts if what in text)
         assert "\x00" not in title
     assert "a\ufffdb\ufffd\ufffd&lt;&amp;" in page
     assert "é\U0001f600" in page

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
@@ -72,7 +73,7 @@ def test_a_bound_of_0_is_not_met_by_chance(constraint):
     new = model.verdict_.new_rows
     assert (new.bound, new.answer) == (0.0, "cannot be told")
     assert 0 < new.high < 1  # in units of y
-    assert "met on the training rows: yes, at 0 (the bound is 0)" in str(model.verdict_)
+    assert "training rows: yes, at 0 (the bound is 0)" in str(model.verdict_)
 
 
 def test_birth_years_without_the_attribute_are_not_met():
@@ -95,14 +96,14 @@ def test_birth_years_without_the_attribute_are_not_met():
     assert verdict.predicted == pytest.approx(size / model.threshold_, rel=1e-3)
     assert verdict.predicted > 2
     lines = str(verdict).split("\n")
-    assert lines[0].startswith("met on the training rows: cannot be told, at 1 of the bound")
-    assert lines[1].startswith("what predict returns for them: at ")
+    assert lines[1].startswith("training rows: cannot be told, at 1 of the bound")
+    assert re.fullmatch("predict: +at .* of the bound on the training rows", lines[2])
 
 
 def test_the_p_value_of_certainty_is_not_0():
     x = np.linspace(-1, 1, 400)
     z = project_targets(x, sensitive_features=x, constraint=CoarseConstraint())
-    assert "reference: more than chance (p < 1e-15)" in str(z.verdict)
+    assert "that of y: more than chance (p < 1e-15)" in str(z.verdict)
 
 
 # --- labels that hardly exist
@@ -159,8 +160,8 @@ def test_a_bound_on_labels_that_hardly_exist_is_named():
     assert model.certificate_ is None
     verdict = model.verdict_
     m = int(model.predict(X).sum())
-    for line in ("met on the training rows", "met on new rows"):
-        assert f"{line}: says nothing: {m} of 4000 rows are labelled 1" in str(verdict)
+    for line in ("training rows", "new rows"):
+        assert re.search(f"\n{line}: +says nothing: {m} of 4000 rows are labelled 1", str(verdict))
     how = {"sensitive_features": X[:, 0], "norm": "sd", "kernel": "spline", "relative": True}
     kept = gedi(y * 1.0, model.predict_proba(X)[:, 1], **how)
     assert verdict.score == pytest.approx(kept, abs=0.05)
@@ -208,4 +209,42 @@ def test_the_score_of_every_classifier_is_in_its_verdict(model, n_classes):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     verdict = model.set_params(sensitive_columns=0).fit(X, y).verdict_
     assert 0 < verdict.score < 2
-    assert f"left of the score: {verdict.score:.0%}" in str(verdict)
+    assert re.search(f"(probabilities|decisions) {verdict.score:.0%} of y", str(verdict))
+
+
+def test_every_output_says_what_it_keeps():
+    """A bound on labels says little of probabilities and of the top decile."""
+    X, _ = rare()
+    y = (X[:, 1] + X[:, 0] / 20 > 2).astype(int)
+    model = ProjectedClassifier(LogisticRegression(), sensitive_columns=["age"], cv="train")
+    frame = pd.DataFrame(X, columns=["age", "skill"])
+    verdict = model.fit(frame, y).verdict_
+    how = {"sensitive_features": X[:, 0], "norm": "sd", "kernel": "spline"}
+    proba, plain = (m.predict_proba(frame)[:, 1] for m in (model, model.estimator_))
+    top, of = (gedi((s > np.quantile(s, 0.9)) * 1.0, **how) for s in (proba, plain))
+    expected = [
+        ("labels", gedi(y, model.predict(frame), relative=True, **how), "y"),
+        ("probabilities", gedi(y * 1.0, proba, relative=True, **how), "y"),
+        ("top decile", top / of, "the plain model"),
+    ]
+    assert [(own.name, own.of) for own in verdict.outputs] == [(n, of) for n, _, of in expected]
+    values = [own.value for own in verdict.outputs]
+    assert values == pytest.approx([v for _, v, _ in expected], rel=1e-2)
+    assert values[0] < 0.21 < 0.25 < values[1]
+    assert str(verdict).startswith("bounded:       labels, by age\n")
+    for on in ("probabilities", "distribution"):
+        model.set_params(constraint=DependenceConstraint(on=on)).fit(frame, y)
+        assert {"distribution": "share of rows above every cut"}.get(on, on) in str(model.verdict_)
+
+
+def test_without_a_plain_score_the_top_decile_is_in_points():
+    X, _ = rare(600)
+    y = (X[:, 1] + X[:, 0] / 20 > 2).astype(int)
+    model = ConstrainedBoostingClassifier(n_estimators=20, sensitive_columns=0)
+    with warnings.catch_warnings(action="ignore"):
+        verdict = model.fit(X, y).verdict_
+    score = model.predict_proba(X)[:, 1]
+    top = (score > np.sort(score)[539]) * 1.0
+    value = gedi(top, sensitive_features=X[:, 0], norm="sd", kernel="spline")
+    assert verdict.outputs[-1].value == pytest.approx(value)
+    assert f"top decile {100 * value:.2g} points" in str(verdict)

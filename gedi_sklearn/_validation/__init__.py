@@ -1,11 +1,11 @@
 """Checks of the caller's arguments, and the only imports of scikit-learn's private names.
 
 Values are matched to rows by position, as everywhere in scikit-learn: the index of a pandas
-object is ignored. Nothing is dropped, cast from text, or filled in.
+object is ignored. Nothing is dropped, cast from text, or filled in. :mod:`._scorer` is apart, since
+it loads all of :mod:`sklearn.metrics`.
 """
 
 from sklearn.base import _fit_context
-from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import (
     HasMethods,

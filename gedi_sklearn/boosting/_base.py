@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn import get_config
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 
 from .._certificate import Certificate, issue_certificate
-from .._folds import FoldMaker
-from .._meta_estimator import (
-    COLUMN_CONSTRAINTS,
-    ColumnsMixin,
-    add_splitter,
-    fit_method,
-    has_splitter,
-)
+from .._constrained_estimator import COLUMN_CONSTRAINTS, ConstrainedEstimator, fit_method
+from .._meta_estimator import add_splitter, has_splitter
 from .._validation import (
     N_JOBS,
     Interval,
+    Outcomes,
     StrOptions,
     _check_method_params,
     _safe_indexing,
@@ -32,13 +27,13 @@ from .._validation import (
     check_same_length,
 )
 from .._verdict import make_verdict
-from ..constraints import FittedConstraint, fit_constraint
+from ..constraints import FittedConstraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
 from ._ascent import Ascent
 from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._parameters import refusals_named, refuse_backend_object
-from ._training import UNITS, Member, Rows, Trained, decide, train
+from ._training import UNITS, Member, Rows, Trained, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.
@@ -47,7 +42,7 @@ _FOLLOWS, _LEAST_ROWS = 0.1, 500
 _FOLDS = 3
 
 
-class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
+class BaseConstrainedBoosting(ConstrainedEstimator):
     """Base class of the regressor and the classifier, which add targets and output."""
 
     __metadata_request__fit = {"sample_weight": True, "groups": True}  # noqa: RUF012
@@ -101,6 +96,11 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
     def _validate_params(self) -> None:
         refuse_backend_object(type(self).__name__, self.backend, sorted(BACKENDS))
         super()._validate_params()
+
+    @property
+    def _bounded(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what is bounded of scores (n, C): here themselves."""
+        return np.asarray
 
     @fit_method
     def fit(
@@ -258,7 +258,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         columns = constraint.columns(y).astype(np.float64)
         # Limits of the trees, such as the least weight of a leaf, are for weights of mean 1.
         own = np.ones(len(y)) if weight is None else weight / weight.max()
-        return Rows(columns, own / own.mean(), constraint.orthonormal, is_classifier(self))
+        is_class = is_classifier(self)
+        return Rows(columns, own / own.mean(), constraint.orthonormal, is_class, self._bounded)
 
     def _round_params(self, rows: Rows) -> dict[str, Any]:
         """Return the keywords of the rounds, and set the unit of the trees."""
@@ -287,7 +288,6 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = (
             self.sensitive_columns is None
@@ -304,25 +304,21 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                     f"{type(pair).__name__}."
                 )
             X, y = pair
-            targets = self._check_further_targets(y)
+            targets = self._check_more_targets(y, "the y of eval_set")
             check_same_length(len(targets), **{"the X of eval_set": X})
             found.append((check_features(self._checked_inner_X(X)), targets))
         return found
 
     def _fit_constraint(
-        self, attribute: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+        self,
+        attribute: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        outcomes: Outcomes | None = None,
     ) -> FittedConstraint:
-        """Return the constraint on the rows."""
-        return fit_constraint(
-            self.constraint,
-            attribute,
-            y,
-            weight=weight,
-            n_classes=len(self.classes_) if is_classifier(self) else 0,
-            outcomes=None if self.cv is None else self._outcomes(y),
-            allow_constant=True,
-            names=self._attribute_columns,
-        )
+        if self.cv is not None:
+            outcomes = self._outcomes(y)
+        return super()._fit_constraint(attribute, y, weight, outcomes)
 
     def _members(
         self,
@@ -388,25 +384,6 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
             )
         return folds.splits if weight is None else folds.among(weight > 0)
 
-    def _fold_maker(
-        self,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        groups: np.ndarray | None,
-        attribute: np.ndarray,
-        split_params: dict[str, Any],
-    ) -> FoldMaker:
-        """Return what makes folds of rows."""
-        return FoldMaker(
-            y=y,
-            is_classifier=is_classifier(self),
-            weight=weight,
-            groups=groups,
-            attribute=attribute,
-            random_state=self._seed(),
-            split_params=split_params,
-        )
-
     def _seed(self) -> int:
         """Return the seed of the backend and of the folds; 0 without `random_state`."""
         if self.random_state is None:
@@ -417,8 +394,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         self, constraint: FittedConstraint, trained: Trained, boosters: list[Any]
     ) -> None:
         """Set the fitted attributes; no rows are kept."""
-        self.kernel_, self.constraint_ = constraint.kernel, constraint.constraint
-        self.threshold_, self.reference_ = constraint.threshold, constraint.reference
+        self._take_constraint(constraint)
         self.n_iter_, self._trees = trained.n_rounds, trained.trees
         self.booster_: Any = boosters if self.cv is not None else boosters[0]
         self.multipliers_ = _by_column(trained.multipliers)
@@ -447,7 +423,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
         z = self._as_numbers(trained.scores)
         seen = {"training": z} if self.cv is None else {"new_rows": z}
         scores = self._class_scores(trained.scores)
-        self.verdict_ = make_verdict(constraint, y, z, scores=scores, groups=groups, **seen)
+        verdict = make_verdict(constraint, y, z, scores=scores, groups=groups, **seen)
         if self.cv is None:
             constraint.warn_excess(
                 z,
@@ -461,8 +437,7 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
                 "rows, or cv=None.",
                 ConstraintNotMetWarning,
             )
-        if self.verdict_ is not None:
-            self.verdict_.warn()
+        self._take_verdict(verdict)
 
     def _warn_no_split(self, backend: type[Backend], trained: Trained, rows: Rows) -> None:
         """Warn where no tree has a split, with the cause."""
@@ -491,8 +466,8 @@ class BaseConstrainedBoosting(ColumnsMixin, BaseEstimator):
 
     def _as_numbers(self, scores: np.ndarray) -> np.ndarray:
         """Return what the constraint bounds as one column, classes as 0…K − 1."""
-        decided = decide(scores, is_class=is_classifier(self))
-        return decided[:, 0] if decided.shape[1] == 1 else decided.argmax(axis=1)
+        z = self._bounded(scores)
+        return z[:, 0] if z.shape[1] == 1 else z.argmax(axis=1)
 
 
 def _by_column(stacked: np.ndarray) -> np.ndarray:

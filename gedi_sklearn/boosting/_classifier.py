@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin
 
 from .._as_fitted import answers_as_fitted
-from .._validation import Outcomes, check_classes, check_column, check_labels
+from .._target_kinds import ClassTargets
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
-from ._training import Rows
+from ._training import Rows, as_probabilities, decide
 
 # Range of the logarithm of the slope of probabilities.
 _SLOPES = (-3.0, 6.0)
 
 
-class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
-    r"""Gradient boosting for classes, with the constraint on its labels inside.
+class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
+    r"""Gradient boosting for classes, with the constraint on labels or probabilities inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
     Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with
@@ -34,6 +34,8 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`; with `cv` it
         may have a `subset`. A list holds one constraint for each attribute, all of which are met.
+        With ``on="predictions"`` it bounds the labels, with ``on="probabilities"`` the probability
+        of the second of two classes.
     n_estimators : int, default=150
         Rounds: trees, one for each class of more than two. The multipliers settle in about
         10 / `learning_rate` rounds.
@@ -94,7 +96,7 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
     history_ : dict of ndarrays of shape (rounds, ...)
         An entry for every round, of the predictions after it for the training rows (with `cv`, of
         rows held out): `loss`, their mean squared error; `indicator`, what the constraint bounds,
-        of their labels; `multipliers`.
+        of labels or probabilities; `multipliers`.
     evals_result_ : dict of dict of lists
         ``evals_result_["validation_0"]["squared_error"]`` has an entry for every round, of the
         first pair of `eval_set` (of that, also `error`, the share of wrong labels).
@@ -126,7 +128,8 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
     against the rest, of each. Labels are decided at 1/2, or by the largest score, and the
     coordinates g of the ascent are those of the labels.
 
-    Probabilities are Platt's sigmoid of the scores through 1/2 at the cut, or a softmax of several
+    With ``on="probabilities"`` the scores, cut at 0 and 1, are the probabilities, and g is of them.
+    Else they are Platt's sigmoid of the scores through 1/2 at the cut, or a softmax of several
     scores, so that they rank rows as the scores do and `predict` takes the most probable class.
     Their slope has the least log loss of the rows held out with `cv`, else of the training rows,
     which makes them too sure where trees memorise.
@@ -144,31 +147,20 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
     True
     """
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Where the attribute separates the classes, the constraint rules out accurate predictions.
-        tags.classifier_tags.poor_score = True
-        return tags
+    _can_bound: ClassVar[tuple[str, ...]] = ("predictions", "probabilities")
 
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self.classes_, codes = check_classes(y, sample_weight)
-        return codes
+    @property
+    def _n_bounded(self) -> int:
+        return len(self.classes_) if self._bounds_labels else 0
 
-    def _check_further_targets(self, y: Any) -> np.ndarray:
-        labels = check_labels(check_column(y, "y"), "y")
-        unknown = np.setdiff1d(labels, self.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"eval_set holds labels that y does not: {unknown.tolist()}; the classes of y are "
-                f"{self.classes_.tolist()}."
-            )
-        return np.searchsorted(self.classes_, labels)
-
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        return Outcomes.of_classes(y, self.classes_)
+    @property
+    def _bounded(self) -> Callable[[np.ndarray], np.ndarray]:
+        return decide if self._bounds_labels else as_probabilities
 
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         """Set the slope of the probabilities, by the log loss of the rows."""
+        if not self._bounds_labels:
+            return
         logits, target = _of_every_class(scores), _of_every_class(rows.y)
 
         def loss(log_slope: float) -> float:
@@ -214,6 +206,8 @@ class ConstrainedBoostingClassifier(ClassifierMixin, BaseConstrainedBoosting):
         return self._proba(self._scores(X))
 
     def _proba(self, scores: np.ndarray) -> np.ndarray:
+        if not self._bounds_labels:
+            return _of_every_class(as_probabilities(scores))
         return softmax(self._slope * _of_every_class(scores), axis=1)
 
     def _class_scores(self, scores: np.ndarray) -> np.ndarray:

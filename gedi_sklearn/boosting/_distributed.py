@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
 
 from .._validation import (
     _safe_indexing,
@@ -122,7 +121,7 @@ def fit_on_cluster(
     trained, booster = cluster.train(
         (columns, everything, attribute),
         constraint,
-        is_class=is_classifier(estimator),
+        outputs=(rows.is_class, rows.bounded),
         dropped=estimator._dropped,
         booster=estimator._booster_params(columns.shape[1]),
         rounds=estimator._round_params(rows),
@@ -178,7 +177,7 @@ class Cluster:
         values: Sequence[np.ndarray],
         constraint: FittedConstraint,
         *,
-        is_class: bool,
+        outputs: tuple[bool, Callable[[np.ndarray], np.ndarray]],
         dropped: Sequence[int],
         booster: dict[str, Any],
         rounds: dict[str, Any],
@@ -191,8 +190,8 @@ class Cluster:
             Targets as columns, weights and attribute of all rows.
         constraint : FittedConstraint
             The constraint on those of positive weight.
-        is_class : bool
-            Whether the targets are classes.
+        outputs : tuple of bool and callable
+            Whether the targets are classes, and what is bounded of scores, as in :class:`Rows`.
         dropped : sequence of int
             Columns of X that the trees do not see.
         booster, rounds : dict
@@ -207,7 +206,7 @@ class Cluster:
         shares = list(zip(*split, strict=True))
         common = {
             "kernel": constraint.kernel,
-            "is_class": is_class,
+            "outputs": outputs,
             "dropped": list(dropped),
             "ascent": Ascent(constraint, rounds["n_rounds"], booster["learning_rate"]),
             "booster": booster,
@@ -290,7 +289,8 @@ def _grow(
     if common["dropped"]:
         X = drop_columns(X, common["dropped"])
     columns = joint_columns(common["kernel"], attribute, FittedKernel.orthonormal)
-    rows = Rows(y, weight, columns, common["is_class"], _total)
+    is_class, bounded = common["outputs"]
+    rows = Rows(y, weight, columns, is_class, bounded, _total)
     with collective.CommunicatorContext(**tracker):
         threads = get_worker().state.nthreads
         grown = XGBoost(check_features(X), **common["booster"], n_jobs=threads)

@@ -5,16 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from .._as_fitted import answers_as_fitted
-from .._validation import (
-    Outcomes,
-    StrOptions,
-    check_column,
-    check_multiplied,
-    check_numbers,
-)
+from .._target_kinds import RealTargets
+from .._validation import StrOptions
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import UNITS, Rows
@@ -24,7 +18,7 @@ from ._training import UNITS, Rows
 _LONGEST_STEP = 0.7
 
 
-class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
+class ConstrainedBoostingRegressor(RealTargets, BaseConstrainedBoosting):
     r"""Gradient boosting for real targets, with the constraint on its predictions inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
@@ -208,22 +202,9 @@ class ConstrainedBoostingRegressor(RegressorMixin, BaseConstrainedBoosting):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "kl"
         # Where the targets are a function of the attribute, no good prediction is allowed.
         tags.regressor_tags.poor_score = True
         return tags
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        return self._check_further_targets(y)
-
-    def _check_further_targets(self, y: Any) -> np.ndarray:
-        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
-        if self.loss == "kl":
-            check_multiplied(y, "y")
-        return y
-
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        return Outcomes(y, None)
 
     def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
         pass  # scores are predictions

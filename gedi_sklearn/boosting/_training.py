@@ -11,7 +11,7 @@ from scipy.special import kl_div
 from ._ascent import Ascent
 from ._backends import Backend
 
-__all__ = ["UNITS", "Member", "Rows", "Trained", "decide", "train"]
+__all__ = ["UNITS", "Member", "Rows", "Trained", "as_probabilities", "decide", "train"]
 
 # With early stopping a round may be kept that exceeds no bound by more than this share of it, else
 # that of this share of all rounds, the last ones, which exceeds one least: labels come in steps.
@@ -31,6 +31,8 @@ class Rows(NamedTuple):
         Q of every constraint, side by side.
     is_class : bool
         Whether the targets are classes.
+    bounded : callable
+        Returns what a constraint bounds of scores (n, C), in the same shape.
     total : callable
         Adds up a sum over these rows with those of other machines.
     """
@@ -39,6 +41,7 @@ class Rows(NamedTuple):
     weight: np.ndarray
     kernel: np.ndarray
     is_class: bool
+    bounded: Callable[[np.ndarray], np.ndarray]
     total: Callable[[np.ndarray], np.ndarray] = np.asarray
 
     def mean(self, values: np.ndarray) -> np.ndarray:
@@ -49,19 +52,22 @@ class Rows(NamedTuple):
 
     def coordinates(self, scores: np.ndarray) -> np.ndarray:
         """Return Q'Wz of what the constraint bounds, shape (Σk, C)."""
-        z = decide(scores, is_class=self.is_class)
+        z = self.bounded(scores)
         own = self.kernel.T @ (self.weight[:, None] * z)
         sums = self.total(np.r_[self.weight.sum(), own.ravel()])
         return (sums[1:] / sums[0]).reshape(own.shape)
 
 
-def decide(scores: np.ndarray, *, is_class: bool) -> np.ndarray:
-    """Return what a constraint bounds: scores, or the 0/1 columns of the classes they decide on."""
-    if not is_class:
-        return scores
+def decide(scores: np.ndarray) -> np.ndarray:
+    """Return the 0/1 columns of the classes that scores decide on."""
     if scores.shape[1] == 1:
         return (scores > 0.5).astype(np.float64)
     return (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])).astype(np.float64)
+
+
+def as_probabilities(scores: np.ndarray) -> np.ndarray:
+    """Return scores of the second of two classes as its probabilities."""
+    return np.clip(scores, 0.0, 1.0)
 
 
 class Unit(NamedTuple):
@@ -280,7 +286,7 @@ def train(
             found = _further(members, position, unit)
             _add(errors, "loss", unit.losses(found, y))
             if rows.is_class:
-                _add(errors, "error", (decide(found, is_class=True) != y).any(axis=1))
+                _add(errors, "error", (decide(found) != y).any(axis=1))
         if verbose and number % verbose == 0:
             print(f"[{number}] loss {loss:.6g}, excess {ascent.excess(coordinates):.3g}")
         excess = ascent.excess(coordinates)

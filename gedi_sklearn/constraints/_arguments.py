@@ -29,8 +29,9 @@ _BY_NAME = {
 }
 # Who bounds what others cannot.
 _WHERE = {
-    "probabilities": "ProjectedClassifier bounds the probability of the second of two classes, and "
-    "LagrangianDualClassifier does. Use one of these, or on='predictions'.",
+    "probabilities": "ProjectedClassifier, ConstrainedBoostingClassifier and "
+    "LagrangianDualClassifier bound the probability of the second of two classes. Use one of "
+    "these, or on='predictions'.",
     "residuals": "it is for ProjectedRegressor and ProjectedClassifier, since a learner that is "
     "fitted on moved targets has other residuals than were moved. Use one of these, or "
     "on='predictions'.",

@@ -51,8 +51,9 @@ class DependenceConstraint(Constraint):
         and boosting.
     on : {"predictions", "probabilities", "residuals", "distribution"}, default="predictions"
         What is bounded: what `predict` returns, the probability of the second of two classes
-        (:class:`ProjectedClassifier`, :class:`LagrangianDualClassifier`), or predictions minus y
-        (error parity). The last needs `relative=False`, and one of the projected estimators.
+        (:class:`ProjectedClassifier`, :class:`ConstrainedBoostingClassifier`,
+        :class:`LagrangianDualClassifier`), or predictions minus y (error parity). The last needs
+        `relative=False`, and one of the projected estimators.
         "distribution" bounds the share of rows above every cut of the predictions, or of the
         probability of the second of two classes: 0.02 with `relative=False` is a deviation of two
         points at the worst cut. A relative bound is a share of that of the plain learner. It is

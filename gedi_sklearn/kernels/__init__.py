@@ -33,7 +33,7 @@ from ._fit import (
 from ._fitted import FittedKernel
 from ._group_sums import sums_of
 from ._indicators import GroupColumns, IndicatorKernel
-from ._moments import row_blocks
+from ._moments import BLOCK, row_blocks
 from ._named import (
     KERNEL_CONSTRAINTS,
     describe_kernel,

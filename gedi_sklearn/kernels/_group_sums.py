@@ -85,6 +85,24 @@ class GroupSums(Sums):
         self.n_rows += len(codes)
         return True
 
+    def few(self, z: np.ndarray, least: float) -> str:
+        """Return which level has fewer rows, or of labels fewer of the rarer one."""
+        total = self.weights.sum(axis=0)
+        present = np.flatnonzero(total)
+        total = total[present]
+        # Of unequal weights as many rows as have the same variance.
+        size = events = total**2 / self.squares[present]
+        if self._are_labels(z):
+            rate = self.origin @ z + self.targets.sum(axis=0)[present] @ z / total
+            events = np.round(size * np.minimum(rate, 1 - rate))
+        worst = int(events.argmin())
+        if events[worst] >= least:
+            return ""
+        words = f"{self.fitted.describe(present[[worst]])} has {size[worst]:.0f} rows"
+        if self._are_labels(z):
+            words += f", {events[worst]:.0f} of them with the rarer label"
+        return words
+
     def _add(self, other: Any) -> None:
         shift = other.origin - self.origin
         by_part = other.targets.sum(axis=1)

@@ -117,6 +117,24 @@ class Sums(ABC):
         means = self.unweighted[0, 1:] / n
         return float(z @ (self.unweighted[1:, 1:] / n - np.outer(means, means)) @ z) * n / (n - 1)
 
+    def _are_labels(self, z: np.ndarray) -> bool:
+        """Tell whether a target is 0 or 1 in every row, so that it equals its square."""
+        total, square = self._unweighted_sums(z)
+        return abs(square - total) <= _ROUNDING * self.n_rows and 0 <= total <= self.n_rows
+
+    def _unweighted_sums(self, z: np.ndarray) -> tuple[float, float]:
+        """Return the sums of a target and of its square over the rows."""
+        own = np.r_[self.origin @ z, z]  # beside the constant
+        return float(self.unweighted[0] @ own), float(own @ self.unweighted @ own)
+
+    def few(self, z: np.ndarray, least: float) -> str:
+        """Return, in words, of which label there are fewer rows than a number; "" if of none."""
+        if not self._are_labels(z):
+            return ""
+        ones = round(self._unweighted_sums(z)[0])
+        rarer = min(ones, self.n_rows - ones)
+        return f"{rarer} of {self.n_rows} rows have the rarer label" if rarer < least else ""
+
     def state(self) -> dict[str, np.ndarray]:
         """Return the arrays that are the state and fix the basis, by name."""
         return {name: getattr(self, name) for name in self.names}

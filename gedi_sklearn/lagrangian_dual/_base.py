@@ -9,23 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from .._as_fitted import answers_as_fitted
-from .._meta_estimator import COLUMN_CONSTRAINTS, ColumnsMixin, fit_method
-from .._validation import (
-    Interval,
-    check_random_state,
-)
+from .._constrained_estimator import COLUMN_CONSTRAINTS, ConstrainedEstimator, fit_method
+from .._validation import Interval, check_random_state
 from .._verdict import make_verdict
-from ..constraints import (
-    FittedConstraint,
-    fit_constraint,
-)
+from ..constraints import FittedConstraint
 
 
-class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
+class BaseLagrangianDual(ConstrainedEstimator):
     """Base class of the regressor and the classifier, which add targets, loss and output."""
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
@@ -43,10 +36,8 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-    # What the constraint may be on.
-    _can_bound: ClassVar[tuple[str, ...]] = ("predictions",)
     # The loss by its name in `_network`.
-    _loss: ClassVar[str]
+    _loss: Any
 
     def __init__(
         self,
@@ -143,29 +134,24 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         outputs = self._forward(features)
         predictions = expit(outputs) if is_classification else outputs
         scores = predictions if is_classification else None
-        self.verdict_ = make_verdict(
-            constraint, y, predictions, training=predictions, scores=scores
-        )
+        verdict = make_verdict(constraint, y, predictions, training=predictions, scores=scores)
         if self.multiplier_learning_rate > 0:  # else the constraint was left out
             constraint.warn_excess(
                 predictions,
                 "The penalty has not grown enough: raise `max_epochs` or "
                 "`multiplier_learning_rate`.",
             )
-            if self.verdict_ is not None:
-                self.verdict_.warn()
+        self._take_verdict(verdict, warns=self.multiplier_learning_rate > 0)
         return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
 
     def _set_fitted(self, constraint: FittedConstraint) -> None:
         """Set the fitted attributes; no rows of the kernel are kept."""
-        self.kernel_, self.constraint_ = constraint.kernel, constraint.constraint
-        self.threshold_, self.reference_ = constraint.threshold, constraint.reference
+        self._take_constraint(constraint)
         self.multipliers_ = self.net_.criterion_.multipliers.cpu().numpy().copy()
         epochs = self.net_.history
         self.history_ = {
@@ -190,23 +176,6 @@ class BaseLagrangianDual(ColumnsMixin, BaseEstimator):
         """Return the columns of X that the network takes, as float32."""
         # A copy, as torch warns about read-only arrays.
         return check_array(inner, dtype=np.float32, copy=True, estimator=self, input_name="X")
-
-    def _fit_constraint(
-        self, attribute: np.ndarray, y: np.ndarray, weight: np.ndarray | None
-    ) -> FittedConstraint:
-        """Return the constraint on the rows."""
-        return fit_constraint(
-            self.constraint,
-            attribute,
-            y,
-            weight=weight,
-            n_classes=2 if self._loss == "log_loss" else 0,
-            allow_constant=True,
-            names=self._attribute_columns,
-            bounds=("predictions", "probabilities")
-            if self._loss == "log_loss"
-            else ("predictions",),
-        )
 
     def _layer_sizes(self) -> tuple[int, ...]:
         """Return the sizes of the hidden layers."""

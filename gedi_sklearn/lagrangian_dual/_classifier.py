@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
 
-from .._validation import check_classes
+from .._target_kinds import ClassTargets
 from ._base import BaseLagrangianDual
 
 
-class LagrangianDualClassifier(ClassifierMixin, BaseLagrangianDual):
+class LagrangianDualClassifier(ClassTargets, BaseLagrangianDual):
     r"""Neural network classification with a penalty on the generalized disparate impact.
 
     Two classes of any label type; `classes_[1]` counts as 1. The penalty applies to the
@@ -104,24 +103,13 @@ class LagrangianDualClassifier(ClassifierMixin, BaseLagrangianDual):
         model.history_["labels_gedi"][-1]
     """
 
-    _loss: ClassVar[str] = "log_loss"
+    _loss = "log_loss"
+    _can_bound: ClassVar[tuple[str, ...]] = ("predictions", "probabilities")
+    _binary_only = "MovingTargetsClassifier takes more than two classes."
     _measured: ClassVar[tuple[str, ...]] = ("predictions_gedi", "labels_gedi")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        # Where the attribute separates the classes, the constraint rules out accurate predictions.
-        tags.classifier_tags.poor_score = True
-        return tags
-
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self.classes_, codes = check_classes(y, sample_weight)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported: y has {len(self.classes_)} classes. "
-                "MovingTargetsClassifier takes more than two."
-            )
-        return codes.astype(np.float64)
+        return super()._check_targets(y, sample_weight).astype(np.float64)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes; the attribute is not needed.

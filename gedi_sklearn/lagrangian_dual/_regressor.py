@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
-from .._validation import check_column, check_numbers
+from .._target_kinds import RealTargets
 from ..exceptions import warn_caller
 from ._base import BaseLagrangianDual
 
@@ -15,7 +14,7 @@ from ._base import BaseLagrangianDual
 _SMALL, _LARGE, _FAR = 0.05, 3.0, 3.0
 
 
-class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
+class LagrangianDualRegressor(RealTargets, BaseLagrangianDual):
     r"""Neural network regression with a penalty on the generalized disparate impact.
 
     Parameters
@@ -106,7 +105,7 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         model.history_["predictions_gedi"][-1]
     """
 
-    _loss: ClassVar[str] = "squared_error"
+    _loss = "squared_error"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,7 +114,7 @@ class LagrangianDualRegressor(RegressorMixin, BaseLagrangianDual):
         return tags
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
+        y = super()._check_targets(y, sample_weight)
         mean, deviation = float(y.mean()), float(y.std())
         is_near = abs(mean) <= _FAR * deviation and _SMALL <= deviation <= _LARGE
         if not is_near and y.any():

@@ -1,8 +1,11 @@
 """Indicators of disparate impact for continuous and categorical protected attributes.
 
 Beside the indicators, their scorers and their inference, the package exports what the other
-packages of this library measure with: checked samples, linear indicators, references.
+packages of this library measure with: checked samples, linear indicators, references. Scorers are
+imported when they are asked for, since scikit-learn's load all of its metrics.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from ._accumulator import GediAccumulator, spread_rows
 from ._cuts import CutsIndicator, ends_of_ties, tie_width
@@ -16,8 +19,10 @@ from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, undefined_if_cons
 from ._limits import Limits, cluster_p_value, lower_limits, upper_limits
 from ._linear import GroupIndicator, KernelIndicator, LinearIndicator, is_negligible
 from ._reference import check_relative, reference_disparity
-from ._scorers import make_disparity_scorer
 from ._target_correction import TargetCorrection
+
+if TYPE_CHECKING:
+    from ._scorers import make_disparity_scorer
 
 __all__ = [
     "GediAccumulator",
@@ -31,3 +36,15 @@ __all__ = [
     "make_disparity_scorer",
     "quantile_bin_edges",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "make_disparity_scorer":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._scorers import make_disparity_scorer
+
+    return make_disparity_scorer
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -369,7 +369,9 @@ class GediAccumulator(BaseEstimator):
         -------
         GediInference
             Its ``upper`` is NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, where
-            there are no more parts with rows than kernel columns.
+            there are no more parts with rows than kernel columns. It comes with
+            :class:`FewRowsWarning` where fewer than 100 rows of a level, or of an attribute of
+            numbers of all, have the rarer label.
 
         Raises
         ------

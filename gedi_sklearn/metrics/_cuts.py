@@ -22,6 +22,8 @@ from ._linear import KernelIndicator
 
 # Cuts of which the largest limit is taken, beside the one of the largest value.
 _LIMITED = 19
+# Cuts of a curve that is shown, beside the one of the largest value.
+_SHOWN = 201
 # Rows and permutations that tell a quantile of the value under independence.
 _PERMUTED, _DRAWS = 2000, 200
 # A value below, and a difference of scores as a share of the largest, are rounding.
@@ -56,6 +58,21 @@ class CutsIndicator(KernelIndicator):
         order = np.argsort(z, kind="stable")
         last = ends_of_ties(z[order])[:-1]
         return z[order[last]], self._along(order, last)
+
+    def shown_curve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return some cuts, in ascending order, the share of rows above each, and S there."""
+        cuts, values = self.curve(z)
+        if not len(cuts):
+            return cuts, values, values
+        order = np.argsort(z, kind="stable")
+        shares = np.broadcast_to(self.design.shares(slice(None)), len(z))[order]
+        last = np.searchsorted(z[order], cuts, side="right") - 1
+        above = np.clip(1 - np.cumsum(shares)[last], 0.0, 1.0)
+        # Evenly spaced shares, the tenth among them; up to rounding of the sum.
+        steps = np.linspace(-1, 0, _SHOWN) - 1e-9
+        some = np.searchsorted(-above, steps).clip(0, len(cuts) - 1)
+        kept = np.unique(np.append(some, values.argmax()))
+        return cuts[kept], above[kept], values[kept]
 
     def _along(self, order: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return S after the rows at given places of an order."""

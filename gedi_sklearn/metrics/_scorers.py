@@ -15,7 +15,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from .._predictions import Responses, column_of_class, requests_attribute
 from .._validation import (
     StrOptions,
-    _BaseScorer,
     _check_response_method,
     check_keywords,
     check_labels,
@@ -24,6 +23,7 @@ from .._validation import (
     select_columns,
     validate_params,
 )
+from .._validation._scorer import BaseScorer
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import KERNEL_CONSTRAINTS
 from ._didi import didi
@@ -224,7 +224,7 @@ _NO_ATTRIBUTE = (
 )
 
 
-class DisparityScorer(_BaseScorer):
+class DisparityScorer(BaseScorer):
     """A negated indicator as a scorer; the attribute comes from X or by metadata routing."""
 
     def __init__(

@@ -16,7 +16,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .._meta_estimator import ColumnsMixin
+from .._constrained_estimator import ConstrainedEstimator
 from .._predictions import asks_for_attribute
 from ..constraints import Constraint, ConstraintList, DependenceConstraint
 
@@ -117,7 +117,7 @@ def with_constraints(estimator: Any) -> Any:
     unset = [
         f"{path}__constraint".removeprefix("__")
         for path, part in parts.items()
-        if isinstance(part, ColumnsMixin) and part.constraint is None
+        if isinstance(part, ConstrainedEstimator) and part.constraint is None
     ]
     return estimator.set_params(**{name: DependenceConstraint() for name in unset})
 

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._as_fitted import answers_as_fitted
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, MetaEstimator, fit_method
+from .._constrained_estimator import COLUMN_CONSTRAINTS, fit_method
+from .._meta_estimator import COVARIATE_CONSTRAINTS, MetaEstimator
 from .._prediction_source import leaves_rows_out, make_prediction_source
 from .._validation import (
     N_JOBS,
     HasMethods,
     Interval,
-    Outcomes,
     StrOptions,
     check_random_state,
     check_same_length,
@@ -132,7 +132,7 @@ class TargetsEstimator(MetaEstimator):
         }
         keywords = self._route_fit(own, fit_params)
         rng = None if self.random_state is None else check_random_state(self.random_state)
-        loss = self._loss_name
+        loss = self._loss
         inner = self._inner_X(X)
         fold_maker = self._fold_maker(y, weight, groups, attribute, keywords["splitter"])
         learner = self._learner_type(loss)(
@@ -178,7 +178,7 @@ class TargetsEstimator(MetaEstimator):
         outcome = Outcome(learner, y, weight, first, selected, target_weight)
         outcome.warn_collapse()
         is_unseen = learner.source.is_unseen
-        self.verdict_ = master.verdict(
+        verdict = master.verdict(
             selected.fit.predictions,
             scores=learner.class_scores(selected.fit, y),
             groups=fold_maker.groups,
@@ -186,8 +186,7 @@ class TargetsEstimator(MetaEstimator):
         )
         if not (steps.has_failed or is_unseen):  # else a search has failed, and said so
             outcome.warn_unmet(master.constraint)
-        if self.verdict_ is not None:
-            self.verdict_.warn()
+        self._take_verdict(verdict)
         self._set_fitted(learner, master, selected, history)
         return self
 
@@ -196,11 +195,6 @@ class TargetsEstimator(MetaEstimator):
         if not (isinstance(self.cv, str) and self.cv == "auto"):
             return self.cv
         return "oob" if leaves_rows_out(self._inner_estimator(), n_rows) else "train"
-
-    @property
-    def _loss_name(self) -> str:
-        """The loss of the projection."""
-        raise NotImplementedError
 
     def _projection_options(self) -> dict[str, Any]:
         """Return further parameters of the projection."""
@@ -216,24 +210,14 @@ class TargetsEstimator(MetaEstimator):
         """Return the class of the learner, or what constructs it from the same keywords."""
         raise NotImplementedError
 
-    def _check_more_targets(self, y: Any) -> np.ndarray:
-        """Return targets of other rows in the same encoding, shape (n,)."""
-        raise NotImplementedError
-
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        """Return targets as the caller gave them, for constraints on some of the rows."""
-        raise NotImplementedError
-
     def _set_fitted(
         self, learner: Learner, master: Master, selected: Candidate, history: History
     ) -> None:
-        """Set the fitted attributes; neither the solver nor rows of the kernel are kept."""
+        """Set the fitted attributes; the solver is not kept."""
         self.estimator_ = selected.fit.estimator
         self.targets_ = learner.decode(selected.targets)
         self.selected_iteration_ = selected.iteration
-        projection = master.projection
-        self.kernel_, self.constraint_ = projection.kernel_, projection.constraint_
-        self.threshold_, self.reference_ = projection.threshold_, projection.reference_
+        self._take_constraint(master.projection.fitted_constraint_)
         self.solver_ = master.solver
         self.history_ = history.as_arrays()
         self.n_iter_ = len(history.entries) - 1
@@ -278,7 +262,7 @@ class TargetsEstimator(MetaEstimator):
                 f"y_val={type(y).__name__}."
             )
         self._check_columns(X)
-        y = self._check_more_targets(y)
+        y = self._check_more_targets(y, "y_val")
         check_same_length(len(y), X_val=X)
         attribute = self._check_attribute(X, sensitive_features, len(y), reset=False)
         try:

@@ -12,7 +12,7 @@ from ._learner import LearnerFit
 from ._master import Master
 from ._moving_targets import harmonic_weight
 from ._steps import ProjectionSteps, Steps, StopRule
-from ._targets import ClassTargetsMixin, RealTargetsMixin
+from ._targets import ClassLearners, RealLearners
 
 
 class DualTargets(TargetsEstimator):
@@ -62,7 +62,7 @@ class DualTargets(TargetsEstimator):
         raise NotImplementedError
 
 
-class DualTargetsRegressor(RealTargetsMixin, DualTargets):
+class DualTargetsRegressor(RealLearners, DualTargets):
     r"""Regression whose predictions meet a bound, by a search for the multipliers of the bound.
 
     A quasi-Newton method on the k multipliers λ of the learner's own problem, whose targets are
@@ -130,15 +130,13 @@ class DualTargetsRegressor(RealTargetsMixin, DualTargets):
     0.20
     """
 
-    @property
-    def _loss_name(self) -> str:
-        return "squared_error"
+    _loss = "squared_error"
 
     def _make_search(self, master: Master, tol: float) -> Search:
         return RealSearch(master, tol)
 
 
-class DualTargetsClassifier(ClassTargetsMixin, DualTargets):
+class DualTargetsClassifier(ClassLearners, DualTargets):
     r"""Two classes whose predicted labels meet a bound, by a search for its multipliers.
 
     The targets of the next fit are the labels that a threshold on the scores of the first fit
@@ -201,23 +199,8 @@ class DualTargetsClassifier(ClassTargetsMixin, DualTargets):
     True
     """
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        codes = super()._check_targets(y, sample_weight)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. "
-                "MovingTargetsClassifier takes any number of classes."
-            )
-        return codes
-
-    @property
-    def _loss_name(self) -> str:
-        return "hamming"
+    _binary_only = "MovingTargetsClassifier takes any number of classes."
+    _loss = "hamming"
 
     def _make_search(self, master: Master, tol: float) -> Search:
         return ClassSearch(master)

@@ -14,7 +14,7 @@ from ._base import TargetsEstimator
 from ._learner import LearnerFit
 from ._master import Master
 from ._steps import ProjectionSteps, StopRule
-from ._targets import ClassTargetsMixin, RealTargetsMixin
+from ._targets import ClassLearners, RealLearners
 
 # Probability of the rarer class below which a row is easily taken from it, and the share of such
 # rows from which the original targets keep their weight.
@@ -76,7 +76,7 @@ class MovingTargets(TargetsEstimator):
         self.verbose = verbose
 
     @property
-    def _loss_name(self) -> str:
+    def _loss(self) -> str:
         return self._default_loss if self.loss == "auto" else self.loss
 
     def _projection_options(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class MovingTargets(TargetsEstimator):
         return "harmonic"
 
 
-class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
+class MovingTargetsRegressor(RealLearners, MovingTargets):
     r"""Regression under a bound on the generalized disparate impact of its predictions.
 
     Parameters
@@ -285,7 +285,7 @@ class MovingTargetsRegressor(RealTargetsMixin, MovingTargets):
         return {"solver": self.solver, "target_bounds": self.target_bounds}
 
 
-class MovingTargetsClassifier(ClassTargetsMixin, MovingTargets):
+class MovingTargetsClassifier(ClassLearners, MovingTargets):
     r"""Classification under a bound on the generalized disparate impact of its labels.
 
     Classes may have any label type. With two, `classes_[1]` counts as 1; with more, each class

@@ -1,4 +1,4 @@
-"""The two kinds of targets: real numbers and classes."""
+"""What learners of the two kinds of targets respond with."""
 
 from __future__ import annotations
 
@@ -7,47 +7,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.utils.metaestimators import available_if
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
-from .._validation import (
-    Outcomes,
-    check_classes,
-    check_column,
-    check_labels,
-    check_multiplied,
-    check_numbers,
-)
+from .._target_kinds import ClassTargets, RealTargets
 from ._learner import ClassifierLearner, Learner
 
 
-class RealTargetsMixin(RegressorMixin):
+class RealLearners(RealTargets):
     """Real targets, fitted by regressors."""
-
-    _loss_name: Any
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self._loss_name == "kl"
-        return tags
-
-    def _default_estimator(self) -> Any:
-        return PoissonRegressor() if self._loss_name == "kl" else LinearRegression()
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
-        if self._loss_name == "kl":
-            check_multiplied(y, "y")
-        return y
-
-    def _check_more_targets(self, y: Any) -> np.ndarray:
-        return check_numbers(check_column(y, "y_val"), "y_val", n_columns=1)
-
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        return Outcomes(y, None)
 
     def _learner_type(self, loss: str) -> Callable[..., Learner]:
         return partial(Learner, is_positive=loss == "kl")
@@ -65,39 +34,12 @@ def _inner_has(method: str) -> Any:
     return check
 
 
-class ClassTargetsMixin(ClassifierMixin):
+class ClassLearners(ClassTargets):
     """Classes of any label, fitted by classifiers."""
 
-    classes_: np.ndarray
     estimator_: Any
     # Which response of the learner the projection uses.
     response_method: str = "auto"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Where the attribute separates the classes, the constraint rules out accurate predictions.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _default_estimator(self) -> Any:
-        return LogisticRegression()
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self.classes_, codes = check_classes(y, sample_weight)
-        return codes
-
-    def _check_more_targets(self, y: Any) -> np.ndarray:
-        labels = check_labels(check_column(y, "y_val"), "y_val")
-        unknown = np.setdiff1d(labels, self.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"y_val holds {unknown.tolist()}, which are not among the classes of y, "
-                f"{self.classes_.tolist()}."
-            )
-        return np.searchsorted(self.classes_, labels)
-
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        return Outcomes.of_classes(y, self.classes_)
 
     def _learner_type(self, loss: str) -> Callable[..., Learner]:
         return partial(

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 
 from .._folds import FoldMaker
@@ -176,6 +175,8 @@ class AttributeBlind(MetaEstimator):
 
 def default_estimator() -> MultiOutputRegressor:
     """Return histogram gradient boosting with one model per output."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # half a second, which few need
+
     return MultiOutputRegressor(HistGradientBoostingRegressor(random_state=0))
 
 

@@ -11,8 +11,9 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
+from .._constrained_estimator import COLUMN_CONSTRAINTS, fit_method
 from .._folds import CORRECTION_FOLDS, FoldMaker
-from .._meta_estimator import COLUMN_CONSTRAINTS, COVARIATE_CONSTRAINTS, fit_method
+from .._meta_estimator import COVARIATE_CONSTRAINTS
 from .._prediction_source import make_prediction_source
 from .._predictions import asks_for_attribute
 from .._validation import (
@@ -183,7 +184,7 @@ class Projected(BoundsCuts, AttributeBlind):
         outcomes = self._outcomes(y) if source.is_unseen else None
         projection = self._make_projection(y, attribute, sample_weight, covariates, outcomes)
         with projection:
-            self.kernel_: Any = projection.kernel_
+            self._take_constraint(projection.fitted_constraint_)
             self._subsets = self._class_subsets(projection)
             columns = projection.row_columns
             if columns.shape[1] and self.sensitive_at_predict and self._has_subset:
@@ -238,10 +239,6 @@ class Projected(BoundsCuts, AttributeBlind):
             allow_constant=True,
         )
 
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        """Return targets as the caller gave them, for constraints on some of the rows."""
-        return Outcomes(y, None)
-
     def _class_subsets(self, projection: Projection) -> list[np.ndarray | None]:
         """Return for every constraint which classes are in its subset; None for all."""
         raise NotImplementedError
@@ -270,13 +267,12 @@ class Projected(BoundsCuts, AttributeBlind):
     def _correct(self, learned: Learned, share: float = 1.0) -> None:
         """Find the correction at a share of the threshold of the projection."""
         projection, p, columns, labels, weight, _ = learned
-        self.constraint_ = projection.constraint_
-        self.threshold_, self.reference_ = projection.threshold_, projection.reference_
+        constraint = projection.fitted_constraint_
+        self._take_constraint(constraint)
         correction = Correction(np.empty(0))
         if columns.shape[1]:
             stricter = projection if share == 1.0 else projection.scaled(share)
             correction = self._find_correction(stricter, p, columns)
-        constraint = projection.fitted_constraint_
         coordinates, self._intercept = correction
         self.orthonormal_correction_ = constraint.by_column(coordinates)
         self.correction_ = constraint.by_column(constraint.raw_correction(coordinates))
@@ -424,14 +420,14 @@ class Projected(BoundsCuts, AttributeBlind):
         scores = others.at(share)
         if scores is not None:
             predictions["new_rows"] = self._as_numbers(scores)
-        self.verdict_ = learned.projection.verdict(
+        verdict = learned.projection.verdict(
             predictions["training"],
             scores=self._class_scores(learned.scores, shift),
+            plain=learned.scores,
             groups=learned.groups,
             **predictions,
         )
-        if self.verdict_ is not None:
-            self.verdict_.warn()
+        self._take_verdict(verdict)
 
     def _correct_at(self, threshold: Any) -> None:
         """Correct at another threshold what `fit` has learned; to the last bit as a refit does."""

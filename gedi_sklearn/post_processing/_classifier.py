@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
-from .._validation import Outcomes, check_classes, check_numbers
-from ..constraints import bounded_output
+from .._target_kinds import ClassTargets
+from .._validation import check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
 from ._ascent import ascend
@@ -21,7 +19,7 @@ from ._corrections import Correction, Recalibration, score_correction
 from ._label_search import TIE, LabelRule, Tried, codes_of
 
 
-class ProjectedClassifier(ClassifierMixin, Projected):
+class ProjectedClassifier(ClassTargets, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
     The learner is fitted once. A row is of class 1 if :math:`p(x) + Q(x) \cdot c > 1/2`, with c
@@ -99,26 +97,12 @@ class ProjectedClassifier(ClassifierMixin, Projected):
     _can_bound = ("probabilities", "residuals")
 
     @property
-    def _bounds_labels(self) -> bool:
-        return bounded_output(self.constraint) not in ("probabilities", "distribution")
-
-    @property
     def _loss(self) -> str:
         return "hamming" if self._bounds_labels else "squared_error"
 
     @property
     def _target_bounds(self) -> Any:
         return None if self._bounds_labels else (0.0, 1.0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._bounds_labels
-        # Where the attribute separates the classes, the constraint rules out accurate predictions.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _outcomes(self, y: np.ndarray) -> Outcomes:
-        return Outcomes.of_classes(y, self.classes_)
 
     def _class_subsets(self, projection: Projection) -> list[np.ndarray | None]:
         outcomes = self._outcomes(np.arange(len(self.classes_)))
@@ -128,22 +112,6 @@ class ProjectedClassifier(ClassifierMixin, Projected):
                 "on='probabilities' bounds those of all rows: beside subset= use on='predictions'."
             )
         return [None if subset is None else outcomes.rows(subset) for subset in subsets]
-
-    def _default_estimator(self) -> Any:
-        return LogisticRegression()
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        self.classes_, codes = check_classes(y, sample_weight)
-        if len(self.classes_) > 2 and not self._bounds_labels:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. "
-                "on='probabilities' bounds the probability of the second of two classes; "
-                "on='predictions' takes any number of classes."
-            )
-        return codes
-
-    def _labels(self, y: np.ndarray) -> np.ndarray:
-        return self.classes_[y]
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
         # Not the type of `estimator`, which may be the responses of several folds.

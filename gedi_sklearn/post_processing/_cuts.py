@@ -34,6 +34,7 @@ class BoundsCuts:
     sensitive_at_predict: bool
     _loss: Any
     kernel_: Any
+    _attribute_columns: list[str] | None
     _map: DistributionMap | None
 
     @property
@@ -129,6 +130,7 @@ class BoundsCuts:
             training=mixed(self.share_, fitted.scores, correction.moved),
             new_rows=scores if correction.is_unseen else None,
             groups=groups,
+            names=self._attribute_columns,
         )
         value = fitted.indicator.measure(scores)
         low = fitted.sizes(scores[:, None], groups)[1][0] if value > bound else 0.0

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict
+from .._target_kinds import RealTargets
 from .._validation import (
     StrOptions,
     check_attribute_columns,
-    check_column,
-    check_multiplied,
     check_numbers,
     check_positive,
     check_sensitive,
@@ -25,7 +22,7 @@ from ..projection import PROJECTION_PARAMETERS, Projection
 from ._base import Projected
 
 
-class ProjectedRegressor(RegressorMixin, Projected):
+class ProjectedRegressor(RealTargets, Projected):
     r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
 
     The learner is fitted once; β is that of the exact projection of its cross-fitted predictions.
@@ -167,11 +164,6 @@ class ProjectedRegressor(RegressorMixin, Projected):
     def _loss(self) -> str:
         return self.loss
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "kl"
-        return tags
-
     @property
     def _target_bounds(self) -> Any:
         return self.target_bounds
@@ -185,18 +177,6 @@ class ProjectedRegressor(RegressorMixin, Projected):
                 "sensitive_at_predict=False."
             )
         return [None] * len(listed)
-
-    def _default_estimator(self) -> Any:
-        return PoissonRegressor() if self.loss == "kl" else LinearRegression()
-
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        y = check_numbers(check_column(y, "y"), "y", n_columns=1)
-        if self.loss == "kl":
-            check_multiplied(y, "y")
-        return y
-
-    def _labels(self, y: np.ndarray) -> np.ndarray:
-        return y
 
     def _scores(self, estimator: Any, X: Any) -> np.ndarray:
         name = f"the predictions of {type(self._inner_estimator()).__name__}"

@@ -10,7 +10,6 @@ from .._deadline import Deadline
 from .._geometry import joint_multipliers
 from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError, SolverError
-from ..kernels import row_blocks
 from ._losses import Loss
 
 _MAX_STEPS = 200
@@ -29,21 +28,18 @@ class _State(NamedTuple):
 
     Attributes
     ----------
-    changes : ndarray
-        z − t of the rows that can move.
     gradient : ndarray of shape (Σk,)
         BQ'Wz, the coordinates of z.
+    hessian : ndarray of shape (Σk, Σk)
+        Their derivative.
     smooth : float
         φ(μ), but for what is linear in the coordinates of t.
-    intercept : float
-        What is added to every move.
     """
 
     mu: np.ndarray
-    changes: np.ndarray
     gradient: np.ndarray
+    hessian: np.ndarray
     smooth: float
-    intercept: float
 
 
 class NewtonResult(NamedTuple):
@@ -100,7 +96,7 @@ class Dual:
         state, was_near = self._at(np.zeros(len(self._start))), False
         for _ in range(_MAX_STEPS):
             deadline.check()
-            hessian = self._hessian(state.changes)
+            hessian = state.hessian
             point = state.gradient - hessian @ state.mu
             found = joint_multipliers(self._span.blocks, point, hessian, deadline)
             step = hessian @ (found.mu - state.mu)
@@ -109,10 +105,9 @@ class Dual:
             error = float(np.linalg.norm(state.gradient + step - after.gradient))
             # A last step takes out what the added curvature has done to the one before.
             if error <= _SURE * tolerance or (was_near and error <= tolerance):
-                near = self._span.outward(found)[0]
-                return NewtonResult(
-                    after.mu, after.changes, self._excess(after, near), after.intercept
-                )
+                excess = self._excess(after, self._span.outward(found)[0])
+                changes, _, intercept = self._loss.changes(self._seen @ after.mu)
+                return NewtonResult(after.mu, changes, excess, intercept)
             was_near = error <= tolerance
             if not error <= _TRUSTED * np.linalg.norm(step):
                 after = self._descended(state, after)
@@ -131,9 +126,10 @@ class Dual:
         return state
 
     def _at(self, mu: np.ndarray) -> _State:
-        changes, smooth, intercept = self._loss.changes(self._seen @ mu)
-        gradient = self._start + (self._share * changes) @ self._seen
-        return _State(mu, changes, gradient, smooth, intercept)
+        sums, hessian, smooth = self._loss.sums(self._seen, mu)
+        # Where hardly a row can move the quadratic function is flat; keep the step finite.
+        hessian += _FLAT * self._loss.unit * np.eye(len(mu))
+        return _State(mu, self._start + sums, hessian, smooth)
 
     def _value(self, state: _State) -> float:
         return state.smooth + float(state.mu @ self._start) + self._span.support(state.mu)
@@ -145,18 +141,6 @@ class Dual:
             return proven
         beside = self._at(near).smooth - state.smooth
         return proven + beside - float((near - state.mu) @ (state.gradient - self._start))
-
-    def _hessian(self, changes: np.ndarray) -> np.ndarray:
-        rates, k = self._share * self._loss.rates(changes), self._seen.shape[1]
-        hessian, mean = np.zeros((k, k)), np.zeros(k)
-        for rows in row_blocks(len(rates)):
-            own, rate = self._seen[rows], rates[rows]
-            hessian += (own * rate[:, None]).T @ own
-            mean += rate @ own
-        if self._loss.keeps_mean:
-            hessian -= np.outer(mean, mean) / rates.sum()
-        # Where hardly a row can move the quadratic function is flat; keep the step finite.
-        return hessian + _FLAT * self._loss.unit * np.eye(len(hessian))
 
     def _check_feasible(self, mu: np.ndarray) -> None:
         """Refuse sets that every z misses in one direction.

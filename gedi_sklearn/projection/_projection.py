@@ -454,6 +454,7 @@ class Projection:
         z: Any,
         *,
         scores: np.ndarray | None = None,
+        plain: np.ndarray | None = None,
         groups: np.ndarray | None = None,
         **predictions: np.ndarray,
     ) -> Verdict | None:
@@ -465,6 +466,8 @@ class Projection:
             Real targets, or labels.
         scores : ndarray of shape (n,) or (n, K), default=None
             Scores of the second of two classes, or of every class.
+        plain : ndarray, default=None
+            The learner's, without the constraint.
         groups : ndarray of shape (n,), default=None
             Clusters of the rows.
         **predictions : array-like of shape (n,)
@@ -473,8 +476,8 @@ class Projection:
         """
         y = self.counted(self._targets.y)
         encoded = {name: self._encode(values) for name, values in predictions.items()}
-        scores, groups = (None if v is None else self.counted(v) for v in (scores, groups))
-        beside = {"scores": scores, "groups": groups}
+        beside = {"scores": scores, "plain": plain, "groups": groups}
+        beside = {name: None if v is None else self.counted(v) for name, v in beside.items()}
         return make_verdict(self.fitted_constraint_, y, self._encode(z), **beside, **encoded)
 
     def counted(self, values: np.ndarray) -> np.ndarray:

@@ -10,14 +10,47 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import TooManyGroupsError, warn_caller
-from ..kernels import PolynomialKernel, fit_kernel
-from ..metrics import GediInference, KernelIndicator, Sample, fit_gedi
+from ..kernels import Design, PolynomialKernel, fit_kernel
+from ..metrics import CutsIndicator, GediInference, KernelIndicator, Sample, fit_gedi
 
 # A curve has the means of so many values, or else of so many bins of equally many rows.
 _MOST_VALUES, _BINS = 20, 10
 _NULL_DRAWS = 4000
+# The curve over cuts is of as many rows or more, and takes a pass for each of so many columns.
+_LEAST_CUT, _MOST_GROUPS = 20, 100
 # Permuted coordinates of more rows are normal for all that a p-value shows.
 _MANY_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What an attribute explains of the share of rows above a cut of the predictions.
+
+    Attributes
+    ----------
+    rates, rates_true : list of float
+        The share of rows above some cuts, between 0 and 1, of predictions and targets.
+    values, values_true : list of float
+        The deviation of that share which the attribute explains, in points.
+    null_q95 : float
+        95 % quantile of the largest where the predictions do not depend on the attribute, as a
+        share of 1.
+    """
+
+    rates: list[float]
+    values: list[float]
+    rates_true: list[float]
+    values_true: list[float]
+    null_q95: float
+
+    def at(self, rate: float) -> float:
+        """Return the points at the lowest cut that at most this share of the rows exceeds.
+
+        NaN where no cut has so few rows above it.
+        """
+        pairs = zip(self.rates, self.values, strict=True)
+        within = [value for own, value in pairs if own <= rate + 1e-9]
+        return within[-1] if within else float("nan")
 
 
 @dataclass(frozen=True)
@@ -56,6 +89,9 @@ class Findings:
         Values of the attribute, or means of bins.
     mean, mean_true : list of float
         Mean predictions and targets there: the curve E[ŷ | x].
+    cuts : Cuts or None
+        The same of the share of rows above a cut, for every cut; None of predictions with two
+        values, which have a single one, of fewer than 20 rows, and for more than 100 groups.
 
     Examples
     --------
@@ -86,6 +122,7 @@ class Findings:
     at: list[Any]
     mean: list[float]
     mean_true: list[float]
+    cuts: Cuts | None
 
     @property
     def verdict(self) -> str | None:
@@ -176,7 +213,22 @@ def find(
         at=at,
         mean=_means(codes, z, design.weight),
         mean_true=_means(codes, y, design.weight),
+        cuts=_over_cuts(design, z, y),
     )
+
+
+def _over_cuts(design: Design, z: np.ndarray, y: np.ndarray) -> Cuts | None:
+    is_large = len(z) >= _LEAST_CUT and design.fitted.n_columns <= _MOST_GROUPS
+    if not is_large or len(np.unique(z)) <= 2:
+        return None
+    indicator = CutsIndicator(design)
+    # From the highest cut on.
+    (rates, values), (rates_true, values_true) = (
+        (own[::-1].tolist() for own in (above, 100 * explained))
+        for _, above, explained in map(indicator.shown_curve, (z, y))
+    )
+    null = float(np.quantile(indicator.null_values(z), 0.95))
+    return Cuts(rates, values, rates_true, values_true, null)
 
 
 def limits_of(found: GediInference) -> tuple[float, float, float, str]:
@@ -275,6 +327,25 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
     yield (
         f"This is {chance} (p {at} {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "
         f"100 values would be below {number(found.null_q95)}{measured}."
+    )
+    yield from _of_cuts(found)
+
+
+def _of_cuts(found: Findings) -> Iterator[str]:
+    """Yield what decisions at a cut depend on."""
+    if (cuts := found.cuts) is None:
+        return
+    alone = found.mean == found.mean_true
+    what = "targets" if alone else "predictions"
+    true = ""
+    if not alone and len(cuts.rates_true) > 1:
+        true = f" (targets: {number(max(cuts.values_true))})"
+    worst = f"{number(max(cuts.values))} points at the worst cut{true}"
+    if not np.isnan(top := cuts.at(0.1)):
+        worst = f"{number(top)} points at the top decile, and {worst}"
+    yield (
+        f"Of the share of rows above a cut of the {what}, {found.attribute} explains a deviation "
+        f"of {worst}; by chance up to {number(100 * cuts.null_q95)}."
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,6 +80,7 @@ def _section(found: Findings, lines: list[str], target_unit: str | None) -> str:
     if found.asked is not None:
         paragraphs[0] = paragraphs[0].replace("<p>", '<p class="verdict">', 1)
     paragraphs.insert(1, _curve(found, target_unit))
+    paragraphs.append(_over_cuts(found))
     return f"<section><h2>{escape(found.attribute)}</h2>{''.join(paragraphs)}</section>"
 
 
@@ -98,19 +100,58 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+class _Series(NamedTuple):
+    """A line of a chart: its label, its points, how it is dashed, and whether they have marks.
+
+    The label is at the height of the last point, and of a line without marks at the greatest.
+    """
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    dashes: str
+    has_marks: bool = True
+
+    @property
+    def label_height(self) -> float:
+        return float(self.y[-1] if self.has_marks else self.y.max())
+
+
 def _curve(found: Findings, target_unit: str | None) -> str:
-    """Draw mean predictions and targets against the attribute, told apart by dashes and marks."""
+    """Draw mean predictions and targets against the attribute."""
     is_number = not isinstance(found.at[0], str)
     x = np.array(found.at if is_number else range(len(found.at)), dtype=float)
-    series = [("targets", found.mean_true, "6 4"), ("predictions", found.mean, "none")]
+    pairs = [("targets", found.mean_true, "6 4"), ("predictions", found.mean, "none")]
     if found.mean == found.mean_true:
-        series = series[:1]
-    heights = np.concatenate([values for _, values, _ in series])
+        pairs = pairs[:1]
+    series = [_Series(label, x, np.array(values), dashes) for label, values, dashes in pairs]
+    groups = None if is_number else [_short(name) for name in found.at]
+    unit = "" if target_unit is None else f" ({target_unit})"
+    return _chart(series, f"Mean by {found.attribute}{unit}", groups)
+
+
+def _over_cuts(found: Findings) -> str:
+    """Draw what the attribute explains of the share of rows above a cut, against that share."""
+    cuts = found.cuts
+    if cuts is None:
+        return ""
+    of = [("predictions", cuts.rates, cuts.values, "none")]
+    if len(cuts.rates_true) > 1 and found.mean != found.mean_true:
+        of.insert(0, ("targets", cuts.rates_true, cuts.values_true, "6 4"))
+    of.append(("chance", [0.0, 1.0], [100 * cuts.null_q95] * 2, "1 3"))
+    series = [_Series(name, np.array(x), np.array(y), how, False) for name, x, y, how in of]
+    title = f"Points that {found.attribute} explains, by the share of rows above the cut"
+    return _chart(series, title)
+
+
+def _chart(series: list[_Series], title: str, groups: list[str] | None = None) -> str:
+    """Draw series, told apart by dashes and marks; of groups there are marks alone."""
+    x, heights = (np.concatenate([own[j] for own in series]) for j in (1, 2))
     ticks = _ticks(float(heights.min()), float(heights.max()))
     low, high = min(ticks[0], heights.min()), max(ticks[-1], heights.max())
 
     # Groups stand away from the edges.
-    left, right = (x.min(), x.max()) if is_number else (-0.5, len(x) - 0.5)
+    left, right = (x.min(), x.max()) if groups is None else (-0.5, len(groups) - 0.5)
 
     def place_x(value: float) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - left) / ((right - left) or 1.0)
@@ -129,8 +170,8 @@ def _curve(found: Findings, target_unit: str | None) -> str:
         )
     marks = (
         [(tick, number(tick)) for tick in _ticks(x.min(), x.max())]
-        if is_number
-        else list(zip(x, map(_short, found.at), strict=True))[:: 1 + len(x) // 9]
+        if groups is None
+        else list(enumerate(groups))[:: 1 + len(groups) // 9]
     )
     for value, label in marks:
         if x.min() <= value <= x.max():
@@ -138,26 +179,25 @@ def _curve(found: Findings, target_unit: str | None) -> str:
                 f'<text x="{place_x(value):.1f}" y="{_HEIGHT - _BOTTOM + 18}" '
                 f'text-anchor="middle">{escape(label)}</text>'
             )
-    ends = _apart([place_y(values[-1]) for _, values, _ in series])
-    for (label, values, dashes), end in zip(series, ends, strict=True):
-        points = [(place_x(a), place_y(b)) for a, b in zip(x, values, strict=True)]
-        color = "#777" if label == "targets" and len(series) > 1 else "#111"
+    ends = _apart([place_y(own.label_height) for own in series])
+    for own, end in zip(series, ends, strict=True):
+        points = [(place_x(a), place_y(b)) for a, b in zip(own.x, own.y, strict=True)]
+        color = "#777" if own.dashes != "none" and len(series) > 1 else "#111"
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-        if is_number:
+        if groups is None:
             parts.append(
                 f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2" '
-                f'stroke-dasharray="{dashes}"/>'
+                f'stroke-dasharray="{own.dashes}"/>'
             )
         parts += [
             f'<rect x="{a - 3:.1f}" y="{b - 3:.1f}" width="6" height="6" fill="#fff" '
             f'stroke="{color}"/>'
-            if dashes != "none"
+            if own.dashes != "none"
             else f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{color}"/>'
             for a, b in points
+            if own.has_marks
         ]
-        parts.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{end + 4:.1f}">{label}</text>')
-    unit = "" if target_unit is None else f" ({target_unit})"
-    title = f"Mean by {found.attribute}{unit}"
+        parts.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{end + 4:.1f}">{own.label}</text>')
     parts.append(
         f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">'
         f"{escape(title)}</text>"
@@ -178,11 +218,11 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _apart(ends: list[float]) -> list[float]:
-    """Move two labels apart where they would cover each other."""
-    if len(ends) < 2 or abs(ends[0] - ends[1]) >= 15:
-        return ends
-    middle, upper = sum(ends) / 2, ends[0] < ends[1]
-    return [middle - 7.5, middle + 7.5] if upper else [middle + 7.5, middle - 7.5]
+    """Move labels apart where they would cover each other, from the lowest on the page upwards."""
+    placed, order = list(ends), np.argsort(ends)[::-1]
+    for below, own in pairwise(order):
+        placed[own] = min(placed[own], placed[below] - 15)
+    return placed
 
 
 def _short(label: str) -> str:
