@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict
-from .._target_kinds import RealTargets
+from .._target_kinds import RealTargetsMixin
 from .._validation import (
     StrOptions,
     check_attribute_columns,
@@ -22,7 +22,7 @@ from ..projection import PROJECTION_PARAMETERS, Projection
 from ._base import Projected
 
 
-class ProjectedRegressor(RealTargets, Projected):
+class ProjectedRegressor(RealTargetsMixin, Projected):
     r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
 
     The learner is fitted once; β is that of the exact projection of its cross-fitted predictions.
