@@ -92,6 +92,10 @@ class ConstrainedEstimator(BaseEstimator):
         refuse_misplaced(cls.__name__, parameters)
         return super().__new__(cls)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Targets of the training rows are no part of a model that is stored, sent or served.
+        return {name: own for name, own in super().__getstate__().items() if name != "targets_"}
+
     def set_params(self, **params: Any) -> Any:
         """Set parameters, those of the constraint as ``constraint__threshold``.
 
@@ -168,6 +172,7 @@ class ConstrainedEstimator(BaseEstimator):
             check_array(X)  # raises scikit-learn's error
         if self._lacks_dropped(X):
             return
+        self._refuse_missing_attribute(X)
         named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
         # Names on one side only are worth a warning; most inner estimators give it themselves,
         # and the user should see it once.
@@ -176,6 +181,20 @@ class ConstrainedEstimator(BaseEstimator):
             _check_feature_names(self, X, reset=False)
         if getattr(X, "ndim", 2) == 2:  # the inner estimator reports any other shape itself
             _check_n_features(self, X, reset=False)
+
+    def _refuse_missing_attribute(self, X: Any) -> None:
+        """Refuse a frame without the attribute, where that is all it lacks."""
+        names, seen = _get_feature_names(X), getattr(self, "feature_names_in_", None)
+        if names is None or seen is None or not self._positions:
+            return
+        if list(names) == list(np.delete(seen, self._positions)):
+            given = "drop_sensitive=True"
+            if hasattr(self, "sensitive_at_predict"):
+                given += " and sensitive_at_predict=False"
+            raise ValueError(
+                f"X lacks the attribute {self._attribute_columns}, which was a column of X in fit. "
+                f"Keep the column, or fit with {given} to predict without it."
+            )
 
     def _inner_X(self, X: Any) -> Any:
         """Return what the inner estimator sees of X: X itself, or a copy without columns."""

@@ -241,9 +241,9 @@ class CutsInference(GediInference):
 
 
 @validate_params(
-    {
-        **GEDI_CONSTRAINTS,
-        **INFERENCE_CONSTRAINTS,
+    GEDI_CONSTRAINTS
+    | INFERENCE_CONSTRAINTS
+    | {
         "method": [StrOptions({"asymptotic", "permutation", "simulation", "bootstrap"})],
         "n_new": [Interval(Integral, 1, None, closed="left"), None],
         "groups": ["array-like", None],

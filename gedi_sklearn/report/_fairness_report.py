@@ -25,8 +25,8 @@ _PERMUTATIONS = 999
 
 
 @validate_params(
-    {
-        **TARGET_CONSTRAINTS,
+    TARGET_CONSTRAINTS
+    | {
         "kernel": KERNEL_CONSTRAINTS,
         "norm": [StrOptions({"l1", "sd"})],
         "threshold": [Interval(Real, 0, None, closed="left"), "array-like", None],
