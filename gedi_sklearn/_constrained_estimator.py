@@ -92,6 +92,10 @@ class ConstrainedEstimator(BaseEstimator):
         refuse_misplaced(cls.__name__, parameters)
         return super().__new__(cls)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Targets of the training rows are no part of a model that is stored, sent or served.
+        return {name: own for name, own in super().__getstate__().items() if name != "targets_"}
+
     def set_params(self, **params: Any) -> Any:
         """Set parameters, those of the constraint as ``constraint__threshold``.
 

@@ -529,7 +529,7 @@ def test_spline_columns_are_those_of_scikit_learn():
     reference = SplineTransformer(4, knots="quantile", extrapolation="constant")
     columns = SplineKernel().fit(x).transform([[-9.0], [1.2], [4.0], [99.0]])
     expected = reference.fit(x).transform([[-9.0], [1.2], [4.0], [99.0]])[:, 1:]
-    np.testing.assert_allclose(columns, expected)
+    np.testing.assert_allclose(columns, expected, atol=1e-15)
     names = SplineKernel().fit(x).get_feature_names_out(["age"])
     assert list(names) == [f"spline{j}(age)" for j in range(1, 6)]
 
@@ -687,3 +687,25 @@ def test_a_wave_that_is_nothing_but_rounding_is_no_column():
     x = np.tile([0.0, 1.0, 2.0], 20)
     with pytest.raises(RankDeficientKernelError):
         fit_kernel(FourierKernel(1, period=2.0), x[:, None])
+
+
+@pytest.mark.parametrize("weight", [None, "drawn"])
+@pytest.mark.parametrize(
+    "kernel", [SplineKernel(), SplineKernel(2), SplineKernel(12), SplineKernel(5, degree=1)]
+)
+def test_spline_columns_are_those_of_the_transformer(kernel, weight):
+    rng = np.random.default_rng(0)
+    # Uneven knots, ties, and an attribute of few values; more than a block of rows.
+    x = np.column_stack(
+        [
+            rng.lognormal(0, 3, 20_000),
+            rng.normal(size=20_000).round(1),
+            rng.integers(4, size=20_000),
+        ]
+    )
+    weight = None if weight is None else rng.integers(3, size=len(x))
+    kernel = clone(kernel).fit(x, sample_weight=weight)
+    wider = np.vstack([x, x.min(axis=0) - 1, x.max(axis=0) + 1])
+    defined = [own.transform(z[:, None]) for own, z in zip(kernel.splines_, wider.T, strict=True)]
+    columns = kernel.transform(wider)
+    np.testing.assert_allclose(columns, np.hstack([own[:, 1:] for own in defined]), atol=1e-13)

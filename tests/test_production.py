@@ -1,6 +1,8 @@
 """What production does: fit a frame with text and gaps, save, load in another process, predict."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -257,3 +259,28 @@ if __name__ == "__main__":
     print(
         json.dumps({k: {event: outcome(m, event) for event in EVENTS} for k, m in models.items()})
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "inner"),
+    [
+        (ProjectedRegressor, LinearRegression),
+        (ProjectedClassifier, LogisticRegression),
+        (MovingTargetsRegressor, LinearRegression),
+        (DualTargetsRegressor, LinearRegression),
+    ],
+)
+def test_a_saved_model_has_no_training_rows(kind, inner):
+    rng = np.random.default_rng(0)
+    sizes = []
+    for n in (500, 2000):
+        X = rng.normal(size=(n, 3))
+        y = X.sum(axis=1) + rng.normal(size=n)
+        y = y if inner is LinearRegression else y > 0
+        model = kind(inner(), CoarseConstraint(), sensitive_columns=0).fit(X, y)
+        for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            assert vars(model).keys() - vars(copied).keys() == {"targets_"}
+            np.testing.assert_array_equal(copied.predict(X), model.predict(X))
+        sizes.append(len(pickle.dumps(model)))
+    # A count has a byte or two more.
+    assert max(sizes) < min(5000 if kind is ProjectedRegressor else 7000, min(sizes) + 200)

@@ -120,6 +120,12 @@ def is_plain(values: Any) -> bool:
     return type(values) is np.ndarray and values.dtype.kind in "fiub"
 
 
+def _are_floats(values: Any) -> bool:
+    """Tell whether values are rows of float64, which nothing has to be changed of."""
+    is_float = is_plain(values) and values.dtype == np.float64
+    return is_float and values.ndim in (1, 2) and values.size > 0
+
+
 def refuse_dates(values: Any, name: str) -> None:
     """Raise if a column has a type of dates, times or durations; before numpy casts them."""
     for dtype in () if is_plain(values) else column_types(values):
@@ -234,6 +240,20 @@ def check_numbers(
     ndarray of shape (n,) or (n, m), float64
         A copy only if the type had to change; the library never writes to it.
     """
+    array = values if _are_floats(values) else _as_floats(values, name)
+    if ensure_all_finite and not _are_moderate(array, sets_scale):
+        _refuse_extremes(array, name, sets_scale)
+    if n_columns == 1:
+        if array.ndim == 2 and array.shape[1] != 1:
+            raise ValueError(
+                f"{name} must be one-dimensional, got an array of shape {array.shape}."
+            )
+        return array.reshape(-1)
+    return array.reshape(array.shape[0], -1)
+
+
+def _as_floats(values: Any, name: str) -> np.ndarray:
+    """Return numbers of any type as float64."""
     refuse_dates(values, name)
     array = _as_array(values, name)
     refuse_date_objects(array, name)
@@ -245,23 +265,15 @@ def check_numbers(
         )
     if stray := first_stray(array):
         raise _no_number(name, stray)
-    if array.dtype.kind != "f" or array.dtype.itemsize != 8:
-        given = array
-        try:
-            array = given.astype(np.float64)
-        except (OverflowError, TypeError) as error:  # Python's integers have no end
-            raise ValueError(f"{name} holds a number that is no float: {error}.") from error
-        if given.dtype.kind in "iuO":
-            _refuse_lost_integers(given, array, name)
-    if ensure_all_finite and not _are_moderate(array, sets_scale):
-        _refuse_extremes(array, name, sets_scale)
-    if n_columns == 1:
-        if array.ndim == 2 and array.shape[1] != 1:
-            raise ValueError(
-                f"{name} must be one-dimensional, got an array of shape {array.shape}."
-            )
-        return array.reshape(-1)
-    return array.reshape(array.shape[0], -1)
+    if array.dtype.kind == "f" and array.dtype.itemsize == 8:
+        return array
+    try:
+        floats = array.astype(np.float64)
+    except (OverflowError, TypeError) as error:  # Python's integers have no end
+        raise ValueError(f"{name} holds a number that is no float: {error}.") from error
+    if array.dtype.kind in "iuO":
+        _refuse_lost_integers(array, floats, name)
+    return floats
 
 
 def _are_moderate(array: np.ndarray, sets_scale: bool) -> bool:
@@ -308,7 +320,7 @@ def _refuse_lost_integers(given: np.ndarray, array: np.ndarray, name: str) -> No
 def check_same_length(n_samples: int, **arrays: Any) -> None:
     """Raise if the number of rows of an array, or of another X, is not ``n_samples``."""
     for name, array in arrays.items():
-        if array is None:
+        if array is None or (is_plain(array) and array.ndim and len(array) == n_samples):
             continue
         # A sparse matrix by keys is a dictionary, too.
         if isinstance(array, (Mapping, Set)) and not sp.issparse(array):

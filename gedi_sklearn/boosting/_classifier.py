@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from .._as_fitted import answers_as_fitted
-from .._target_kinds import ClassTargets
+from .._target_kinds import ClassTargetsMixin
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import Rows, as_probabilities, decide
@@ -19,7 +19,7 @@ from ._training import Rows, as_probabilities, decide
 _SLOPES = (-3.0, 6.0)
 
 
-class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
+class ConstrainedBoostingClassifier(ClassTargetsMixin, BaseConstrainedBoosting):
     r"""Gradient boosting for classes, with the constraint on labels or probabilities inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what

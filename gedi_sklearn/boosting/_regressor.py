@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._as_fitted import answers_as_fitted
-from .._target_kinds import RealTargets
+from .._target_kinds import RealTargetsMixin
 from .._validation import StrOptions
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
@@ -18,7 +18,7 @@ from ._training import UNITS, Rows
 _LONGEST_STEP = 0.7
 
 
-class ConstrainedBoostingRegressor(RealTargets, BaseConstrainedBoosting):
+class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
     r"""Gradient boosting for real targets, with the constraint on its predictions inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what

@@ -26,7 +26,8 @@ class Basis:
     """
 
     to_raw: np.ndarray
-    # Whether the columns are the powers of one attribute, and may be standardised anew.
+    # Whether the columns are the powers of one attribute, and whether they are standardised by some
+    # rows, with `standardize_on` and `move`.
     are_powers = can_move = False
 
     @property
@@ -38,6 +39,35 @@ class Basis:
         """Return the standardised columns, not centred, for attribute values (n, m).
 
         `out` of shape (k, n) takes them, if it is given.
+        """
+        raise NotImplementedError
+
+    def combined(
+        self,
+        values: np.ndarray,
+        matrix: np.ndarray,
+        offset: np.ndarray,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the standardised columns times a matrix (k, r), plus an offset (r,).
+
+        `out` of shape (r, n) takes them, if it is given.
+        """
+        columns = np.matmul(matrix.T, self.evaluate(values).T, out=out)
+        columns += offset[:, None]
+        return columns.T
+
+    def standardize_on(self, values: np.ndarray, weight: np.ndarray | None) -> None:
+        """Standardise by given rows."""
+        raise NotImplementedError
+
+    def move(self, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Standardise by another mean and deviation, each of what is standardised at present.
+
+        Returns
+        -------
+        ndarray of shape (1 + k, 1 + k)
+            What the present columns, with a leading 1, are multiplied by to give the new ones.
         """
         raise NotImplementedError
 
@@ -84,25 +114,20 @@ class PolynomialBasis(Basis):
             self.mean, self.scale = kernel.mean_, kernel.scale_
             self.to_raw = self.from_raw = np.eye(len(self.powers))
         else:
-            self.standardize(*weighted_moments(values, weight))
+            self.standardize_on(values, weight)
 
-    def standardize(self, mean: np.ndarray, scale: np.ndarray) -> None:
-        """Set what is subtracted from and divided out of the attributes."""
+    def standardize_on(self, values: np.ndarray, weight: np.ndarray | None) -> None:
+        self._standardize(*weighted_moments(values, weight))
+
+    def _standardize(self, mean: np.ndarray, scale: np.ndarray) -> None:
         self.mean, self.scale = mean, scale
         self.to_raw = expansion(self.powers, -mean / scale, 1 / scale)
 
     def move(self, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Standardise by another mean and deviation, each of the present standardised attribute.
-
-        Returns
-        -------
-        ndarray of shape (1 + k, 1 + k)
-            What the present columns, with a leading 1, are multiplied by to give the new ones.
-        """
         turn = np.eye(1 + len(self.powers))
         turn[0, 1:] = np.prod((-mean / scale) ** self.powers, axis=1)
         turn[1:, 1:] = expansion(self.powers, -mean / scale, 1 / scale)
-        self.standardize(self.mean + mean * self.scale, self.scale * scale)
+        self._standardize(self.mean + mean * self.scale, self.scale * scale)
         return turn
 
     @cached_property
@@ -135,7 +160,15 @@ class PolynomialBasis(Basis):
 
 
 class ColumnBasis(Basis):
-    """The kernel's own columns, each standardised: for kernels of unknown structure."""
+    """The kernel's own columns, each standardised: for kernels of unknown structure.
+
+    Attributes
+    ----------
+    mean, scale : ndarray of shape (k,)
+        Subtracted from and divided out of the columns.
+    """
+
+    can_move = True
 
     def __init__(
         self,
@@ -143,7 +176,16 @@ class ColumnBasis(Basis):
         mean: np.ndarray,
         scale: np.ndarray,
     ) -> None:
-        self.columns_of, self.mean, self.scale = columns_of, mean, scale
+        self.columns_of = columns_of
+        self._standardize(mean, scale)
+
+    def standardize_on(self, values: np.ndarray, weight: np.ndarray | None) -> None:
+        self._standardize(*weighted_moments(self.columns_of(values), weight))
+
+    def _standardize(self, mean: np.ndarray, scale: np.ndarray) -> None:
+        self.mean, self.scale = mean, scale
+        for name in ("to_raw", "from_raw"):
+            vars(self).pop(name, None)
 
     @cached_property
     def to_raw(self) -> np.ndarray:  # type: ignore[override]
@@ -155,11 +197,35 @@ class ColumnBasis(Basis):
         """The inverse of T."""
         return np.diag(self.scale)
 
+    def move(self, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        turn = np.diag(np.r_[1.0, 1 / scale])
+        turn[0, 1:] = -mean / scale
+        self._standardize(self.mean + mean * self.scale, self.scale * scale)
+        return turn
+
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        columns = (self.columns_of(values) - self.mean) / self.scale
-        if out is not None:
-            out[:] = columns.T
-        return columns
+        columns = np.subtract(self.columns_of(values).T, self.mean[:, None], out=out)
+        columns /= self.scale[:, None]
+        return columns.T
+
+
+class SplineBasis(ColumnBasis):
+    """The same of splines, which linear combinations of them cost no more than."""
+
+    columns_of: KernelColumns
+
+    def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return self.combined(values, np.eye(len(self.mean)), np.zeros(len(self.mean)), out)
+
+    def combined(
+        self,
+        values: np.ndarray,
+        matrix: np.ndarray,
+        offset: np.ndarray,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        own = matrix / self.scale[:, None]
+        return self.columns_of.kernel.combined(values, own, offset - self.mean @ own, out)
 
 
 class KernelColumns:
@@ -175,6 +241,8 @@ class KernelColumns:
         columns: Any
         if self.kernel is None:
             columns = values
+        elif is_named_type(self.kernel):  # finite where the values are
+            return np.asarray(self.kernel.transform_checked(values))
         elif hasattr(self.kernel, "transform"):
             columns = self.kernel.transform(values)
         else:

@@ -10,7 +10,7 @@ from .._validation import check_group_codes
 from ..exceptions import RankDeficientKernelError
 from ._covariates import RANK_TOLERANCE
 from ._design import Design
-from ._moments import BLOCK, row_blocks, sum_products, weighted_moments
+from ._moments import BLOCK, row_blocks, sum_products
 
 # More than one block of rows is factorised from the columns' moments, up to this condition.
 _MOMENT_CONDITION = 1e4
@@ -49,33 +49,33 @@ def sampled(rows: np.ndarray) -> np.ndarray:
 def _moments(design: Design, target: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
     """Return [1, B]'W[1, B], and B'Wz̃ and z̃'Wz̃ of a target (of [1, B] without one).
 
-    This takes one pass where a basis of powers was standardised by a sample, and the target is
-    centred by one: what is still to be subtracted follows from the sums. The basis becomes the
+    This takes one pass where a basis was standardised by a sample, and the target is centred by
+    one: what is still to be subtracted follows from the sums. The basis becomes the
     one that is standardised by all rows.
     """
     k, targets = design.fitted.n_columns, [] if target is None else [target]
     with np.errstate(over="ignore", invalid="ignore"):
         sums = _sums(design, targets, np.array([sampled(z).mean() for z in targets]))
     basis = design.fitted.basis
-    powers: Any = basis if basis.can_move else None
-    m = 0 if powers is None else len(powers.mean)
+    moving: Any = basis if basis.can_move else None
+    m = 0 if moving is None else len(moving.mean)
     own = [*range(1, 1 + m), *range(1 + k, len(sums))]
     means, squares = sums[0, own], np.diag(sums)[own]
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
     is_near = np.isfinite(sums).all() and (np.abs(means) <= _NEAR * deviations).all()
-    if powers is not None:  # the rounding noise of a constant is no deviation
-        noise = 4 * np.finfo(float).eps * np.abs(powers.mean + means[:m] * powers.scale)
-        is_near &= (deviations[:m] * powers.scale > noise).all()
+    if moving is not None:  # the rounding noise of a constant is no deviation
+        noise = 4 * np.finfo(float).eps * np.abs(moving.mean + means[:m] * moving.scale)
+        is_near &= (deviations[:m] * moving.scale > noise).all()
     if is_near:
         turn = np.eye(len(sums))
-        if powers is not None:
-            turn[: k + 1, : k + 1] = powers.move(means[:m], deviations[:m])
+        if moving is not None:
+            turn[: k + 1, : k + 1] = moving.move(means[:m], deviations[:m])
         if targets:
             turn[0, -1] = -sums[0, -1]
         sums = turn.T @ sums @ turn
     else:
-        if powers is not None:
-            powers.standardize(*weighted_moments(design.points, design.weight))
+        if moving is not None:
+            moving.standardize_on(design.points, design.weight)
         sums = _sums(design, targets, np.array([design.mean(z) for z in targets]))
     return sums[: k + 1, : k + 1], sums[1 : k + 1, -1], float(sums[-1, -1])
 

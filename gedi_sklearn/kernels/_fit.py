@@ -9,7 +9,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import check_group_codes, check_numbers
 from ..exceptions import AttributeScaleWarning, RankDeficientKernelError, warn_caller
-from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, column_names
+from ._basis import Basis, ColumnBasis, KernelColumns, PolynomialBasis, SplineBasis, column_names
 from ._categories import AttributeEncoder, GroupEncoder, LevelEncoder, MixedPolynomialKernel
 from ._design import Design
 from ._factorization import factorize, sampled
@@ -121,25 +121,27 @@ def _fit_rows(
     target: np.ndarray | None = None,
 ) -> Design:
     """Fit a resolved kernel on numbers; weights sum to 1."""
-    n_attributes = values.shape[1]
+    n_attributes, some = values.shape[1], None if weight is None else sampled(weight)
     if isinstance(kernel, PolynomialKernel):
         if kernel.degree >= len(values):  # whatever they are, there are too few
             n_distinct = len(check_group_codes(values)[1])
             raise RankDeficientKernelError.from_rank(n_distinct - 1, kernel.degree, n_distinct)
         kernel.fit_checked(values, weight)
-        some = None if weight is None else sampled(weight)
         basis: Basis = PolynomialBasis(kernel, sampled(values), some)
         n_columns = len(kernel.powers_)
     else:
         if isinstance(kernel, np.ndarray):
             kernel, values = None, check_numbers(kernel, "kernel")
             n_attributes = values.shape[1]
+        elif is_named_type(kernel):
+            kernel.fit_checked(values, weight)
         elif hasattr(kernel, "fit"):
             accepts = has_fit_parameter(kernel, "sample_weight")
             kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
         columns_of = KernelColumns(kernel)
-        columns = columns_of(values)
-        basis = ColumnBasis(columns_of, *weighted_moments(columns, weight))
+        columns = columns_of(sampled(values))
+        kind = SplineBasis if isinstance(kernel, SplineKernel) else ColumnBasis
+        basis = kind(columns_of, *weighted_moments(columns, some))
         n_columns = columns.shape[1]
     fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
     design = Design(fitted, values, weight)

@@ -65,6 +65,17 @@ class FittedKernel:
         Of the columns on covariates, whose residuals they are; new rows then need covariates.
     share : float
         Share of the weights that the rows of the fit have among those on which Q'WQ = I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> model = ProjectedRegressor(sensitive_columns=0).fit(X, X.sum(axis=1))
+    >>> age = [-1.0, 0.0, 1.0]
+    >>> model.kernel_.explained(age, model.orthonormal_correction_).round(1) + 0.0
+    array([ 0.8,  0. , -0.8])
     """
 
     # Whether products with Q take neither a matrix of rows nor R.
@@ -210,7 +221,7 @@ class FittedKernel:
             explained = self.regression.predict(covariates, len(values))
             return (self.basis.evaluate(values) - explained) @ self.R_inverse
         if self.conversion_is_harmless:
-            return (self.basis.evaluate(values) - self.center_) @ self.R_inverse
+            return self.basis.combined(values, *self._to_orthonormal)
         columns = self.basis.evaluate(values.astype(np.longdouble)) - self.center_
         return (columns @ self.R_inverse.astype(np.longdouble)).astype(np.float64)
 
@@ -285,6 +296,19 @@ class FittedKernel:
         if self.encoder is not None:
             values = self.encoder.transform(values)
         return values
+
+    @property
+    def _to_orthonormal(self) -> tuple[np.ndarray, np.ndarray]:
+        """The matrix and the offset that lead from standardised columns to Q."""
+        R_inverse = self.R_inverse
+        return R_inverse, -self.center_ @ R_inverse
+
+    def write_orthonormal(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Write Q into the rows of `out`, (k, n)."""
+        if self.regression is None and self.conversion_is_harmless:
+            self.basis.combined(values, *self._to_orthonormal, out)
+        else:
+            out[:] = self.orthonormal_columns(values).T
 
     @property
     def R_inverse(self) -> np.ndarray:

@@ -15,6 +15,8 @@ from ._sums import SummedDesign, Sums
 
 # Where the columns of all rows are this far from orthonormal, coefficients have lost digits.
 _LARGEST_CONDITION = 1e6
+# Rows of a run whose sums take longer than the calls that ask for them.
+_RUN = 1000
 
 
 class KernelSums(Sums):
@@ -48,12 +50,13 @@ class KernelSums(Sums):
     def __init__(self, fitted: FittedKernel, origin: np.ndarray, n_parts: int) -> None:
         super().__init__(fitted, origin, n_parts)
         k, t = fitted.n_columns, len(origin)
-        # Sums of powers are cheaper, and as good where powers are far from parallel.
+        # Sums of columns as they are are cheaper, and as good where these are far from parallel.
         root = np.eye(1 + k)
         root[0, 1:], root[1:, 1:] = fitted.center_, fitted.R_
-        self.are_powers = fitted.is_single_polynomial and are_far_from_parallel(root.T @ root)
+        self._is_of_columns = are_far_from_parallel(root.T @ root)
+        self.are_powers = fitted.is_single_polynomial and self._is_of_columns
         self._to_orthonormal = np.eye(1 + k + t)
-        if self.are_powers:
+        if self._is_of_columns:
             self._to_orthonormal[0, 1 : k + 1] = -fitted.center_ @ fitted.R_inverse
             self._to_orthonormal[1 : k + 1, 1 : k + 1] = fitted.R_inverse
         m = fitted.range_.shape[1]
@@ -72,15 +75,15 @@ class KernelSums(Sums):
     def add_rows(
         self, values: np.ndarray, targets: list[np.ndarray], weight: np.ndarray | None
     ) -> bool:
-        n_parts, k = len(self.products), self.fitted.n_columns
+        parts, k = self._next_parts(len(values)), self.fitted.n_columns
         extremes: list[int] = []  # rows with the smallest and the largest values of blocks
 
         def write_columns(rows: slice, out: np.ndarray) -> None:
             own = values[rows]
-            if self.are_powers:
+            if self._is_of_columns:
                 self.fitted.basis.evaluate(own, out)
             else:
-                out[:] = self.fitted.orthonormal_columns(own).T
+                self.fitted.write_orthonormal(own, out)
             # Now that the block is in the cache; column by column, which numpy does several times
             # as fast as along an axis.
             for column in own.T:
@@ -95,13 +98,12 @@ class KernelSums(Sums):
                 origin=self.origin,
                 n_columns=k,
                 are_powers=self.are_powers,
-                n_parts=n_parts,
+                n_parts=len(parts),
             )
             sums = self._to_orthonormal.T @ sums @ self._to_orthonormal
         if not np.isfinite(sums).all():
             return False
-        # Short chunks fill one part after the other, whichever they began with.
-        self.products += np.roll(sums[:, 0], self.n_rows % n_parts, axis=0)
+        self.products[parts] += sums[:, 0]
         total = sums.sum(axis=0)
         squares, unweighted = total[[0, 0] if weight is None else [1, 2]]
         measured = [0, *range(k + 1, len(unweighted))]
@@ -113,11 +115,22 @@ class KernelSums(Sums):
         self._add_ends(values[rows], np.ones(len(rows)) if weight is None else weight[rows])
         return True
 
+    def _next_parts(self, n_rows: int) -> np.ndarray:
+        """Return the parts that rows are dealt to, each of which gets a run of them.
+
+        Short chunks fill one part after the other, whichever they began with. Once all parts have a
+        run of some length, which costs no more than its rows do, no shorter runs are needed.
+        """
+        n_parts = len(self.products)
+        if self.n_rows < n_parts * _RUN:
+            n_runs, first = n_parts, self.n_rows
+        else:
+            n_runs, first = min(max(n_rows // _RUN, 1), n_parts), self.n_rows // _RUN
+        return (first + np.arange(n_runs)) % n_parts
+
     def _add_ends(self, values: np.ndarray, weight: np.ndarray) -> None:
         """Keep the rows with the extremes of each attribute, the heavier one of equals."""
-        m = values.shape[1]
-        at, sign = np.r_[: 2 * m], np.repeat([1.0, -1.0], m)
-        new, old = sign * values[at, at % m], sign * self.end_values[at, at % m]
+        new, old = _ends(values), _ends(self.end_values)
         is_better = (old < new) | ((old == new) & (self.end_weights >= weight))
         kept = (self.end_weights > 0) & ((weight == 0) | is_better)
         self.end_values = np.where(kept[:, None], self.end_values, values)
@@ -230,6 +243,12 @@ class MomentDesign(SummedDesign):
         to_orthonormal = np.linalg.solve(self._factor.T, centred.T).T @ self._turn
         gram = to_orthonormal.T @ self._sums.squares @ to_orthonormal / self.total**2
         return self._sums.null_variance(z) * gram
+
+
+def _ends(values: np.ndarray) -> np.ndarray:
+    """Return the least values, and minus the largest, of the rows (2m, m) that have them."""
+    m = values.shape[1]
+    return np.concatenate([values[:m].diagonal(), -values[m:].diagonal()])
 
 
 def _upper_factor(covariance: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, float]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from math import comb
+from math import comb, factorial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.interpolate import BSpline
+from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,12 +22,20 @@ from .._validation import (
     check_sample_weight,
     remember_signature,
 )
-from ._moments import fill_monomials, list_monomials, monomial_factors, weighted_moments
+from ._moments import (
+    fill_monomials,
+    list_monomials,
+    monomial_factors,
+    row_blocks,
+    weighted_moments,
+)
 
 # Floats tell about 40 powers apart.
 _MAX_DEGREE = 100
 # Share of all weights by which a quantile may be missed.
 _QUANTILE_TOLERANCE = 1e-8
+# Rows that mostly show that an attribute has more values than there are splines.
+_SAMPLE = 1000
 
 
 class _AttributeKernel(TransformerMixin, BaseEstimator):
@@ -87,7 +96,7 @@ class _AttributeKernel(TransformerMixin, BaseEstimator):
         F : ndarray of shape (n, k)
         """
         check_is_fitted(self)
-        return self._evaluate(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.transform_checked(validate_data(self, X, dtype=np.float64, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the columns, e.g. "age^2" or "sin1(age)".
@@ -113,8 +122,8 @@ class _AttributeKernel(TransformerMixin, BaseEstimator):
         """Set the fitted attributes."""
 
     @abstractmethod
-    def _evaluate(self, X: np.ndarray) -> np.ndarray:
-        """Return the columns, (n, k)."""
+    def transform_checked(self, X: np.ndarray) -> np.ndarray:
+        """Return the columns (n, k) of rows that have been checked."""
 
     @abstractmethod
     def _column_names(self, names: list[str]) -> list[str]:
@@ -183,7 +192,7 @@ class PolynomialKernel(_AttributeKernel):
         else:
             self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
 
-    def _evaluate(self, X: np.ndarray) -> np.ndarray:
+    def transform_checked(self, X: np.ndarray) -> np.ndarray:
         columns = np.empty((len(self.powers_), len(X)))
         columns[: X.shape[1]] = ((X - self.mean_) / self.scale_).T
         return fill_monomials(columns, monomial_factors(self.powers_))
@@ -257,7 +266,7 @@ class FourierKernel(_AttributeKernel):
         else:
             self.period_ = np.full(X.shape[1], float(self.period))
 
-    def _evaluate(self, X: np.ndarray) -> np.ndarray:
+    def transform_checked(self, X: np.ndarray) -> np.ndarray:
         angle = 2 * np.pi * X[:, :, None] * np.arange(1, self.order + 1) / self.period_[:, None]
         waves = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
         # Where a wave is 0 only its rounding is left, which must not pass for a column.
@@ -272,6 +281,51 @@ class FourierKernel(_AttributeKernel):
             for j in range(1, self.order + 1)
             for wave in ("sin", "cos")
         ]
+
+
+class SplineGains:
+    """B-splines but the first one, by what they gain in every interval between two knots.
+
+    What a spline gains in an interval is a polynomial without a constant in u, how much of the
+    interval lies below x, from 0 to 1. So no coefficient is large, however uneven the knots are,
+    and beyond them the columns stay constant.
+
+    Parameters
+    ----------
+    splines : BSpline
+        The B-splines, one for each of its columns.
+    knots : ndarray of shape (n_knots,)
+        The knots from the smallest value to the largest, without those beyond.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (k, 1 + (n_knots − 1) · degree)
+        Of 1 and of the powers of every u.
+    """
+
+    def __init__(self, splines: BSpline, knots: np.ndarray) -> None:
+        self.degree, self.starts, widths = splines.k, knots[:-1, None], np.diff(knots)[:, None]
+        # Rounded up, so that u is 1 at the next knot.
+        self.inverse_widths = np.nextafter(1 / widths, np.inf)
+        gains = [
+            splines(knots[:-1], nu=power) * widths**power / factorial(power)
+            for power in range(1, self.degree + 1)
+        ]
+        by_interval = np.stack(gains, axis=1).reshape(-1, splines.c.shape[1])
+        self.coefficients = np.vstack([splines(knots[:1]), by_interval])[:, 1:].T.copy()
+
+    def fill(self, x: np.ndarray, powers: np.ndarray) -> None:
+        """Write the powers of every u of some values (n,) into rows of `powers`."""
+        first = powers[:: self.degree]
+        np.subtract(x, self.starts, out=first, casting="same_kind")
+        first *= self.inverse_widths
+        np.clip(first, 0.0, 1.0, out=first)
+        for power in range(1, self.degree):
+            own = powers[power :: self.degree]
+            if power == 1:
+                np.square(first, out=own)  # reads one array, not two
+            else:
+                np.multiply(powers[power - 1 :: self.degree], first, out=own)
 
 
 class SplineKernel(_AttributeKernel):
@@ -291,7 +345,7 @@ class SplineKernel(_AttributeKernel):
     Attributes
     ----------
     splines_ : list of SplineTransformer
-        The B-splines of every attribute.
+        The B-splines of every attribute, which the columns are but for rounding.
     n_features_in_ : int
         Number of attributes m.
     feature_names_in_ : ndarray of shape (m,)
@@ -340,6 +394,10 @@ class SplineKernel(_AttributeKernel):
         kept = slice(None) if weight is None else weight > 0
         weight = None if weight is None else weight[kept]
         self.splines_ = [self._fit_splines(x[kept], weight) for x in X.T]
+        self._gains = [SplineGains(own.bsplines_[0], own.knots[:, 0]) for own in self.splines_]
+        constant = np.concatenate([own.coefficients[:, 0] for own in self._gains])
+        of_powers = block_diag(*(own.coefficients[:, 1:] for own in self._gains))
+        self._coefficients = np.column_stack([constant, of_powers])
 
     def _fit_splines(self, x: np.ndarray, weight: np.ndarray | None) -> SplineTransformer:
         """Return the B-splines of one attribute, on rows of positive weight."""
@@ -347,9 +405,31 @@ class SplineKernel(_AttributeKernel):
         splines = SplineTransformer(knots=knots[:, None], degree=degree, extrapolation="constant")
         return splines.set_output(transform="default").fit(knots[:, None])
 
-    def _evaluate(self, X: np.ndarray) -> np.ndarray:
-        columns = zip(self.splines_, X.T, strict=True)
-        return np.hstack([splines.transform(x[:, None])[:, 1:] for splines, x in columns])
+    def transform_checked(self, X: np.ndarray) -> np.ndarray:
+        return self.combined(X, np.eye(len(self._coefficients)), 0.0)
+
+    def combined(
+        self,
+        X: np.ndarray,
+        matrix: np.ndarray,
+        offset: np.ndarray | float,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the columns times a matrix (k, r), plus an offset, at the cost of the columns.
+
+        `out` of shape (r, n) takes them, if it is given.
+        """
+        coefficients = matrix.T @ self._coefficients
+        coefficients[:, 0] += offset
+        out = np.empty((len(coefficients), len(X))) if out is None else out
+        ends = 1 + np.cumsum([own.coefficients.shape[1] - 1 for own in self._gains])
+        for rows in row_blocks(len(X)):
+            powers = np.empty((coefficients.shape[1], len(X[rows])))
+            powers[0] = 1.0
+            for own, x, end in zip(self._gains, X[rows].T, ends, strict=True):
+                own.fill(x, powers[end + 1 - own.coefficients.shape[1] : end])
+            np.matmul(coefficients, powers, out=out[:, rows])
+        return out.T
 
     def _column_names(self, names: list[str]) -> list[str]:
         columns = []
@@ -379,31 +459,48 @@ def spline_columns(x: np.ndarray, weight: np.ndarray | None, n_knots: int) -> np
     ndarray of shape (n, k)
     """
     knots, degree = _quantile_knots(x, weight, n_knots, 3)
-    n_splines = len(knots) + degree - 1
     repeated = np.r_[[knots[0]] * degree, knots, [knots[-1]] * degree]
-    return np.asarray(BSpline(repeated, np.eye(n_splines)[:, 1:], degree)(x))
+    gains = SplineGains(BSpline(repeated, np.eye(len(knots) + degree - 1), degree), knots)
+    powers = np.ones((gains.coefficients.shape[1], len(x)))
+    gains.fill(x, powers[1:])
+    return (gains.coefficients @ powers).T
 
 
 def _quantile_knots(
     x: np.ndarray, weight: np.ndarray | None, n_knots: int, degree: int
 ) -> tuple[np.ndarray, int]:
     """Return the knots of one attribute, and the degree that its values allow."""
-    if weight is None:  # sorted numbers alone take a fraction of the time
-        ordered, reached = np.sort(x), np.arange(1, len(x) + 1)
-    else:
-        order = np.argsort(x, kind="stable")
-        ordered, reached = x[order], np.cumsum(weight[order])
     # The tolerance is for rounding of the sums: integer weights reach a quantile exactly.
     shares = np.linspace(0, 1, n_knots)[1:-1] - _QUANTILE_TOLERANCE
-    inner = ordered[np.searchsorted(reached, shares * reached[-1])]
-    knots = np.unique(np.r_[ordered[0], inner, ordered[-1]])
+    if weight is None:
+        inner = _in_order(x.copy(), np.unique(np.ceil(shares * len(x)).astype(int) - 1))
+    else:
+        order = np.argsort(x, kind="stable")
+        reached = np.cumsum(weight[order])
+        inner = x[order[np.searchsorted(reached, shares * reached[-1])]]
+    knots = np.unique([x.min(), *inner, x.max()])
     # Knots are values, so that all B-splines are independent on as many values as they are.
-    n_values = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
-    if n_values < len(knots) + degree:
-        knots, degree = np.unique(ordered), 1
-    if n_values == 1:
-        knots = np.r_[knots, knots + 1 + np.abs(knots)]
+    if len(np.unique(x[:_SAMPLE])) < len(knots) + degree:
+        values = np.unique(x)
+        if len(values) < len(knots) + degree:
+            knots, degree = values, 1
+        if len(values) == 1:
+            knots = np.r_[knots, knots + 1 + np.abs(knots)]
     return knots, degree
+
+
+def _in_order(x: np.ndarray, positions: np.ndarray) -> list[float]:
+    """Return the numbers at some positions of the sorted ones; `x` is put in some other order.
+
+    It halves the positions: one of them takes numpy a third of a sort, several more than a sort.
+    """
+    if not len(positions):
+        return []
+    middle = len(positions) // 2
+    at = positions[middle]
+    x.partition(at)
+    lower = _in_order(x[:at], positions[:middle])
+    return [*lower, x[at], *_in_order(x[at:], positions[middle + 1 :] - at)]
 
 
 def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> None:

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from .._target_kinds import ClassTargets
+from .._target_kinds import ClassTargetsMixin
 from ._base import BaseLagrangianDual
 
 
-class LagrangianDualClassifier(ClassTargets, BaseLagrangianDual):
+class LagrangianDualClassifier(ClassTargetsMixin, BaseLagrangianDual):
     r"""Neural network classification with a penalty on the generalized disparate impact.
 
     Two classes of any label type; `classes_[1]` counts as 1. The penalty applies to the

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._target_kinds import RealTargets
+from .._target_kinds import RealTargetsMixin
 from ..exceptions import warn_caller
 from ._base import BaseLagrangianDual
 
@@ -14,7 +14,7 @@ from ._base import BaseLagrangianDual
 _SMALL, _LARGE, _FAR = 0.05, 3.0, 3.0
 
 
-class LagrangianDualRegressor(RealTargets, BaseLagrangianDual):
+class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
     r"""Neural network regression with a penalty on the generalized disparate impact.
 
     Parameters

@@ -91,7 +91,8 @@ class DualTargetsRegressor(RealLearners, DualTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on. Its predictions satisfy the constraint.
+        The targets it was fitted on; pickles and copies leave them out. Its predictions satisfy
+        the constraint.
     selected_iteration_, kernel_, constraint_, threshold_, reference_, verdict_
         As in :class:`MovingTargetsRegressor`.
     history_ : dict of ndarrays of shape (n_fits,)
@@ -167,7 +168,8 @@ class DualTargetsClassifier(ClassLearners, DualTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on. Its predictions satisfy the constraint.
+        The targets it was fitted on; pickles and copies leave them out. Its predictions satisfy
+        the constraint.
     selected_iteration_, kernel_, constraint_, threshold_, reference_, verdict_
         As in :class:`MovingTargetsClassifier`.
     history_ : dict of ndarrays of shape (n_fits,)

@@ -38,42 +38,11 @@ class MovingTargets(TargetsEstimator):
     # What loss="auto" stands for.
     _default_loss: ClassVar[str]
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        constraint: Any = None,
-        *,
-        loss: str = "auto",
-        target_weight: Any = "auto",
-        max_iter: int = 10,
-        tol: float | None = None,
-        n_iter_no_change: int | None = None,
-        select: str = "last",
-        cv: Any = "auto",
-        solver: Any = "auto",
-        sensitive_columns: Any = None,
-        drop_sensitive: bool = False,
-        conditional_on: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.constraint = constraint
-        self.loss = loss
-        self.target_weight = target_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.select = select
-        self.cv = cv
-        self.solver = solver
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
-        self.conditional_on = conditional_on
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: str
+    target_weight: Any
+    n_iter_no_change: int | None
+    select: str
+    solver: Any
 
     @property
     def _loss(self) -> str:
@@ -167,7 +136,8 @@ class MovingTargetsRegressor(RealLearners, MovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint. Pickles and copies leave them
+        out.
     selected_iteration_ : int
         The iteration of `estimator_`, an index into `history_`.
     kernel_ : FittedKernel or None
@@ -261,25 +231,23 @@ class MovingTargetsRegressor(RealLearners, MovingTargets):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            estimator,
-            constraint,
-            loss=loss,
-            target_weight=target_weight,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            select=select,
-            cv=cv,
-            solver=solver,
-            sensitive_columns=sensitive_columns,
-            drop_sensitive=drop_sensitive,
-            conditional_on=conditional_on,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.estimator = estimator
+        self.constraint = constraint
+        self.loss = loss
+        self.target_weight = target_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.select = select
+        self.cv = cv
         self.target_bounds = target_bounds
+        self.solver = solver
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.conditional_on = conditional_on
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _projection_options(self) -> dict[str, Any]:
         return {"solver": self.solver, "target_bounds": self.target_bounds}
@@ -359,7 +327,8 @@ class MovingTargetsClassifier(ClassLearners, MovingTargets):
     estimator_ : estimator
         The inner estimator, fitted on `targets_`.
     targets_ : ndarray of shape (n,)
-        The targets it was fitted on; they satisfy the constraint.
+        The targets it was fitted on; they satisfy the constraint. Pickles and copies leave them
+        out.
     selected_iteration_ : int
         The iteration of `estimator_`, an index into `history_`.
     kernel_ : FittedKernel or None
@@ -458,25 +427,23 @@ class MovingTargetsClassifier(ClassLearners, MovingTargets):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            estimator,
-            constraint,
-            loss=loss,
-            target_weight=target_weight,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            select=select,
-            cv=cv,
-            solver=solver,
-            sensitive_columns=sensitive_columns,
-            drop_sensitive=drop_sensitive,
-            conditional_on=conditional_on,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.estimator = estimator
+        self.constraint = constraint
+        self.loss = loss
+        self.target_weight = target_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.select = select
+        self.cv = cv
         self.response_method = response_method
+        self.solver = solver
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.conditional_on = conditional_on
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _weight_rule(self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Any:
         has_probabilities = scores.ndim == 1 and scores.dtype.kind == "f"

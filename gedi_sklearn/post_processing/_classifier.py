@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
-from .._target_kinds import ClassTargets
+from .._target_kinds import ClassTargetsMixin
 from .._validation import check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
@@ -19,7 +19,7 @@ from ._corrections import Correction, Recalibration, score_correction
 from ._label_search import TIE, LabelRule, Tried, codes_of
 
 
-class ProjectedClassifier(ClassTargets, Projected):
+class ProjectedClassifier(ClassTargetsMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
     The learner is fitted once. A row is of class 1 if :math:`p(x) + Q(x) \cdot c > 1/2`, with c
@@ -47,7 +47,7 @@ class ProjectedClassifier(ClassTargets, Projected):
         The labels.
     targets_ : ndarray of shape (n,)
         The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
-        cross-fitted probabilities.
+        cross-fitted probabilities. Pickles and copies leave them out.
     estimator_, attribute_estimator_, kernel_, constraint_, n_features_in_, feature_names_in_
         As in :class:`ProjectedRegressor`.
     certificate_, verdict_

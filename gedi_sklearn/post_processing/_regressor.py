@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict
-from .._target_kinds import RealTargets
+from .._target_kinds import RealTargetsMixin
 from .._validation import (
     StrOptions,
     check_attribute_columns,
@@ -22,7 +22,7 @@ from ..projection import PROJECTION_PARAMETERS, Projection
 from ._base import Projected
 
 
-class ProjectedRegressor(RealTargets, Projected):
+class ProjectedRegressor(RealTargetsMixin, Projected):
     r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
 
     The learner is fitted once; β is that of the exact projection of its cross-fitted predictions.
@@ -92,7 +92,8 @@ class ProjectedRegressor(RealTargets, Projected):
         The correction in the kernel's own columns and in its orthonormal ones, which predictions
         use; those of several constraints one after another.
     targets_ : ndarray of shape (n,)
-        The corrected predictions for the training rows; they satisfy the constraint.
+        The corrected predictions for the training rows; they satisfy the constraint. Pickles and
+        copies leave them out, so that no training data are in a saved model.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`, and what it rests on; ``print`` it. None
         without it, and where no correction is strict enough, with a
