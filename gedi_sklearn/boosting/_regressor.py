@@ -108,8 +108,8 @@ class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
         What is promised for new rows; ``print`` it. None without `confidence`, or where the rows
         are too few for any promise.
     verdict_ : Verdict or None
-        Whether the bound is met, on the training rows or (with `cv`) on new ones, what is left
-        that the kernel does not see, and whether the reference is more than chance; ``print`` it.
+        Whether the bound is met, on the training rows or (with `cv`) on new ones, what the
+        kernel misses, and whether the reference is more than chance; ``print`` it.
         None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.

@@ -79,7 +79,7 @@ class LagrangianDualClassifier(ClassTargetsMixin, BaseLagrangianDual):
         The labels.
     verdict_ : Verdict or None
         Which output is bounded (the probabilities) and whether the bound is met, what labels and
-        the top decile keep, what the kernel does not see, and whether the reference is more than
+        the top decile keep, what the kernel misses, and whether the reference is more than
         chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.

@@ -72,7 +72,7 @@ class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
     n_iter_ : int
         Number of epochs.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.

@@ -164,7 +164,7 @@ class MovingTargetsRegressor(RealLearners, MovingTargets):
         What solved the last projection:
         "exact", "gurobi", "highs", or "" if there was none.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
@@ -357,7 +357,7 @@ class MovingTargetsClassifier(ClassLearners, MovingTargets):
     classes_ : ndarray of shape (K,)
         The labels.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.

@@ -25,9 +25,10 @@ from ._base import Projected
 class ProjectedRegressor(RealTargetsMixin, Projected):
     r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
 
-    The learner is fitted once; β is that of the exact projection of its cross-fitted predictions.
-    With ``loss="kl"``, for counts, rates and costs, predictions are multiplied instead, by
-    :math:`\exp(\nu + \tilde F(x) \cdot \beta)`: they stay positive, and keep their mean.
+    Fits the estimator and corrects its predictions by a function of the attribute; β is that of
+    the exact projection of its cross-fitted predictions. With ``loss="kl"``, for counts, rates and
+    costs, predictions are multiplied instead, by :math:`\exp(\nu + \tilde F(x) \cdot \beta)`: they
+    stay positive, and keep their mean.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ class ProjectedRegressor(RealTargetsMixin, Projected):
         Whether to remove these columns from the X of the learner. With `sensitive_at_predict=False`
         a frame without them predicts as well.
     conditional_on : int, str, list of these or callable, default=None
-        Column(s) of X, or what a callable returns of it, that predictions may depend on, as in
-        :class:`MovingTargetsRegressor`. With `sensitive_at_predict` new rows need them as well.
+        Column(s) of X, or what a callable returns of it, that predictions may depend on.
+        With `sensitive_at_predict` new rows need them as well.
     sensitive_at_predict : bool, default=True
         Whether the attribute of new rows is known. False gives an attribute-blind correction
         m(X)·β, with m(X) = E[F̃ | X] from `attribute_estimator`.
@@ -103,7 +104,7 @@ class ProjectedRegressor(RealTargetsMixin, Projected):
         without it, and where no correction is strict enough, with a
         :class:`CertificateNotIssuedWarning`.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_, feature_names_in_
         Number and names of the columns of X, dropped ones included.
