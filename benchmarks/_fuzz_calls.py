@@ -16,13 +16,16 @@ from ._fuzz_values import VALUES
 
 # What calls return; users do not build them.
 RESULTS = {
+    "Certificate",
     "FairnessReport",
     "Findings",
+    "FittedKernel",
     "GediInference",
     "ProjectionPath",
     "ProjectionResult",
     "TargetCorrection",
     "TradeoffCurve",
+    "Verdict",
 }
 # Parameters that hold rows, and the variable that they get; the others are written out.
 _DATA = {
@@ -385,7 +388,7 @@ BUILDERS: dict[str, Callable[[Draw], str]] = {
         (_estimator, ESTIMATORS),
         (_rule, ("best_under_constraint",)),
         (_curve, ("tradeoff_curve",)),
-        (_display, ("DependenceDisplay", "GediCoefficientsDisplay")),
+        (_display, ("CutsDisplay", "DependenceDisplay", "GediCoefficientsDisplay")),
         (_history, ("MovingTargetsHistoryDisplay",)),
         (_tradeoff, ("TradeoffDisplay",)),
     )

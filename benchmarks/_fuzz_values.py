@@ -271,6 +271,7 @@ VALUES = {
     "target_unit": _of("None; 'points'", "''", "3; ['a']"),
     "data": _of("None; 'five folds'", "", "3"),
     "date": _of("None; '1 May'", "", "3"),
+    "fairness_report.model": _of("None; 'ridge'", "", "3"),
     "return_X_y": _FLAG,
     "random_state": _of(
         "0; 7",

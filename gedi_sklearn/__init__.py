@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets, metrics, model_selection, plotting, report
+    from ._certificate import Certificate
+    from ._verdict import Verdict
     from .boosting import ConstrainedBoostingClassifier, ConstrainedBoostingRegressor
     from .constraints import (
         CoarseConstraint,
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
         DidiConstraint,
         FineConstraint,
     )
-    from .kernels import FourierKernel, PolynomialKernel, SplineKernel
+    from .kernels import FittedKernel, FourierKernel, PolynomialKernel, SplineKernel
     from .lagrangian_dual import LagrangianDualClassifier, LagrangianDualRegressor
     from .metrics import didi, gedi, hgr, make_disparity_scorer
     from .model_selection import tradeoff_curve
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
     )
     from .report import fairness_report
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
+    "Certificate",
     "CoarseConstraint",
     "ConstrainedBoostingClassifier",
     "ConstrainedBoostingRegressor",
@@ -48,6 +51,7 @@ __all__ = [
     "DualTargetsClassifier",
     "DualTargetsRegressor",
     "FineConstraint",
+    "FittedKernel",
     "FourierKernel",
     "LagrangianDualClassifier",
     "LagrangianDualRegressor",
@@ -60,6 +64,7 @@ __all__ = [
     "ProjectionResult",
     "Solver",
     "SplineKernel",
+    "Verdict",
     "__version__",
     "datasets",
     "didi",
@@ -78,11 +83,13 @@ __all__ = [
 
 # Which names come from which package.
 _EXPORTS = {
+    "_certificate": "Certificate",
+    "_verdict": "Verdict",
     "boosting": "ConstrainedBoostingClassifier ConstrainedBoostingRegressor",
     "constraints": (
         "CoarseConstraint ConstraintList DependenceConstraint DidiConstraint FineConstraint"
     ),
-    "kernels": "FourierKernel PolynomialKernel SplineKernel",
+    "kernels": "FittedKernel FourierKernel PolynomialKernel SplineKernel",
     "lagrangian_dual": "LagrangianDualClassifier LagrangianDualRegressor",
     "metrics": "didi gedi hgr make_disparity_scorer",
     "model_selection": "tradeoff_curve",

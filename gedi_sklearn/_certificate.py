@@ -62,6 +62,19 @@ class Certificate(InWords):
         What new rows are taken to be.
     few : str
         Which few rows the limit rests on, where it does; "" elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, ProjectedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=1000)
+    >>> model = ProjectedRegressor(
+    ...     None, CoarseConstraint(0.5), sensitive_columns=0, confidence=0.95
+    ... ).fit(X, y)
+    >>> model.certificate_.upper <= model.certificate_.bound
+    True
     """
 
     bound: float

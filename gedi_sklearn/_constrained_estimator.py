@@ -176,6 +176,7 @@ class ConstrainedEstimator(BaseEstimator):
             check_array(X)  # raises scikit-learn's error
         if self._lacks_dropped(X):
             return
+        self._refuse_missing_attribute(X)
         named = _get_feature_names(X) is not None
         # Names on one side only are worth a warning; most inner estimators give it themselves,
         # and the user should see it once.
@@ -184,6 +185,20 @@ class ConstrainedEstimator(BaseEstimator):
             _check_feature_names(self, X, reset=False)
         if getattr(X, "ndim", 2) == 2:  # the inner estimator reports any other shape itself
             _check_n_features(self, X, reset=False)
+
+    def _refuse_missing_attribute(self, X: Any) -> None:
+        """Refuse a frame without the attribute, where that is all it lacks."""
+        names, seen = _get_feature_names(X), getattr(self, "feature_names_in_", None)
+        if names is None or seen is None or not self._positions:
+            return
+        if list(names) == list(np.delete(seen, self._positions)):
+            given = "drop_sensitive=True"
+            if hasattr(self, "sensitive_at_predict"):
+                given += " and sensitive_at_predict=False"
+            raise ValueError(
+                f"X lacks the attribute {self._attribute_columns}, which was a column of X in fit. "
+                f"Keep the column, or fit with {given} to predict without it."
+            )
 
     def _inner_X(self, X: Any) -> Any:
         """Return what the inner estimator sees of X: X itself, or a copy without columns."""

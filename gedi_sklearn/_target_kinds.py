@@ -19,7 +19,7 @@ from ._validation import (
 from .constraints import bounded_output
 
 
-class RealTargets(RegressorMixin):
+class RealTargetsMixin(RegressorMixin):
     """Targets that are real numbers; with the loss "kl" none is negative."""
 
     _loss: Any
@@ -52,7 +52,7 @@ class RealTargets(RegressorMixin):
         return Outcomes(y, None)
 
 
-class ClassTargets(ClassifierMixin):
+class ClassTargetsMixin(ClassifierMixin):
     """Targets that are classes, as 0…K − 1 in the order of `classes_`."""
 
     constraint: Any

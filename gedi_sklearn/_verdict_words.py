@@ -183,6 +183,17 @@ class Verdict(InWords):
         What a relative threshold is a share of.
     bounded, attribute : str
         Which output is judged, such as "labels", and by which attribute.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, ProjectedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=1000)
+    >>> model = ProjectedRegressor(None, CoarseConstraint(0.5), sensitive_columns=0).fit(X, y)
+    >>> model.verdict_.new_rows.answer
+    'about: at most 1.12 of the bound'
     """
 
     training: Ratio | None

@@ -5,11 +5,23 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks._fuzz_calls import public_callables
 from docs.count_words import MOST_PAGES, MOST_WORDS, count
-from gedi_sklearn import DependenceConstraint, exceptions, gedi, project_targets
+from gedi_sklearn import (
+    ConstrainedBoostingRegressor,
+    DependenceConstraint,
+    ProjectedRegressor,
+    exceptions,
+    gedi,
+    project_targets,
+)
+from gedi_sklearn.model_selection import tradeoff_curve
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
@@ -81,3 +93,39 @@ def test_the_start_page_prints_what_it_says(capsys):
 def test_every_error_and_warning_is_explained():
     explained = set(re.findall(r"^\| `(\w+)`", PAGES["errors"], re.MULTILINE))
     assert explained == set(exceptions.__all__)
+
+
+FAIR = {"sensitive_columns": "age"}
+PEOPLE = pd.DataFrame({"age": np.linspace(20.0, 60, 80), "hours": np.linspace(20.0, 40, 80) ** 2})
+PAY = PEOPLE["age"] + PEOPLE["hours"]
+
+
+def fitted(**parameters):
+    return ProjectedRegressor(**FAIR, **parameters).fit(PEOPLE, PAY)
+
+
+def first_guesses():
+    """Yield what a newcomer tries for a task, and what the message has to name."""
+    scaled = make_pipeline(StandardScaler(), ProjectedRegressor(**FAIR))
+    bounds = {"age": DependenceConstraint(), "hours": DependenceConstraint()}
+    yield lambda: scaled.fit(PEOPLE, PAY), r"set_output\(transform='pandas'\)"
+    yield lambda: fitted().predict(PEOPLE[["hours"]]), "drop_sensitive=True and sensitive_at_pre"
+    blind = fitted(sensitive_at_predict=False, attribute_estimator=LinearRegression())
+    yield lambda: blind.predict(PEOPLE[["hours"]]), "fit with drop_sensitive=True"
+    trees = ConstrainedBoostingRegressor(LinearRegression(), **FAIR)
+    yield lambda: trees.fit(PEOPLE, PAY), "Got LinearRegression: .* pass its name"
+    both = ProjectedRegressor(constraint=bounds, sensitive_columns=["age", "hours"])
+    yield lambda: both.fit(PEOPLE, PAY), r"ConstraintList\(\[\(name, constraint\), ...\]\)"
+    yield lambda: ProjectedRegressor(sensitive_features="age"), "sensitive_columns="
+    yield lambda: gedi(PAY, sensitive_features="age"), r"pass X\['age'\]"
+    attribute = {"sensitive_features": "age"}
+    yield lambda: ProjectedRegressor().fit(PEOPLE, PAY, **attribute), "sensitive_columns='age'"
+    yield lambda: tradeoff_curve(fitted(), PEOPLE, PAY, cv=2).plot(), r"TradeoffDisplay\(curve="
+
+
+@pytest.mark.parametrize("number", range(9))
+@pytest.mark.filterwarnings("ignore:.*outside the range:UserWarning")
+def test_the_message_of_a_first_guess_names_the_fix(number):
+    guess, fix = list(first_guesses())[number]
+    with pytest.raises((ValueError, TypeError, AttributeError), match=fix):
+        guess()

@@ -4,30 +4,39 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 
 from gedi_sklearn import (
     CoarseConstraint,
+    ConstrainedBoostingClassifier,
     ConstrainedBoostingRegressor,
     DependenceConstraint,
     DidiConstraint,
-    DualTargetsRegressor,
     FineConstraint,
     LagrangianDualClassifier,
-    MovingTargetsRegressor,
+    LagrangianDualRegressor,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
     project_targets,
 )
-from gedi_sklearn.exceptions import AttributeRangeWarning, ConstraintNotMetWarning
+from gedi_sklearn.exceptions import (
+    AttributeRangeWarning,
+    CertificateNotIssuedWarning,
+    ConstraintNotMetWarning,
+)
 from gedi_sklearn.metrics import gedi, gedi_inference, make_disparity_scorer
+from tests.estimator_checks import constrained_estimators
 
 CUTS = {"norm": "sd", "on": "distribution"}
 
@@ -179,6 +188,37 @@ def test_a_bound_on_the_mean_can_raise_a_cut_and_one_on_the_distribution_does_no
     assert whole < plain
 
 
+def people_seen_through(seed, n):
+    """Return the same with a column that says much of the attribute."""
+    X, y = people(seed, n)
+    proxy = (X[:, 0] - 45) / 14 + 0.3 * np.random.default_rng(seed).normal(size=n)
+    return np.c_[X[:, :2], proxy, X[:, 1] * proxy], y
+
+
+@pytest.mark.parametrize("kind", [ProjectedRegressor, ProjectedClassifier])
+def test_the_bound_is_met_without_the_attribute_of_new_rows(kind):
+    (X, y), (new_X, _) = people_seen_through(0, 4000), people_seen_through(1, 20_000)
+    y = (y > 0.5).astype(int) if kind is ProjectedClassifier else y
+    powers = make_pipeline(PolynomialFeatures(4), LinearRegression())
+    how = {"sensitive_at_predict": False, "drop_sensitive": True, "attribute_estimator": powers}
+    plain, model = (bounded(kind, q, **how).fit(X, y) for q in (np.inf, 0.25))
+    assert cuts_of(model, new_X) / cuts_of(plain, new_X) == pytest.approx(0.25, abs=0.06)
+    hidden = new_X.copy()
+    hidden[:, 0] = 45.0
+    np.testing.assert_array_equal(model.predict(hidden), model.predict(new_X))
+    with pytest.raises(ValueError, match="does not use it"):
+        model.predict(new_X, sensitive_features=new_X[:, 0])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(new_X), model.predict(new_X))
+
+
+def test_a_bound_is_missed_where_nothing_is_said_of_the_attribute():
+    X, y = people_seen_through(0, 1000)
+    how = {"sensitive_at_predict": False, "attribute_estimator": DummyRegressor()}
+    with pytest.warns(ConstraintNotMetWarning, match="predict the attribute too poorly"):
+        bounded(ProjectedRegressor, 0.1, **how).fit(X, y)
+
+
 def test_as_many_rows_are_positive_as_by_the_learner():
     X, y = people()
     y = np.where(y > 1, "yes", "no")
@@ -223,6 +263,35 @@ def test_a_certificate_holds_the_limit_below_the_bound():
     looser = bounded(ProjectedRegressor, 0.6).fit(X, y)
     assert model.certificate_.upper <= model.threshold_
     assert model.share_ > looser.share_
+
+
+def test_no_certificate_is_issued_that_the_rows_do_not_bear_out():
+    X, y = people(n=300)
+    with pytest.warns(CertificateNotIssuedWarning, match="no certificate can be issued"):
+        model = bounded(ProjectedRegressor, 0.05, confidence=0.95).fit(X, y)
+    assert model.certificate_ is None
+    assert model.verdict_.new_rows.answer == "cannot be told"
+
+
+def test_a_weight_of_2_is_a_row_twice():
+    X, y = people(n=400)
+    weight = np.random.default_rng(0).integers(0, 3, 400)
+    model, again = (bounded(ProjectedRegressor, cv="train") for _ in range(2))
+    model.fit(X, y, sample_weight=weight)
+    again.fit(X.repeat(weight, axis=0), y.repeat(weight))
+    assert model.share_ == pytest.approx(again.share_)
+    np.testing.assert_allclose(model.predict(X), again.predict(X))
+
+
+def test_frames_of_polars_are_taken_as_those_of_pandas():
+    X, y = people(n=300)
+    columns = dict(zip(["age", "skill", "both"], X.T, strict=True))
+    models = [
+        bounded(ProjectedRegressor).set_params(sensitive_columns="age").fit(frame, y)
+        for frame in (pl.DataFrame(columns), pd.DataFrame(columns))
+    ]
+    first, second = (model.predict(pl.DataFrame(columns)) for model in models)
+    np.testing.assert_array_equal(first, second)
 
 
 # --- extremes
@@ -292,26 +361,48 @@ def test_other_constraints_do_not_bound_cuts(constraint):
         model.fit(X, y)
 
 
-REFUSING = [
-    lambda c, X, y: MovingTargetsRegressor(None, c, sensitive_columns=0).fit(X, y),
-    lambda c, X, y: DualTargetsRegressor(None, c, sensitive_columns=0).fit(X, y),
-    lambda c, X, y: ConstrainedBoostingRegressor(constraint=c, sensitive_columns=0).fit(X, y),
-    lambda c, X, y: LagrangianDualClassifier(constraint=c, sensitive_columns=0).fit(X, y > 0),
-    lambda c, X, y: project_targets(y, sensitive_features=X[:, 0], constraint=c),
+WHO = {
+    "distribution": "only ProjectedRegressor, and ProjectedClassifier of two classes",
+    "probabilities": "ProjectedClassifier, ConstrainedBoostingClassifier and "
+    "LagrangianDualClassifier bound",
+    "residuals": "ProjectedRegressor (and|or) ProjectedClassifier",
+}
+ESTIMATORS = [cls for cls in constrained_estimators() if "backend" not in cls().get_params()]
+BOOSTING = [ConstrainedBoostingClassifier, ConstrainedBoostingRegressor]
+DUAL = [
+    pytest.param(cls, marks=pytest.mark.torch)
+    for cls in (LagrangianDualClassifier, LagrangianDualRegressor)
 ]
+BOUNDING = {
+    "distribution": {ProjectedRegressor, ProjectedClassifier},
+    "probabilities": {ProjectedClassifier, ConstrainedBoostingClassifier, LagrangianDualClassifier},
+    "residuals": {ProjectedRegressor, ProjectedClassifier},
+}
 
 
-@pytest.mark.parametrize("fit", REFUSING)
-def test_who_cannot_bound_it_says_who_can(fit):
+@pytest.mark.parametrize("on", list(WHO))
+@pytest.mark.parametrize("kind", [*ESTIMATORS, *BOOSTING, *DUAL], ids=lambda kind: kind.__name__)
+def test_who_cannot_bound_an_output_says_who_can(kind, on):
+    """Moving Targets among them: hard targets are labels, which have no probability."""
+    if kind in BOUNDING[on]:
+        return
     X, y = people(n=60)
-    with pytest.raises(ValueError, match="only ProjectedRegressor, and ProjectedClassifier of two"):
-        fit(DependenceConstraint(on="distribution"), X, y)
+    y = (y > 0).astype(int) if is_classifier(kind()) else y
+    constraint = DependenceConstraint(on=on, relative=on != "residuals")
+    with pytest.raises(ValueError, match=WHO[on]):
+        kind(constraint=constraint, sensitive_columns=0).fit(X, y)
+
+
+@pytest.mark.parametrize("on", list(WHO))
+def test_projected_targets_say_who_can(on):
+    X, y = people(n=60)
+    constraint = DependenceConstraint(on=on, relative=on != "residuals")
+    with pytest.raises(ValueError, match=WHO[on]):
+        project_targets(y, sensitive_features=X[:, 0], constraint=constraint)
 
 
 def test_what_does_not_go_with_it_is_refused():
     X, y = people(n=120)
-    with pytest.raises(ValueError, match="Set sensitive_at_predict=True"):
-        bounded(ProjectedRegressor, sensitive_at_predict=False).fit(X, y)
     constraint = DependenceConstraint(on="distribution")
     for wrong in ({"conditional_on": 1}, {"constraint": [constraint]}):
         with pytest.raises(ValueError, match="no list of constraints, conditional_on or further"):

@@ -139,7 +139,7 @@ def test_without_pandas_there_are_the_other_forms(data, monkeypatch):
     assert isinstance(report.to_frame(), pd.DataFrame)
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert {len(column) for column in report.table.values()} == {4}
-    assert "the attribute explains a deviation of" in str(report)
+    assert "the attribute explains a standard deviation of" in str(report)
     with pytest.raises(ModuleNotFoundError):
         report.to_frame()
 
@@ -269,9 +269,9 @@ def test_the_curve_over_cuts_is_the_indicator_of_each(people):
 @pytest.mark.parametrize(
     ("left", "low", "upper", "verdict"),
     [
-        (0.1, 0.05, 0.2, "met, and so it is at the upper limit"),
-        (0.2, 0.1, 0.3, "met on these rows; all rows like them may lie above the bound"),
-        (0.3, 0.2, 0.4, "not met on these rows, by no more than chance"),
+        (0.1, 0.05, 0.2, "met, including at the upper confidence limit"),
+        (0.2, 0.1, 0.3, "met on these rows, but not at the upper confidence limit"),
+        (0.3, 0.2, 0.4, "exceeded on these rows, but the excess is within sampling error"),
         (0.4, 0.3, 0.5, "not met"),
         (np.nan, np.nan, np.nan, "none: the targets do not depend"),
     ],
@@ -289,7 +289,7 @@ def test_targets_that_do_not_depend_on_the_attribute():
     x, y = np.tile([-1.0, 1.0], 50), np.repeat([0.0, 1.0], 50)
     with pytest.warns(UndefinedMetricWarning, match="y_true does not depend on the attribute"):
         report = fairness_report(y, x, sensitive_features=x, threshold=0.2, n_resamples=5)
-    assert "Left of" not in str(report)
+    assert "that remains" not in str(report)
     assert "Verdict: none: the targets do not depend on the attribute" in str(report)
     assert report.to_dict()["findings"][0]["left"] is None
 
@@ -310,13 +310,14 @@ def test_text_has_units_and_says_what_was_asked(people):
     text = str(report)
     for part in ("Data: five folds.", "Date: 1 May.", "scikit-learn ", "Rows: 400."):
         assert part in text
-    assert f"One more year of {NAMES[0]} goes with " in text
+    assert f"Per additional year of {NAMES[0]}, the predictions are " in text
     assert re.search(r"lowest for f \(.* points\) and highest for m", text)
-    assert text.count("Asked for: at most 60% left. Verdict: met") == 1
+    assert text.count("Bound: at most 60% of the dependence may remain. Verdict: met") == 1
     # Targets alone are not called predictions.
     alone = str(fairness_report(y, sensitive_features=X, n_resamples=5))
     assert "predictions" not in alone
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
+    assert json.loads(report.to_json()) == report.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -357,7 +358,8 @@ def page(people, tmp_path):
     X, y, p = people
     report = fairness_report(y, p, sensitive_features=X, threshold=0.2, n_resamples=5)
     path = tmp_path / "report.html"
-    assert report.to_html(path) == report.to_html() == path.read_text(encoding="utf-8")
+    assert report.to_html(path) is None
+    assert report.to_html() == path.read_text(encoding="utf-8")
     return path
 
 
@@ -366,7 +368,7 @@ def test_page_escapes_names_and_asks_for_nothing(page):
     parser.feed(page.read_text(encoding="utf-8"))
     assert "b" not in {tag for tag, _ in parser.opened}
     assert NAMES[0] in parser.texts
-    assert [tag for tag, _ in parser.opened].count("svg") == 4
+    assert [tag for tag, _ in parser.opened].count("svg") == 6
     assert not {"src", "href"} & {name for _, attrs in parser.opened for name in attrs}
     assert "url(" not in page.read_text(encoding="utf-8")
 
@@ -422,10 +424,10 @@ def test_curves_of_any_names_are_well_formed():
     page.encode("utf-8")
     curves = re.findall("<svg.*?</svg>", page, flags=re.DOTALL)
     assert len(curves) == 4
-    for curve, what in zip(curves, ["Mean by", "Points that"] * 2, strict=True):
+    for curve, axis in zip(curves, ["mean", "points explained"] * 2, strict=True):
         texts = [own.text or "" for own in ElementTree.fromstring(curve)]
-        (title,) = (text for text in texts if what in text)
-        assert "\x00" not in title
+        assert any(text.startswith(axis) for text in texts)
+        assert "\x00" not in "".join(texts)
     assert "a\ufffdb\ufffd\ufffd&lt;&amp;" in page
     assert "é\U0001f600" in page
 
@@ -446,5 +448,53 @@ def test_what_is_not_defined_is_no_number():
 def test_a_slope_of_the_targets_has_its_own_sign_and_a_least_p_value_is_said():
     age = np.arange(200.0)
     page = str(fairness_report(-age, 0.5 * age, sensitive_features=age, n_resamples=5))
-    assert "0.5 more in the predictions (1 less in the targets)" in page
+    assert "the predictions are 0.5 higher on average (1 lower in the targets)" in page
     assert "(p ≤ 0.001)" in page
+
+
+def test_what_an_auditor_takes_away(people, tmp_path):
+    X, y, p = people
+    options = {"sensitive_features": X, "degrees": [1], "bins": [2], "n_resamples": 5}
+    report = fairness_report(y, p, **options, model="ridge", random_state=3)
+    again = fairness_report(y, p, **options, model="ridge", random_state=3)
+    other = fairness_report(y, p + 1e-12, **options, random_state=np.random.RandomState(3))
+    assert report.to_json() == again.to_json()
+    assert report.data_hash != other.data_hash
+    assert (report.random_state, other.random_state) == (3, None)
+    for part in ("Model: ridge.", "Seed 3.", report.data_hash):
+        assert part in str(report)
+        assert part in report.to_html()
+    for write in (report.to_json, report.to_csv):
+        assert write(tmp_path / "file") is None
+        assert (tmp_path / "file").read_text(encoding="utf-8") == write()
+        assert report.data_hash in write()
+    frame = pd.read_csv(tmp_path / "file", comment="#")
+    expected = report.to_frame().astype({"parameter": str})
+    pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+    assert json.loads(report.to_json())["format_version"] == 1
+    assert "srcdoc" in report._repr_html_()
+
+
+def test_p_values_of_several_attributes_are_holms(people):
+    X, y, p = people
+    noise = np.random.default_rng(7).normal(size=len(y))
+    X = X.assign(noise=noise, weak=noise + 0.15 * p)
+    findings = fairness_report(y, p, sensitive_features=X, n_resamples=5).findings
+    first, *others = ordered = sorted(findings, key=lambda one: one.p_value)
+    assert first.adjusted_p_value == pytest.approx(4 * first.p_value)
+    assert others[-1].adjusted_p_value == max(
+        [others[-1].p_value, *(one.adjusted_p_value for one in ordered[:-1])]
+    )
+    (alone,) = fairness_report(y, p, sensitive_features=X["weak"], n_resamples=5).findings
+    assert alone.adjusted_p_value == alone.p_value
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.2, "20%"), (0.2001, "20.01%"), (0.204, "20.4%"), (np.inf, "any share")]
+)
+def test_a_share_has_the_digits_that_tell_it_from_its_bound(people, share, text):
+    X, y, p = people
+    age = X[NAMES[0]]
+    report = fairness_report(y, p, sensitive_features=age, threshold=0.2, n_resamples=5)
+    findings = (replace(report.findings[0], left=share),)
+    assert f"that remains: {text} (" in str(replace(report, findings=findings))

@@ -7,6 +7,12 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
+from gedi_sklearn import (
+    ConstrainedBoostingClassifier,
+    DependenceConstraint,
+    ProjectedClassifier,
+    ProjectedRegressor,
+)
 from tests.estimator_checks import (
     constrained_estimators,
     instance,
@@ -29,8 +35,9 @@ EXPECTED_FAILURES = {
     ),
 }
 
-# Where boosting is skipped, with the reasons: rounding decides, so that it is no expected failure.
-_BOOSTED = {
+# What is skipped, with the reasons: rounding or folds decide, so that it is no expected failure.
+_SKIPPED = {
+    "distribution": "the share is searched on folds of the rows, which are others of repeated ones",
     "xgboost": "gradients in 32 bits round beyond the tolerance, which test_boosting.py widens",
     "lightgbm": "its bins are filled with rows, whatever their weight",
 }
@@ -59,6 +66,16 @@ def multiplying():
     ]
 
 
+def of_other_outputs():
+    """Return an instance of those that bound probabilities, or the share above every cut."""
+    pairs = [
+        (ProjectedRegressor, "distribution"),
+        (ProjectedClassifier, "distribution"),
+        (ConstrainedBoostingClassifier, "probabilities"),
+    ]
+    return [instance(cls, constraint=DependenceConstraint(0.5, on=on)) for cls, on in pairs]
+
+
 # On a check's few random rows a fair model may be a constant one.
 @pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
 @pytest.mark.filterwarnings("ignore:the search for multipliers did not converge")
@@ -70,11 +87,14 @@ def multiplying():
 # A log-linear learner cannot follow every target.
 @pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
 @parametrize_with_checks(
-    [*variants(public_estimators()), *multiplying()], expected_failed_checks=expected_failures
+    [*variants(public_estimators()), *multiplying(), *of_other_outputs()],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
-    if hasattr(estimator, "backend") and check.func.__name__ in _EQUIVALENCE:
-        pytest.skip(_BOOSTED[estimator.backend])
+    output = getattr(getattr(estimator, "constraint", None), "on", "")
+    kind = output if output in _SKIPPED else getattr(estimator, "backend", "")
+    if kind in _SKIPPED and check.func.__name__ in _EQUIVALENCE:
+        pytest.skip(_SKIPPED[kind])
     check(estimator)
 
 

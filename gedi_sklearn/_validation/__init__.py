@@ -7,7 +7,13 @@ it loads all of :mod:`sklearn.metrics`.
 
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    Options,
+    StrOptions,
+)
 from sklearn.utils._response import _get_response_values
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import (

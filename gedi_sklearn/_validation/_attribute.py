@@ -88,6 +88,11 @@ def check_attribute(
     pandas categories are levels. An array of numbers is left unchecked by
     ``ensure_all_finite=False``; see :func:`check_numbers`.
     """
+    if isinstance(values, str):
+        raise ValueError(
+            f"{name} must be values, got the name {values!r}. Pass the column, X[{values!r}], or "
+            f"where there is such a parameter sensitive_columns={values!r}."
+        )
     if kind == "mixed":
         refuse_dates(values, name)
     if kind == "numbers" or (kind == "mixed" and is_plain(values)):

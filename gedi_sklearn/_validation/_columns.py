@@ -37,7 +37,8 @@ def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> l
             if names is None:
                 raise ValueError(
                     f"{name}={key!r} is a name, but X is a {type(X).__name__} without "
-                    "column names; pass a position, or a frame."
+                    "column names. Pass a position or a frame; behind a step of a pipeline, "
+                    "pipeline.set_output(transform='pandas') keeps frames."
                 )
             if names.count(key) != 1:
                 raise ValueError(

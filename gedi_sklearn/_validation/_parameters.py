@@ -9,7 +9,11 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    validate_parameter_constraints,
+)
 from sklearn.utils._param_validation import validate_params as _validate_params
 
 # As joblib understands it; 0, which has no meaning, is refused before any fit.
@@ -34,6 +38,10 @@ _OF_OBJECTS = {
     "gap": "solver=Solver(gap={value!r})",
     "time_limit": "solver=Solver(time_limit={value!r})",
     "solver_params": "solver=Solver(params={value!r})",
+    "sensitive_features": (
+        "sensitive_columns=... for columns of X, or pass the values to fit, "
+        "fit(X, y, sensitive_features=...)"
+    ),
 }
 
 
@@ -121,6 +129,12 @@ def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -
 
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
+            attribute = kwargs.get("sensitive_features")
+            if isinstance(attribute, str):
+                raise InvalidParameterError(
+                    f"The 'sensitive_features' parameter of {function.__qualname__} must be an "
+                    f"array-like, the values. Got the name {attribute!r}: pass X[{attribute!r}]."
+                )
             try:
                 return checked(*args, **kwargs)
             except TypeError:
@@ -162,7 +176,8 @@ def _refuse_unbound(function: Callable, declared: Signature, args: tuple, kwargs
         declared.bind(*args, **kwargs)
     except TypeError as error:
         if "constraint" in declared.parameters:
-            refuse_misplaced(f"{function.__qualname__}()", kwargs)
+            unknown = {key: own for key, own in kwargs.items() if key not in declared.parameters}
+            refuse_misplaced(f"{function.__qualname__}()", unknown)
         reason = _explain(declared.parameters.values(), kwargs) or str(error)
         raise TypeError(f"{function.__qualname__}(): {reason}.") from None
 

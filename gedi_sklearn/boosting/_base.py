@@ -32,7 +32,7 @@ from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn
 from ._ascent import Ascent
 from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
-from ._parameters import refusals_named
+from ._parameters import refusals_named, refuse_backend_object
 from ._training import UNITS, Member, Rows, Trained, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
@@ -92,6 +92,10 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def _validate_params(self) -> None:
+        refuse_backend_object(type(self).__name__, self.backend, sorted(BACKENDS))
+        super()._validate_params()
 
     @property
     def _bounded(self) -> Callable[[np.ndarray], np.ndarray]:

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from .._as_fitted import answers_as_fitted
-from .._target_kinds import ClassTargets
+from .._target_kinds import ClassTargetsMixin
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import Rows, as_probabilities, decide
@@ -19,7 +19,7 @@ from ._training import Rows, as_probabilities, decide
 _SLOPES = (-3.0, 6.0)
 
 
-class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
+class ConstrainedBoostingClassifier(ClassTargetsMixin, BaseConstrainedBoosting):
     r"""Gradient boosting for classes, with the constraint on labels or probabilities inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
@@ -108,8 +108,8 @@ class ConstrainedBoostingClassifier(ClassTargets, BaseConstrainedBoosting):
         What is promised for new rows; ``print`` it. None without `confidence`, or where the rows
         are too few for any promise.
     verdict_ : Verdict or None
-        Whether the bound is met, on the training rows or (with `cv`) on new ones, what is left
-        that the kernel does not see, and whether the reference is more than chance; ``print`` it.
+        Whether the bound is met, on the training rows or (with `cv`) on new ones, what the
+        kernel misses, and whether the reference is more than chance; ``print`` it.
         None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.

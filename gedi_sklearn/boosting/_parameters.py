@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["LIGHTGBM", "XGBOOST", "Table", "refusals_named"]
+from .._validation import InvalidParameterError
+
+__all__ = ["LIGHTGBM", "XGBOOST", "Table", "refusals_named", "refuse_backend_object"]
 
 _OWN = (
     "which this estimator does itself. Leave it out; learning_rate, n_jobs, n_estimators and "
@@ -31,6 +33,21 @@ _OF_FINISHED_TREES = (
     "which changes trees that are finished, so that the multipliers would ascend on other scores "
     "than `predict` returns. Leave it out"
 )
+
+
+def refuse_backend_object(owner: str, backend: Any, names: list[str]) -> None:
+    """Refuse a model in the place of the name of its package, in one line.
+
+    Raises
+    ------
+    InvalidParameterError
+    """
+    if not isinstance(backend, str):
+        kind = backend.__name__ if isinstance(backend, type) else type(backend).__name__
+        raise InvalidParameterError(
+            f"The 'backend' parameter of {owner} must be a str among {names}. Got {kind}: trees "
+            "are grown by the package, so pass its name, and its parameters as backend_params."
+        )
 
 
 class Table(NamedTuple):

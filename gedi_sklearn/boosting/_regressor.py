@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._as_fitted import answers_as_fitted
-from .._target_kinds import RealTargets
+from .._target_kinds import RealTargetsMixin
 from .._validation import StrOptions
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
@@ -18,7 +18,7 @@ from ._training import UNITS, Rows
 _LONGEST_STEP = 0.7
 
 
-class ConstrainedBoostingRegressor(RealTargets, BaseConstrainedBoosting):
+class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
     r"""Gradient boosting for real targets, with the constraint on its predictions inside.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
@@ -108,8 +108,8 @@ class ConstrainedBoostingRegressor(RealTargets, BaseConstrainedBoosting):
         What is promised for new rows; ``print`` it. None without `confidence`, or where the rows
         are too few for any promise.
     verdict_ : Verdict or None
-        Whether the bound is met, on the training rows or (with `cv`) on new ones, what is left
-        that the kernel does not see, and whether the reference is more than chance; ``print`` it.
+        Whether the bound is met, on the training rows or (with `cv`) on new ones, what the
+        kernel misses, and whether the reference is more than chance; ``print`` it.
         None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.

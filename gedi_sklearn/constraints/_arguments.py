@@ -185,6 +185,8 @@ def _object_to_write(given: Any) -> str:
     if isinstance(given, (list, tuple)):
         return "ConstraintList([(name, DependenceConstraint()), ...])"
     if isinstance(given, dict):
+        if all(isinstance(own, Constraint) for own in given.values()):
+            return "ConstraintList([(name, constraint), ...]), in the order of sensitive_columns"
         return f"DependenceConstraint({', '.join(f'{key}={own!r}' for key, own in given.items())})"
     if hasattr(given, "transform"):
         return f"DependenceConstraint(kernel={given!r})"

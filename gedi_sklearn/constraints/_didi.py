@@ -27,8 +27,14 @@ class DidiConstraint(Constraint):
         The bound q, at least 0; inf allows everything.
     relative : bool, default=True
         Whether q is a share of the DIDI of the original targets.
-    subset, on
-        As in :class:`DependenceConstraint`.
+    subset : "positive", class or callable, default=None
+        Which rows count, by their original target: those of the second of two classes (equal
+        opportunity), of a class, or where a callable of y, entry by entry, is true; None is all.
+        It needs `relative=False`, and predictions of rows that their model has not seen.
+    on : {"predictions", "probabilities", "residuals"}, default="predictions"
+        What is bounded: what `predict` returns, the probability of the second of two classes, or
+        predictions minus y (error parity). The last needs `relative=False`, and one of the
+        projected estimators.
 
     See Also
     --------

@@ -135,8 +135,14 @@ class CoarseConstraint(Constraint):
     relative : bool or int, default=True
         Whether q is a share of the indicator of the original targets; an integer d takes that
         indicator at degree d, True at degree 1.
-    subset, on
-        As in :class:`DependenceConstraint`.
+    subset : "positive", class or callable, default=None
+        Which rows count, by their original target: those of the second of two classes (equal
+        opportunity), of a class, or where a callable of y, entry by entry, is true; None is all.
+        It needs `relative=False`, and predictions of rows that their model has not seen.
+    on : {"predictions", "probabilities", "residuals"}, default="predictions"
+        What is bounded: what `predict` returns, the probability of the second of two classes, or
+        predictions minus y (error parity). The last needs `relative=False`, and one of the
+        projected estimators.
 
     See Also
     --------
@@ -201,8 +207,14 @@ class FineConstraint(Constraint):
     slack : float, default=1e-3
         Binary targets only: a forbidden direction may keep this share of the bound, since whole
         rows cannot cancel exactly. Real targets meet the bounds exactly.
-    subset, on
-        As in :class:`DependenceConstraint`.
+    subset : "positive", class or callable, default=None
+        Which rows count, by their original target: those of the second of two classes (equal
+        opportunity), of a class, or where a callable of y, entry by entry, is true; None is all.
+        It needs `relative=False`, and predictions of rows that their model has not seen.
+    on : {"predictions", "probabilities", "residuals"}, default="predictions"
+        What is bounded: what `predict` returns, the probability of the second of two classes, or
+        predictions minus y (error parity). The last needs `relative=False`, and one of the
+        projected estimators.
 
     See Also
     --------

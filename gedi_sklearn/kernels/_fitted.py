@@ -65,6 +65,17 @@ class FittedKernel:
         Of the columns on covariates, whose residuals they are; new rows then need covariates.
     share : float
         Share of the weights that the rows of the fit have among those on which Q'WQ = I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> model = ProjectedRegressor(sensitive_columns=0).fit(X, X.sum(axis=1))
+    >>> age = [-1.0, 0.0, 1.0]
+    >>> model.kernel_.explained(age, model.orthonormal_correction_).round(1) + 0.0
+    array([ 0.8,  0. , -0.8])
     """
 
     # Whether products with Q take neither a matrix of rows nor R.

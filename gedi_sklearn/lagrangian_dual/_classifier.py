@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from .._target_kinds import ClassTargets
+from .._target_kinds import ClassTargetsMixin
 from ._base import BaseLagrangianDual
 
 
-class LagrangianDualClassifier(ClassTargets, BaseLagrangianDual):
+class LagrangianDualClassifier(ClassTargetsMixin, BaseLagrangianDual):
     r"""Neural network classification with a penalty on the generalized disparate impact.
 
     Two classes of any label type; `classes_[1]` counts as 1. The penalty applies to the
@@ -78,8 +78,9 @@ class LagrangianDualClassifier(ClassTargets, BaseLagrangianDual):
     classes_ : ndarray of shape (2,)
         The labels.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
-        reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
+        Which output is bounded (the probabilities) and whether the bound is met, what labels and
+        the top decile keep, what the kernel misses, and whether the reference is more than
+        chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
     feature_names_in_ : ndarray of shape (n_features,)

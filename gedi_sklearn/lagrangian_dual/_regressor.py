@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._target_kinds import RealTargets
+from .._target_kinds import RealTargetsMixin
 from ..exceptions import warn_caller
 from ._base import BaseLagrangianDual
 
@@ -14,7 +14,7 @@ from ._base import BaseLagrangianDual
 _SMALL, _LARGE, _FAR = 0.05, 3.0, 3.0
 
 
-class LagrangianDualRegressor(RealTargets, BaseLagrangianDual):
+class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
     r"""Neural network regression with a penalty on the generalized disparate impact.
 
     Parameters
@@ -72,7 +72,7 @@ class LagrangianDualRegressor(RealTargets, BaseLagrangianDual):
     n_iter_ : int
         Number of epochs.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.

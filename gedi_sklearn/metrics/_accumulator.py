@@ -326,7 +326,11 @@ class GediAccumulator(BaseEstimator):
         return ratio(value, self.reference_value(norm, relative)) if relative else value
 
     @validate_params(
-        {**INFERENCE_CONSTRAINTS, "relative": RELATIVE}, prefer_skip_nested_validation=True
+        INFERENCE_CONSTRAINTS
+        | {
+            "relative": RELATIVE,
+        },
+        prefer_skip_nested_validation=True,
     )
     def inference(
         self,

@@ -39,13 +39,13 @@ _N_BINS: list = [Interval(Integral, 2, 1_000_000, closed="both")]
 
 
 @validate_params(
-    {
-        **TARGET_CONSTRAINTS,
+    TARGET_CONSTRAINTS
+    | {
         "n_bins": [*_N_BINS, "array-like", None],
         "relative": ["boolean"],
         "task": [StrOptions({"auto", "classification", "regression"})],
-        **NOTION_PARAMETERS,
-    },
+    }
+    | NOTION_PARAMETERS,
     prefer_skip_nested_validation=True,
 )
 def didi(

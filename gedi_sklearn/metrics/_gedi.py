@@ -208,7 +208,9 @@ def gedi(
         "y": ["array-like"],
         "sensitive_features": TARGET_CONSTRAINTS["sensitive_features"],
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
-        **INDICATOR_CONSTRAINTS,
+    }
+    | INDICATOR_CONSTRAINTS
+    | {
         "return_names": ["boolean"],
     },
     prefer_skip_nested_validation=True,

@@ -38,14 +38,14 @@ _MAX_CLASSES = 10
 
 
 @validate_params(
-    {
-        **TARGET_CONSTRAINTS,
+    TARGET_CONSTRAINTS
+    | {
         "method": [StrOptions({"kde", "chi2", "kernel", "nn"})],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "relative": ["boolean"],
         "random_state": ["random_state"],
-        **NOTION_PARAMETERS,
-    },
+    }
+    | NOTION_PARAMETERS,
     prefer_skip_nested_validation=True,
 )
 def hgr(

@@ -104,6 +104,10 @@ class TradeoffCurve:
     n_fits: int
     indicator_name: str = "indicator"
 
+    def __getattr__(self, name: str) -> Any:
+        hint = ". Draw it: gedi_sklearn.plotting.TradeoffDisplay(curve=curve).plot()"
+        raise AttributeError(f"TradeoffCurve has no {name!r}{hint if name == 'plot' else ''}")
+
     def to_frame(self) -> Any:
         """Return the pooled values as a pandas DataFrame, one row per threshold.
 

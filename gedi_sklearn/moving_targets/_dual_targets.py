@@ -75,16 +75,34 @@ class DualTargetsRegressor(RealLearners, DualTargets):
     estimator : regressor, default=None
         The learner, made for the squared loss; never changed. None is `LinearRegression()`.
     constraint : constraint object, ConstraintList or list, default=None
-        As in :class:`MovingTargetsRegressor`.
+        What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
+        :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`. A list holds
+        one constraint for each attribute, all of which are met.
     max_iter : int, default=10
         Maximum number of fits after the first.
     tol : float, default=None
         Distance of the predictions from the constraint at which the search ends, in deviations of
         y; None is 5e-3; a deterministic learner needs few more fits for 1e-9.
     cv : {"auto", "train", "oob"}, int or splitter, default="auto"
-        Whose predictions are used, as in :class:`MovingTargetsRegressor`.
-    sensitive_columns, drop_sensitive, conditional_on, n_jobs, random_state, verbose
-        As in :class:`MovingTargetsRegressor`; all clones of the learner get the same seed.
+        Which predictions are used: in-sample ("train"), out-of-bag ("oob"), or those of clones
+        fitted on the other folds. An integer shuffles the rows (stratified for classes); with
+        `groups` in `fit` it makes folds of these. "auto" is "oob" for an ensemble with enough
+        members to leave out every row, else "train".
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the attribute, by position or name. Exactly one of
+        `sensitive_features` and `sensitive_columns` must be given.
+    drop_sensitive : bool, default=False
+        Whether to remove these columns from the X of the learner. A frame without them predicts as
+        well.
+    conditional_on : int, str, list of these or callable, default=None
+        Column(s) of X that predictions may depend on, or a callable that computes them from X.
+    n_jobs : int, default=None
+        Number of processes for the folds of `cv`; it does not change the result.
+    random_state : int, RandomState or None, default=None
+        Seed of the clones of the learner, which all get the same, and of the folds of an integer
+        `cv`. None keeps the learner's seeds, and is 0 for the folds.
+    verbose : int, default=0
+        Above 0, every iteration prints one line.
 
     Attributes
     ----------
@@ -93,11 +111,22 @@ class DualTargetsRegressor(RealLearners, DualTargets):
     targets_ : ndarray of shape (n,)
         The targets it was fitted on; pickles and copies leave them out. Its predictions satisfy
         the constraint.
-    selected_iteration_, kernel_, constraint_, threshold_, reference_, verdict_
-        As in :class:`MovingTargetsRegressor`.
+    selected_iteration_ : int
+        The iteration of `estimator_`, an index into `history_`.
+    kernel_ : FittedKernel or None
+        The kernel with the moments of the training rows; None for a constant attribute.
+    constraint_, threshold_, reference_
+        The constraint with its absolute threshold, that threshold, and the indicator that
+        `threshold` is a share of (1.0 for an absolute one). Lists where `constraint` is one.
+    verdict_ : Verdict or None
+        Whether the bound is met, what the kernel misses, and whether the reference is more than
+        chance; ``print`` it. None without a bound, or below 50 rows.
     history_ : dict of ndarrays of shape (n_fits,)
-        As in :class:`MovingTargetsRegressor`; `status` is "dual" where the search
-        computed the targets.
+        One entry per fit, starting with the first: `iteration`; `targets_gedi` and
+        `predictions_gedi`, the indicator of targets and predictions; `loss_predictions` and
+        `loss_targets`, their mean loss against y; `n_changed`, targets that differ from y;
+        `fit_seconds`, `projection_seconds`; `objective`, `bound`, `gap`, `violation`, `solver` and
+        `n_variables` of a projection; `status`, "dual" where the search computed the targets.
     n_iter_ : int
         Number of fits after the first; 0 if its predictions do not violate the constraint.
     solver_ : str
@@ -152,16 +181,34 @@ class DualTargetsClassifier(ClassLearners, DualTargets):
     estimator : classifier, default=None
         The learner, with `predict_proba`; never changed. None is `LogisticRegression()`.
     constraint : constraint object, ConstraintList or list, default=None
-        As in :class:`MovingTargetsClassifier`.
+        What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
+        :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`. A list holds
+        one constraint for each attribute, all of which are met.
     max_iter : int, default=10
         Maximum number of fits after the first.
     tol : float, default=None
         Distance of the predictions from the constraint at which the search ends, in deviations of
         y; None is 5e-3.
     cv : {"auto", "train", "oob"}, int or splitter, default="auto"
-        Whose predictions are used, as in :class:`MovingTargetsClassifier`.
-    sensitive_columns, drop_sensitive, conditional_on, n_jobs, random_state, verbose
-        As in :class:`MovingTargetsClassifier`; all clones of the learner get the same seed.
+        Which predictions are used: in-sample ("train"), out-of-bag ("oob"), or those of clones
+        fitted on the other folds. An integer shuffles the rows (stratified for classes); with
+        `groups` in `fit` it makes folds of these. "auto" is "oob" for an ensemble with enough
+        members to leave out every row, else "train".
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the attribute, by position or name. Exactly one of
+        `sensitive_features` and `sensitive_columns` must be given.
+    drop_sensitive : bool, default=False
+        Whether to remove these columns from the X of the learner. A frame without them predicts as
+        well.
+    conditional_on : int, str, list of these or callable, default=None
+        Column(s) of X that predictions may depend on, or a callable that computes them from X.
+    n_jobs : int, default=None
+        Number of processes for the folds of `cv`; it does not change the result.
+    random_state : int, RandomState or None, default=None
+        Seed of the clones of the learner, which all get the same, and of the folds of an integer
+        `cv`. None keeps the learner's seeds, and is 0 for the folds.
+    verbose : int, default=0
+        Above 0, every iteration prints one line.
 
     Attributes
     ----------
@@ -170,11 +217,22 @@ class DualTargetsClassifier(ClassLearners, DualTargets):
     targets_ : ndarray of shape (n,)
         The targets it was fitted on; pickles and copies leave them out. Its predictions satisfy
         the constraint.
-    selected_iteration_, kernel_, constraint_, threshold_, reference_, verdict_
-        As in :class:`MovingTargetsClassifier`.
+    selected_iteration_ : int
+        The iteration of `estimator_`, an index into `history_`.
+    kernel_ : FittedKernel or None
+        The kernel with the moments of the training rows; None for a constant attribute.
+    constraint_, threshold_, reference_
+        The constraint with its absolute threshold, that threshold, and the indicator that
+        `threshold` is a share of (1.0 for an absolute one). Lists where `constraint` is one.
+    verdict_ : Verdict or None
+        Whether the bound is met, what the kernel misses, and whether the reference is more than
+        chance; ``print`` it. None without a bound, or below 50 rows.
     history_ : dict of ndarrays of shape (n_fits,)
-        As in :class:`MovingTargetsClassifier`; `status` is "dual" where the search
-        computed the targets.
+        One entry per fit, starting with the first: `iteration`; `targets_gedi` and
+        `predictions_gedi`, the indicator of targets and predictions; `loss_predictions` and
+        `loss_targets`, their mean loss against y; `n_changed`, targets that differ from y;
+        `fit_seconds`, `projection_seconds`; `objective`, `bound`, `gap`, `violation`, `solver` and
+        `n_variables` of a projection; `status`, "dual" where the search computed the targets.
     n_iter_ : int
         Number of fits after the first; 0 if its predictions do not violate the constraint.
     solver_ : str

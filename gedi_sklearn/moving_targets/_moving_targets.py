@@ -38,42 +38,11 @@ class MovingTargets(TargetsEstimator):
     # What loss="auto" stands for.
     _default_loss: ClassVar[str]
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        constraint: Any = None,
-        *,
-        loss: str = "auto",
-        target_weight: Any = "auto",
-        max_iter: int = 10,
-        tol: float | None = None,
-        n_iter_no_change: int | None = None,
-        select: str = "last",
-        cv: Any = "auto",
-        solver: Any = "auto",
-        sensitive_columns: Any = None,
-        drop_sensitive: bool = False,
-        conditional_on: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.constraint = constraint
-        self.loss = loss
-        self.target_weight = target_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.select = select
-        self.cv = cv
-        self.solver = solver
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
-        self.conditional_on = conditional_on
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: str
+    target_weight: Any
+    n_iter_no_change: int | None
+    select: str
+    solver: Any
 
     @property
     def _loss(self) -> str:
@@ -195,7 +164,7 @@ class MovingTargetsRegressor(RealLearners, MovingTargets):
         What solved the last projection:
         "exact", "gurobi", "highs", or "" if there was none.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
@@ -262,25 +231,23 @@ class MovingTargetsRegressor(RealLearners, MovingTargets):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            estimator,
-            constraint,
-            loss=loss,
-            target_weight=target_weight,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            select=select,
-            cv=cv,
-            solver=solver,
-            sensitive_columns=sensitive_columns,
-            drop_sensitive=drop_sensitive,
-            conditional_on=conditional_on,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.estimator = estimator
+        self.constraint = constraint
+        self.loss = loss
+        self.target_weight = target_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.select = select
+        self.cv = cv
         self.target_bounds = target_bounds
+        self.solver = solver
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.conditional_on = conditional_on
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _projection_options(self) -> dict[str, Any]:
         return {"solver": self.solver, "target_bounds": self.target_bounds}
@@ -390,7 +357,7 @@ class MovingTargetsClassifier(ClassLearners, MovingTargets):
     classes_ : ndarray of shape (K,)
         The labels.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
@@ -460,25 +427,23 @@ class MovingTargetsClassifier(ClassLearners, MovingTargets):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            estimator,
-            constraint,
-            loss=loss,
-            target_weight=target_weight,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            select=select,
-            cv=cv,
-            solver=solver,
-            sensitive_columns=sensitive_columns,
-            drop_sensitive=drop_sensitive,
-            conditional_on=conditional_on,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.estimator = estimator
+        self.constraint = constraint
+        self.loss = loss
+        self.target_weight = target_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.select = select
+        self.cv = cv
         self.response_method = response_method
+        self.solver = solver
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.conditional_on = conditional_on
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _weight_rule(self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Any:
         has_probabilities = scores.ndim == 1 and scores.dtype.kind == "f"

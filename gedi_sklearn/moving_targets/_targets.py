@@ -11,11 +11,11 @@ from sklearn.utils.metaestimators import available_if
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
-from .._target_kinds import ClassTargets, RealTargets
+from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
 from ._learner import ClassifierLearner, Learner
 
 
-class RealLearners(RealTargets):
+class RealLearners(RealTargetsMixin):
     """Real targets, fitted by regressors."""
 
     def _learner_type(self, loss: str) -> Callable[..., Learner]:
@@ -34,7 +34,7 @@ def _inner_has(method: str) -> Any:
     return check
 
 
-class ClassLearners(ClassTargets):
+class ClassLearners(ClassTargetsMixin):
     """Classes of any label, fitted by classifiers."""
 
     estimator_: Any

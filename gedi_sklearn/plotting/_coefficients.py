@@ -124,7 +124,10 @@ class GediCoefficientsDisplay(PredictionDisplay):
 
     @classmethod
     @validate_params(
-        {**PREDICTION_CONSTRAINTS, "norm": [StrOptions({"l1", "sd"})]},
+        PREDICTION_CONSTRAINTS
+        | {
+            "norm": [StrOptions({"l1", "sd"})],
+        },
         prefer_skip_nested_validation=True,
     )
     def from_predictions(

@@ -157,7 +157,7 @@ class DependenceDisplay(PredictionDisplay):
 
     @classmethod
     @validate_params(
-        {**PREDICTION_CONSTRAINTS, **_SHOWN_CONSTRAINTS}, prefer_skip_nested_validation=True
+        PREDICTION_CONSTRAINTS | _SHOWN_CONSTRAINTS, prefer_skip_nested_validation=True
     )
     def from_predictions(
         cls,

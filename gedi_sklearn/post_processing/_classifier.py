@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict_proba
-from .._target_kinds import ClassTargets
+from .._target_kinds import ClassTargetsMixin
 from .._validation import check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
@@ -19,7 +19,7 @@ from ._corrections import Correction, Recalibration, score_correction
 from ._label_search import TIE, LabelRule, Tried, codes_of
 
 
-class ProjectedClassifier(ClassTargets, Projected):
+class ProjectedClassifier(ClassTargetsMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
     The learner is fitted once. A row is of class 1 if :math:`p(x) + Q(x) \cdot c > 1/2`, with c
@@ -32,14 +32,37 @@ class ProjectedClassifier(ClassTargets, Projected):
         The learner, with `predict_proba`; never changed. None is `LogisticRegression()`. Wrap a
         fitted one in :class:`sklearn.frozen.FrozenEstimator` to avoid refitting it.
     constraint : constraint object, ConstraintList or list, default=None
-        As in :class:`ProjectedRegressor`. With ``on="predictions"`` it bounds the labels. With
-        ``on="probabilities"`` probabilities are corrected by the exact projection of cross-fitted
-        ones, in the form of real targets and kept between 0 and 1; labels are then where they
-        exceed 1/2, and bounded by nothing. That needs two classes.
-    sensitive_columns, drop_sensitive, conditional_on, sensitive_at_predict, attribute_estimator
-        As in :class:`ProjectedRegressor`.
-    cv, confidence, n_jobs, random_state
-        As in :class:`ProjectedRegressor`.
+        What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
+        :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`. A list holds
+        one constraint for each attribute, all of which are met.
+        With ``on="predictions"`` it bounds the labels. With ``on="probabilities"`` probabilities
+        are corrected by the exact projection of cross-fitted ones, as real targets between 0 and
+        1; labels are then where they exceed 1/2, and not bounded. That needs two classes.
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the attribute, in `fit` and `predict`.
+    drop_sensitive : bool, default=False
+        Whether to remove these columns from the X of the learner. With `sensitive_at_predict=False`
+        a frame without them predicts as well.
+    conditional_on : int, str, list of these or callable, default=None
+        Column(s) of X, or what a callable returns of it, that predictions may depend on. With
+        `sensitive_at_predict` new rows need them as well.
+    sensitive_at_predict : bool, default=True
+        Whether the attribute of new rows is known. False predicts it from the other columns.
+    attribute_estimator : regressor, default=None
+        Multi-output regressor for that, fitted on X without `sensitive_columns`. None is histogram
+        gradient boosting with one model per output.
+    cv : {"train", "oob"}, int or splitter, default=5
+        Whose predictions the correction is computed from: those of clones fitted on the other
+        folds, out-of-bag ones, or those of the fit itself ("train"). An integer shuffles the rows,
+        stratified; with `groups` in `fit` it makes folds of these.
+    confidence : float, default=None
+        Probability with which new rows keep the bound, 0.95 for example; `certificate_` says what
+        is promised. None corrects to the threshold itself.
+    n_jobs : int, default=None
+        Number of processes for the folds.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds that an integer `cv` makes, and of those of `certificate_` and `verdict_`;
+        None is 0.
 
     Attributes
     ----------
@@ -48,13 +71,27 @@ class ProjectedClassifier(ClassTargets, Projected):
     targets_ : ndarray of shape (n,)
         The corrected labels of the training rows, or the probabilities of ``classes_[1]``, from
         cross-fitted probabilities. Pickles and copies leave them out.
-    estimator_, attribute_estimator_, kernel_, constraint_, n_features_in_, feature_names_in_
-        As in :class:`ProjectedRegressor`.
-    certificate_, verdict_
-        As in :class:`ProjectedRegressor`.
-    threshold_, reference_, correction_, orthonormal_correction_
-        As in :class:`ProjectedRegressor`. Of more than two classes both corrections have shape
-        (K, k), and threshold and reference are those of every class (of all, for DIDI).
+    estimator_, attribute_estimator_ : estimator
+        The fitted learners; the second only with `sensitive_at_predict=False`.
+    kernel_ : FittedKernel or None
+        The kernel with the moments of the training rows; None for a constant attribute.
+    constraint_, threshold_, reference_
+        The constraint with its absolute threshold, that threshold, and the indicator that
+        `threshold` is a share of (1.0 for an absolute one); with more than two classes one for
+        each class (one for all with DIDI), and lists where `constraint` is one.
+    correction_, orthonormal_correction_ : ndarray of shape (k,) or (K, k)
+        The correction of the score in the kernel's columns and in its orthonormal ones, which
+        predictions use.
+    share_ : float
+        With ``on="distribution"``, how far scores are moved: 0 not at all, 1 to independence.
+    certificate_ : Certificate or None
+        What is promised for new rows with `confidence`; ``print`` it. None without it, and where no
+        correction is strict enough, with a :class:`CertificateNotIssuedWarning`.
+    verdict_ : Verdict or None
+        Whether the bound is met, what the kernel misses, and whether the reference is more than
+        chance; ``print`` it. None without a bound, or below 50 rows.
+    n_features_in_, feature_names_in_
+        Number and names of the columns of X, dropped ones included.
 
     See Also
     --------

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._as_fitted import answers_as_fitted
 from .._predictions import checked_predict
-from .._target_kinds import RealTargets
+from .._target_kinds import RealTargetsMixin
 from .._validation import (
     StrOptions,
     check_attribute_columns,
@@ -22,12 +22,13 @@ from ..projection import PROJECTION_PARAMETERS, Projection
 from ._base import Projected
 
 
-class ProjectedRegressor(RealTargets, Projected):
+class ProjectedRegressor(RealTargetsMixin, Projected):
     r"""Regression whose predictions are projected: :math:`p(x) + \tilde F(x) \cdot \beta`.
 
-    The learner is fitted once; β is that of the exact projection of its cross-fitted predictions.
-    With ``loss="kl"``, for counts, rates and costs, predictions are multiplied instead, by
-    :math:`\exp(\nu + \tilde F(x) \cdot \beta)`: they stay positive, and keep their mean.
+    Fits the estimator and corrects its predictions by a function of the attribute; β is that of
+    the exact projection of its cross-fitted predictions. With ``loss="kl"``, for counts, rates and
+    costs, predictions are multiplied instead, by :math:`\exp(\nu + \tilde F(x) \cdot \beta)`: they
+    stay positive, and keep their mean.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ class ProjectedRegressor(RealTargets, Projected):
         Whether to remove these columns from the X of the learner. With `sensitive_at_predict=False`
         a frame without them predicts as well.
     conditional_on : int, str, list of these or callable, default=None
-        Column(s) of X, or what a callable returns of it, that predictions may depend on, as in
-        :class:`MovingTargetsRegressor`. With `sensitive_at_predict` new rows need them as well.
+        Column(s) of X, or what a callable returns of it, that predictions may depend on.
+        With `sensitive_at_predict` new rows need them as well.
     sensitive_at_predict : bool, default=True
         Whether the attribute of new rows is known. False gives an attribute-blind correction
         m(X)·β, with m(X) = E[F̃ | X] from `attribute_estimator`.
@@ -94,12 +95,16 @@ class ProjectedRegressor(RealTargets, Projected):
     targets_ : ndarray of shape (n,)
         The corrected predictions for the training rows; they satisfy the constraint. Pickles and
         copies leave them out, so that no training data are in a saved model.
+    share_ : float
+        With ``on="distribution"``, the share a of the way to scores whose distribution does not
+        depend on the attribute; 0 is the learner, 1 all of it, and above 1 (up to 1.5, without the
+        attribute of new rows) makes up for errors in predicting it.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`, and what it rests on; ``print`` it. None
         without it, and where no correction is strict enough, with a
         :class:`CertificateNotIssuedWarning`.
     verdict_ : Verdict or None
-        Whether the bound is met, what is left that the kernel does not see, and whether the
+        Whether the bound is met, what the kernel misses, and whether the
         reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_, feature_names_in_
         Number and names of the columns of X, dropped ones included.

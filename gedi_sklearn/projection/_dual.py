@@ -131,8 +131,8 @@ class SmoothedDual:
         width = first_width * self.mean
         best, most, ahead = multipliers, -np.inf, multipliers
         while True:
-            starts = (multipliers, ahead)
-            start = max(starts, key=lambda own, now=width: self._at(own, now).value)
+            values = [self._at(own, width).value for own in (multipliers, ahead)]
+            start = ahead if values[1] > values[0] else multipliers
             before, (multipliers, state) = multipliers, self._climb(start, width, _PROMISE * enough)
             # Of two classes multipliers are linear in the width, once the rows that are split stay
             # the same. Those of several have flat directions, which counts depend on.

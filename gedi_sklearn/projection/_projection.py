@@ -164,8 +164,8 @@ class Projection:
             "sample_weight": ["array-like", Interval(Real, 0, None, closed="neither"), None],
             "verbose": ["verbose"],
             "allow_constant": ["boolean"],
-            **PROJECTION_PARAMETERS,
-        },
+        }
+        | PROJECTION_PARAMETERS,
         prefer_skip_nested_validation=True,
     )
     @named_in_errors("Projection")

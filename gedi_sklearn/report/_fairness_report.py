@@ -16,17 +16,17 @@ from .._validation import (
 )
 from ..kernels import KERNEL_CONSTRAINTS
 from ..metrics import TARGET_CONSTRAINTS
-from ._findings import find
+from ._findings import adjust, find
 from ._report import FairnessReport, installed_versions
-from ._samples import attributes_of, check_samples
+from ._samples import attributes_of, check_samples, hash_of
 from ._table import make_table
 
 _PERMUTATIONS = 999
 
 
 @validate_params(
-    {
-        **TARGET_CONSTRAINTS,
+    TARGET_CONSTRAINTS
+    | {
         "kernel": KERNEL_CONSTRAINTS,
         "norm": [StrOptions({"l1", "sd"})],
         "threshold": [Interval(Real, 0, None, closed="left"), "array-like", None],
@@ -39,6 +39,7 @@ _PERMUTATIONS = 999
         "random_state": ["random_state"],
         "attribute_unit": [str, "array-like", None],
         "target_unit": [str, None],
+        "model": [str, None],
         "data": [str, None],
         "date": [str, None],
     },
@@ -63,10 +64,11 @@ def fairness_report(
     random_state: Any = 0,
     attribute_unit: Any = None,
     target_unit: str | None = None,
+    model: str | None = None,
     data: str | None = None,
     date: str | None = None,
 ) -> FairnessReport:
-    """Measure predictions by every indicator, and say in words what was found.
+    """Measure predictions by every indicator, and state the results in words.
 
     Parameters
     ----------
@@ -84,8 +86,8 @@ def fairness_report(
         The indicator in the sentences and verdicts: the deviation that the attribute explains, or
         the paper's sum of coefficients.
     threshold : float or array-like of shape (m,), default=None
-        What may be left of the dependence of `y_true`, as a share: 0.2 is a fifth. One for each
-        attribute, or one for all; None asks for nothing.
+        The share of the dependence of `y_true` that may remain: 0.2 is a fifth. One for each
+        attribute, or one for all; None is no bound.
     degrees : array-like of int, default=(1, 2, 3, 4, 5)
         Degrees of GeDI in the table. Those that the attribute has too few distinct values for are
         left out.
@@ -113,6 +115,8 @@ def fairness_report(
         Unit of the attribute in words, such as "year".
     target_unit : str, default=None
         Unit of the targets in words, such as "points".
+    model : str, default=None
+        Name of the model, to be printed.
     data : str, default=None
         What the rows are, in words: "five folds, each predicted by the model of the others".
     date : str, default=None
@@ -135,7 +139,7 @@ def fairness_report(
         Where bins are merged, or rows lie outside the grid of HGR. Where a whole class does, HGR
         is that of ``method="kernel"``.
     UndefinedMetricWarning
-        Where `y_true` does not depend on an attribute, so that no share of that can be left.
+        Where `y_true` does not depend on an attribute, so that a share of that is undefined.
 
     See Also
     --------
@@ -158,15 +162,15 @@ def fairness_report(
     ...     target_unit="euros",
     ... )
     >>> report.findings[0].verdict
-    'met, and so it is at the upper limit'
+    'met, including at the upper confidence limit'
     >>> print(report)
     Fairness report
     ...
     age
-      Asked for: at most 25% left. Verdict: met, and so it is at the upper limit.
-      One more year of age goes with 0.0919 euros more in the predictions ...
-      age explains a deviation of 1.11 euros in the predictions, 36% of theirs ...
-      Left of the dependence of the targets: 19% ...
+      Bound: at most 25% of the dependence may remain. Verdict: met, including at the upper ...
+      Per additional year of age, the predictions are 0.0919 euros higher on average ...
+      age explains a standard deviation of 1.11 euros in the predictions, 36% of the total ...
+      Share of the targets' dependence that remains: 19% ...
       ...
     """
     degrees, bins = _check_integers(degrees, "degrees", 1), _check_integers(bins, "bins", 2)
@@ -179,7 +183,7 @@ def fairness_report(
     units = _for_each(attribute_unit, n_attributes, "attribute_unit")
     seed = check_random_state(random_state).randint(2**31)
     attributes = [(name, own) for name, own, is_joint in attributes_of(samples) if not is_joint]
-    findings = tuple(
+    findings = [
         find(
             name,
             own,
@@ -191,7 +195,7 @@ def fairness_report(
             seed=seed,
         )
         for (name, own), bound in zip(attributes, asked, strict=True)
-    )
+    ]
     table = make_table(
         samples,
         degrees=degrees,
@@ -203,15 +207,18 @@ def fairness_report(
         seed=seed,
     )
     return FairnessReport(
-        findings=findings,
+        findings=adjust(findings),
         table=table,
         n_rows=len(sample.target),
         confidence_level=confidence_level,
         attribute_units=units,
         target_unit=target_unit,
+        model=model,
         data=data,
         date=date,
         versions=installed_versions(),
+        random_state=int(random_state) if isinstance(random_state, Integral) else None,
+        data_hash=hash_of(samples),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,10 @@ class Findings:
         95 % quantile of `value` where the predictions do not depend on the attribute.
     p_value : float
         Of the permutation test of independence; with more than 10,000 rows of its limit.
+    adjusted_p_value : float
+        The same for the number of attributes of the report, by Holm.
     least_p_value : float
-        The least that it can be, where no draw reaches the value.
+        The least that `p_value` can be, where no draw reaches the value.
     slope, slope_true : float or None
         Change of predictions and targets for one unit of the attribute; None for groups.
     asked : float or None
@@ -100,7 +102,7 @@ class Findings:
     >>> report = fairness_report(pay, sensitive_features=sex, threshold=0.5)
     >>> found = report.findings[0]
     >>> found.at, found.mean, found.verdict
-    (['f', 'm'], [1.5, 2.5], 'not met on these rows, by no more than chance')
+    (['f', 'm'], [1.5, 2.5], 'exceeded on these rows, but the excess is within sampling error')
     """
 
     attribute: str
@@ -115,6 +117,7 @@ class Findings:
     few_rows: str
     null_q95: float
     p_value: float
+    adjusted_p_value: float
     least_p_value: float
     slope: float | None
     slope_true: float | None
@@ -130,14 +133,14 @@ class Findings:
         if self.asked is None:
             return None
         if np.isnan(self.left):
-            return "none: the targets do not depend on the attribute, so there is no share of that"
+            return "none: the targets do not depend on the attribute, so a share is undefined"
         if self.left <= self.asked * (1 + 1e-9):
             if self.upper <= self.asked:
-                return "met, and so it is at the upper limit"
-            return "met on these rows; all rows like them may lie above the bound"
+                return "met, including at the upper confidence limit"
+            return "met on these rows, but not at the upper confidence limit"
         if self.low <= self.asked:
-            return "not met on these rows, by no more than chance"
-        return "not met"
+            return "exceeded on these rows, but the excess is within sampling error"
+        return "not met: the whole confidence interval exceeds the bound"
 
 
 def find(
@@ -206,6 +209,7 @@ def find(
         few_rows=few_rows,
         null_q95=found.null_q95,
         p_value=test.pvalue,
+        adjusted_p_value=test.pvalue,
         least_p_value=1 / (1 + n_resamples),
         slope=slope,
         slope_true=slope_true,
@@ -229,6 +233,15 @@ def _over_cuts(design: Design, z: np.ndarray, y: np.ndarray) -> Cuts | None:
     )
     null = float(np.quantile(indicator.null_values(z), 0.95))
     return Cuts(rates, values, rates_true, values_true, null)
+
+
+def adjust(findings: list[Findings]) -> tuple[Findings, ...]:
+    """Return the findings with p-values adjusted for their number, by Holm."""
+    adjusted, largest, order = list(findings), 0.0, np.argsort([one.p_value for one in findings])
+    for rank, j in enumerate(order):
+        largest = max(largest, min(1.0, (len(findings) - rank) * findings[j].p_value))
+        adjusted[j] = replace(findings[j], adjusted_p_value=largest)
+    return tuple(adjusted)
 
 
 def limits_of(found: GediInference) -> tuple[float, float, float, str]:
@@ -268,8 +281,15 @@ def _means(codes: np.ndarray, z: np.ndarray, weight: np.ndarray | None) -> list[
     return (np.bincount(codes, z * weight) / np.bincount(codes, weight)).tolist()
 
 
-def _share_of(limit: float) -> str:
-    return "any share" if np.isinf(limit) else f"{limit:.0%}"
+def _percent(share: float, bound: float | None) -> str:
+    """Return a share in percent, with digits that tell it from the bound."""
+    if np.isinf(share):
+        return "any share"
+    digits = 0
+    if bound is not None and share != bound:
+        while digits < 3 and f"{share:.{digits}%}" == f"{bound:.{digits}%}":
+            digits += 1
+    return f"{share:.{digits}%}"
 
 
 def sentences(found: Findings, unit: str | None, target: str | None, level: float) -> Iterator[str]:
@@ -283,22 +303,24 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
         return "" if alone else f" ({text} in the targets)"
 
     if found.asked is not None:
-        yield f"Asked for: at most {found.asked:.0%} left. Verdict: {found.verdict}."
+        bound = f"at most {100 * found.asked:.4g}% of the dependence may remain"
+        yield f"Bound: {bound}. Verdict: {found.verdict}."
     if found.slope is not None and found.slope_true is not None:
         more, in_targets = (
-            f"{number(abs(slope))}{{}} {'more' if slope >= 0 else 'less'}"
+            f"{number(abs(slope))}{{}} {'higher' if slope >= 0 else 'lower'}"
             for slope in (found.slope, found.slope_true)
         )
         yield (
-            f"One more {unit or 'unit'} of {name} goes with {more.format(measured)} in {what}"
-            f"{beside(in_targets.format(''))}."
+            f"Per additional {unit or 'unit'} of {name}, {what} are {more.format(measured)} on "
+            f"average{beside(in_targets.format(''))}."
         )
     else:
         order = np.argsort(found.mean)
-        low, high = int(order[0]), int(order[-1])
+        least, most = int(order[0]), int(order[-1])
         yield (
-            f"The mean of {what} is lowest for {found.at[low]} ({number(found.mean[low])}{measured}"
-            f") and highest for {found.at[high]} ({number(found.mean[high])}{measured})."
+            f"The mean of {what} is lowest for {found.at[least]} "
+            f"({number(found.mean[least])}{measured}) and highest for {found.at[most]} "
+            f"({number(found.mean[most])}{measured})."
         )
     if found.share is None or found.share_true is None:
         yield (
@@ -306,27 +328,30 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{beside(number(found.value_true))}."
         )
     else:
-        share = f"{number(found.value_true)}{measured}, {found.share_true:.0%}"
+        of_targets = f"{number(found.value_true)}{measured}, {found.share_true:.0%}"
         yield (
-            f"{name} explains a deviation of {number(found.value)}{measured} in {what}, "
-            f"{found.share:.0%} of theirs{beside(share)}."
+            f"{name} explains a standard deviation of {number(found.value)}{measured} in {what}, "
+            f"{found.share:.0%} of the total{beside(of_targets)}."
         )
     if not alone and not np.isnan(found.left):
-        limits = (
-            f"{level:.0%} interval {found.low:.0%} to {_share_of(found.high)}, upper limit "
-            f"{_share_of(found.upper)}"
+        low, high, upper, left = (
+            _percent(own, found.asked) for own in (found.low, found.high, found.upper, found.left)
         )
+        limits = f"{level:.0%} interval {low} to {high}, upper limit {upper}"
         if np.isnan([found.low, found.high, found.upper]).any():
-            limits = "without an interval, which these rows do not have"
-        yield f"Left of the dependence of the targets: {found.left:.0%} ({limits})."
+            limits = "too few rows for an interval"
+        yield f"Share of the targets' dependence that remains: {left} ({limits})."
         if found.few_rows:
             yield f"The upper limit rests on few rows: {found.few_rows}."
     # No draw reached the value: the p-value is at its least.
     at = "≤" if found.p_value <= found.least_p_value else "="
-    chance = "more than chance" if found.p_value <= 1 - level else "no more than chance"
+    chance = "More than chance" if found.p_value <= 1 - level else "No more than chance"
+    adjusted = ""
+    if found.adjusted_p_value != found.p_value:
+        adjusted = f", adjusted for all attributes {found.adjusted_p_value:.2g}"
     yield (
-        f"This is {chance} (p {at} {found.p_value:.2g}): if {what} did not depend on {name}, 95 of "
-        f"100 values would be below {number(found.null_q95)}{measured}."
+        f"{chance} (p {at} {found.p_value:.2g}{adjusted}): if {what} did not depend on {name}, 95 "
+        f"of 100 values would be below {number(found.null_q95)}{measured}."
     )
     yield from _of_cuts(found)
 
@@ -344,8 +369,8 @@ def _of_cuts(found: Findings) -> Iterator[str]:
     if not np.isnan(top := cuts.at(0.1)):
         worst = f"{number(top)} points at the top decile, and {worst}"
     yield (
-        f"Of the share of rows above a cut of the {what}, {found.attribute} explains a deviation "
-        f"of {worst}; by chance up to {number(100 * cuts.null_q95)}."
+        f"For the share of rows above a cut of the {what}, {found.attribute} explains a standard "
+        f"deviation of {worst}; by chance, over all cuts, up to {number(100 * cuts.null_q95)}."
     )
 
 

@@ -25,6 +25,7 @@ table { border-collapse: collapse; font-size: .8rem; }
 th, td { border-bottom: 1px solid #ccc; padding: .15rem .5rem; text-align: right;
   white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } th { text-align: left; }
+dt { font-weight: 600; } dl { font-size: .8rem; }
 @page { size: A4; margin: 16mm; }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; }
   section { break-inside: avoid; } .wide { overflow: visible; } table { font-size: 7.5pt; } }
@@ -32,14 +33,31 @@ th:first-child, td:first-child { text-align: left; } th { text-align: left; }
 # What is no character of XML, which the curves are, or cannot be written as UTF-8.
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _UNDEFINED = "–"
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 520, 250, 56, 92, 14, 46
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 540, 250, 76, 92, 14, 46
+_COLUMNS = {
+    "attribute": "what is measured against; several names are measured together",
+    "indicator, parameter": (
+        "gedi and gedi_sd with the degree, didi with the number of groups, binned_didi with the "
+        "number of bins, hgr with the method"
+    ),
+    "value, y_true": "indicator of the predictions and of the original targets",
+    "null_mean, null_q95": (
+        "mean and 95 % quantile without any dependence; a smaller value is no evidence of a "
+        "disparity"
+    ),
+    "low, high": "confidence interval of the value",
+    "upper": "one-sided upper confidence limit",
+}
+_LEGEND = "<dl>{}</dl>".format(
+    "".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in _COLUMNS.items())
+)
 
 
 def render(
     header: list[str],
     said: list[tuple[Findings, list[str]]],
     table: dict[str, list[Any]],
-    target_unit: str | None,
+    units: tuple[list[str | None], str | None],
 ) -> str:
     """Return the page.
 
@@ -51,14 +69,17 @@ def render(
         Each attribute with its sentences.
     table : dict of str to list
         All indicators.
-    target_unit : str or None
-        For the axis of the curves.
+    units : (list of str or None, str or None)
+        Of the attributes and of the targets, for the axes.
 
     Returns
     -------
     str
     """
-    sections = "".join(_section(found, lines, target_unit) for found, lines in said)
+    sections = "".join(
+        _section(found, lines, unit, units[1])
+        for (found, lines), unit in zip(said, units[0], strict=True)
+    )
     first = "".join(f'<p class="header">{escape(line)}</p>' for line in header)
     names = ", ".join(found.attribute for found, _ in said)
     return (
@@ -66,7 +87,7 @@ def render(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Fairness report: {escape(names)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>Fairness report</h1>{first}{sections}"
-        f'<h2>All indicators</h2><div class="wide">{_table(table)}</div></body></html>'
+        f'<h2>All indicators</h2><div class="wide">{_table(table)}</div>{_LEGEND}</body></html>'
     )
 
 
@@ -75,11 +96,14 @@ def escape(text: str) -> str:
     return html.escape(_NO_CHARACTER.sub("\ufffd", text))
 
 
-def _section(found: Findings, lines: list[str], target_unit: str | None) -> str:
+def _section(
+    found: Findings, lines: list[str], attribute_unit: str | None, target_unit: str | None
+) -> str:
     paragraphs = [f"<p>{escape(line)}</p>" for line in lines]
     if found.asked is not None:
         paragraphs[0] = paragraphs[0].replace("<p>", '<p class="verdict">', 1)
-    paragraphs.insert(1, _curve(found, target_unit))
+        paragraphs[0] += _bound(found)
+    paragraphs.insert(1, _curve(found, attribute_unit, target_unit))
     paragraphs.append(_over_cuts(found))
     return f"<section><h2>{escape(found.attribute)}</h2>{''.join(paragraphs)}</section>"
 
@@ -117,7 +141,35 @@ class _Series(NamedTuple):
         return float(self.y[-1] if self.has_marks else self.y.max())
 
 
-def _curve(found: Findings, target_unit: str | None) -> str:
+def _bound(found: Findings) -> str:
+    """Draw the share that remains and its interval, with the bound as a line."""
+    if found.asked is None or not np.isfinite([found.left, found.low, found.high]).all():
+        return ""
+    right = 1.1 * max(found.left, found.high, found.asked, 0.1)
+
+    def place(share: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * share / right
+
+    low, high, left, asked = map(place, (found.low, found.high, found.left, found.asked))
+    ticks = "".join(
+        f'<text x="{place(tick):.1f}" y="62" text-anchor="middle">{tick:.0%}</text>'
+        for tick in _ticks(0.0, right)
+        if tick <= right
+    )
+    title = f"Share of the targets' dependence on {found.attribute} that remains"
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} 90" role="img" aria-label="{escape(title)}">'
+        f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="46" y2="46" stroke="#999"/>'
+        f'<line x1="{low:.1f}" x2="{high:.1f}" y1="30" y2="30" stroke="#111" stroke-width="2"/>'
+        f'<circle cx="{left:.1f}" cy="30" r="4.5" fill="#111"/>'
+        f'<line x1="{asked:.1f}" x2="{asked:.1f}" y1="16" y2="46" stroke="#111" '
+        f'stroke-width="2" stroke-dasharray="4 3"/>'
+        f'<text x="{asked:.1f}" y="12" text-anchor="middle">bound</text>{ticks}'
+        f'<text x="{_WIDTH / 2}" y="84" text-anchor="middle">{escape(title)}</text></svg>'
+    )
+
+
+def _curve(found: Findings, attribute_unit: str | None, target_unit: str | None) -> str:
     """Draw mean predictions and targets against the attribute."""
     is_number = not isinstance(found.at[0], str)
     x = np.array(found.at if is_number else range(len(found.at)), dtype=float)
@@ -126,8 +178,9 @@ def _curve(found: Findings, target_unit: str | None) -> str:
         pairs = pairs[:1]
     series = [_Series(label, x, np.array(values), dashes) for label, values, dashes in pairs]
     groups = None if is_number else [_short(name) for name in found.at]
+    across = found.attribute + ("" if attribute_unit is None else f" ({attribute_unit})")
     unit = "" if target_unit is None else f" ({target_unit})"
-    return _chart(series, f"Mean by {found.attribute}{unit}", groups)
+    return _chart(series, f"mean{unit}", across, groups)
 
 
 def _over_cuts(found: Findings) -> str:
@@ -140,11 +193,12 @@ def _over_cuts(found: Findings) -> str:
         of.insert(0, ("targets", cuts.rates_true, cuts.values_true, "6 4"))
     of.append(("chance", [0.0, 1.0], [100 * cuts.null_q95] * 2, "1 3"))
     series = [_Series(name, np.array(x), np.array(y), how, False) for name, x, y, how in of]
-    title = f"Points that {found.attribute} explains, by the share of rows above the cut"
-    return _chart(series, title)
+    return _chart(series, f"points explained by {found.attribute}", "share of rows above the cut")
 
 
-def _chart(series: list[_Series], title: str, groups: list[str] | None = None) -> str:
+def _chart(
+    series: list[_Series], upwards: str, across: str, groups: list[str] | None = None
+) -> str:
     """Draw series, told apart by dashes and marks; of groups there are marks alone."""
     x, heights = (np.concatenate([own[j] for own in series]) for j in (1, 2))
     ticks = _ticks(float(heights.min()), float(heights.max()))
@@ -198,10 +252,13 @@ def _chart(series: list[_Series], title: str, groups: list[str] | None = None) -
             if own.has_marks
         ]
         parts.append(f'<text x="{_WIDTH - _RIGHT + 10}" y="{end + 4:.1f}">{own.label}</text>')
+    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     parts.append(
         f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">'
-        f"{escape(title)}</text>"
+        f'{escape(across)}</text><text transform="translate(12 {middle}) rotate(-90)" '
+        f'text-anchor="middle">{escape(upwards)}</text>'
     )
+    title = f"{upwards}, by {across}"
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"{''.join(parts)}</svg>"

@@ -1,9 +1,13 @@
-"""What was found, as a table, as JSON, as text and as a page."""
+"""What was found, as a table, as JSON and CSV, as text and as a page."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from html import escape
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -15,6 +19,8 @@ from ._findings import Findings, sentences
 from ._html import render
 
 _PACKAGES = ("gedi-sklearn", "numpy", "scipy", "scikit-learn")
+# Of `to_dict` and what is written from it; it changes where keys or columns do.
+FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,12 @@ class FairnessReport:
         Of the intervals.
     attribute_units : list of str or None
         Unit of each attribute.
-    target_unit, data, date : str or None
+    target_unit, model, data, date : str or None
         As given.
+    random_state : int or None
+        As given; None where it was no integer.
+    data_hash : str
+        SHA-256 of targets, predictions, attributes and weights of the measured rows.
     versions : dict of str to str
         Of the packages that it was made with.
 
@@ -60,9 +70,12 @@ class FairnessReport:
     confidence_level: float
     attribute_units: list[str | None]
     target_unit: str | None
+    model: str | None
     data: str | None
     date: str | None
     versions: dict[str, str]
+    random_state: int | None
+    data_hash: str
 
     def to_frame(self) -> Any:
         """Return the table of all indicators.
@@ -95,10 +108,53 @@ class FairnessReport:
         dict
         """
         found = {
+            "format_version": FORMAT_VERSION,
             **asdict(self),
             "findings": [asdict(one) | {"verdict": one.verdict} for one in self.findings],
         }
         return _plain(found)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str | None:
+        """Return everything as JSON, or write it where a path is given.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write it.
+
+        Returns
+        -------
+        str or None
+            None where a path is given, as in pandas.
+        """
+        return _write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str), path)
+
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
+        """Return the table of all indicators as CSV, or write it where a path is given.
+
+        Lines that begin with ``#`` say with which versions, seed and data it was made.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write it.
+
+        Returns
+        -------
+        str or None
+            None where a path is given, as in pandas.
+        """
+        text = io.StringIO()
+        text.writelines(f"# {' '.join(line.split())}\n" for line in self._header())
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.table)
+        writer.writerows(zip(*self.table.values(), strict=True))
+        return _write(text.getvalue(), path)
+
+    def _repr_html_(self) -> str:
+        # A frame, so that the page's style is not that of the notebook.
+        page = escape(self._page())
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40rem; border: 0"></iframe>'
 
     def __str__(self) -> str:
         lines = ["Fairness report", *self._header()]
@@ -106,8 +162,8 @@ class FairnessReport:
             lines += ["", found.attribute, *(f"  {sentence}" for sentence in said)]
         return "\n".join(lines)
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the report as a page of its own, and write it where a path is given.
+    def to_html(self, path: str | PathLike[str] | None = None) -> str | None:
+        """Return the report as one page, or write it where a path is given.
 
         The page asks for nothing from outside, can be read without colours, and prints on A4.
 
@@ -118,21 +174,27 @@ class FairnessReport:
 
         Returns
         -------
-        str
+        str or None
+            None where a path is given, as in pandas.
         """
-        page = render(list(self._header()), list(self._said()), self.table, self.target_unit)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        return _write(self._page(), path)
+
+    def _page(self) -> str:
+        units = (self.attribute_units, self.target_unit)
+        return render(list(self._header()), list(self._said()), self.table, units)
 
     def _header(self) -> Iterator[str]:
         names = ", ".join(found.attribute for found in self.findings)
         yield f"Protected attribute: {names}. Rows: {self.n_rows:,}."
+        if self.model is not None:
+            yield f"Model: {self.model}."
         if self.data is not None:
             yield f"Data: {self.data}."
         if self.date is not None:
             yield f"Date: {self.date}."
         yield "Made with " + ", ".join(f"{name} {own}" for name, own in self.versions.items()) + "."
+        seed = "" if self.random_state is None else f"Seed {self.random_state}. "
+        yield f"{seed}SHA-256 of the data {self.data_hash}."
 
     def _said(self) -> Iterator[tuple[Findings, list[str]]]:
         for found, unit in zip(self.findings, self.attribute_units, strict=True):
@@ -150,6 +212,14 @@ class FairnessReport:
 def installed_versions() -> dict[str, str]:
     """Return the versions of this library and of what it computes with."""
     return {name: version(name) for name in _PACKAGES}
+
+
+def _write(text: str, path: str | PathLike[str] | None) -> str | None:
+    """Write text to a path; return it where there is none."""
+    if path is None:
+        return text
+    Path(path).write_text(text, encoding="utf-8")
+    return None
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,19 @@ def check_samples(y_true: Any, y_pred: Any, given: tuple[Any, Any, Any], task: s
             targets = (((labels == c) * 1.0, (predicted == c) * 1.0) for c in classes)
             return [check_sample(*own, *given) for own in targets]
     return [check_sample(y_true, y_pred, *given)]
+
+
+def hash_of(samples: list[Sample]) -> str:
+    """Return the SHA-256 of targets, predictions, attributes and weights; text is UTF-8."""
+    digest = sha256()
+    columns = [own for one in samples for own in (one.y_true, one.target)]
+    weight = samples[0].weight
+    for column in [*columns, *samples[0].values.T, *([] if weight is None else [weight])]:
+        if column.dtype.kind in "fiub":
+            digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+        else:
+            digest.update("\0".join(map(str, column)).encode("utf-8", "replace"))
+    return digest.hexdigest()
 
 
 def attributes_of(samples: list[Sample]) -> Iterator[tuple[str, list[Sample], bool]]:
