@@ -70,14 +70,14 @@ def test_every_warning_goes_through_one_function():
 
 def test_a_search_gives_the_advice_of_its_fits_once():
     x = np.random.default_rng(0).uniform(-1, 1, 1400)
-    y = x**2 + 0.1 * x
+    X, y = np.c_[x, x**2], x**2 + 0.1 * x
     model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
     grid = {"constraint__threshold": [0.1, 0.2, 0.3]}
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("default")
-        GridSearchCV(model, grid, cv=2).fit(x[:, None], y)
+        GridSearchCV(model, grid, cv=2).fit(X, y)
     kinds = [own.category for own in record if "fits of a search" in str(own.message)]
     assert UnseenDependenceWarning in kinds
     assert len(set(kinds)) == len(kinds)
     with pytest.warns(UnseenDependenceWarning, match="% of it remains"):
-        model.fit(x[:, None], y)
+        model.fit(X, y)
