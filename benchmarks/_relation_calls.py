@@ -140,18 +140,20 @@ _ONE_GROUP = {
 }
 
 
-def _constraint(draw: Draw, family: str) -> str:
+def _constraint(draw: Draw, family: str, relation: Relation) -> str:
     form = draw.lines["form"]
     if draw.kind == "classes":
         return draw.pick(_FOR_CLASSES if form != "text" else ("DidiConstraint(0.5)",))
     # A network's multipliers grow by steps in the units of what is bounded.
+    if family == "LagrangianDual" and relation.name == "attribute -> a*x + b":
+        return draw.pick(_FOR_ANY)
     has_raw = form == "number" and family != "LagrangianDual"
     return draw.pick([*_FOR_ANY, *_FOR[form], *([_RAW] if has_raw else [])])
 
 
 def _estimator(name: str, draw: Draw, relation: Relation) -> str:
     family = next(known for known in _ONE_GROUP if name.startswith(known))
-    given = {"constraint": _constraint(draw, family)}
+    given = {"constraint": _constraint(draw, family, relation)}
     if family in ("Projected", "MovingTargets", "DualTargets"):
         given["estimator"] = _learner(draw, relation)
         given["conditional_on"] = draw.pick(["None", "None", "'c'"])
@@ -168,7 +170,7 @@ def _estimator(name: str, draw: Draw, relation: Relation) -> str:
         given["attribute_estimator"] = "LinearRegression()"
         # What predicts the attribute is cross-fitted, whatever `cv` is; and that of classes ends a
         # search in steps of whole labels, which rounding turns over.
-        moves = ("columns permuted", "attribute -> a*x + b")
+        moves = ("columns permuted", "attribute -> a*x + b", "groups renamed")
         is_rounded = draw.kind != "real" and relation.name in moves
         if not (relation.regroups or is_rounded) and draw.chance(0.3):
             given["sensitive_at_predict"] = "False"
@@ -215,7 +217,7 @@ def _subject(name: str) -> Subject:
 def _code(code: str, draw: Draw, relation: Relation) -> str:
     """Return the code of a function, with what it takes beside its own options."""
     kernel = "1" if draw.lines["form"] == "text" else draw.pick(["1", "2", "'spline'"])
-    constraint = _constraint(draw, "")
+    constraint = _constraint(draw, "", relation)
     label = ", pos_label=pos" if draw.kind == "binary" else ""
     beside = draw.pick(["", "", ", conditional_on=c"])
     for name, value in {
@@ -236,9 +238,10 @@ _INFER = (
 )
 _PROJECT = "found = measure(project_targets, y, ROWS, constraint=CONSTRAINTBESIDE)\n"
 _TARGETS = "result = [found.targets[[np.flatnonzero(row == one)[0] for one in kept]]]"
-# Several targets may be as near: what is compared is how near they are, to the gap of a search.
+# Several targets may be as near: what is compared is how near they are, to the gap of a search,
+# which is 1/n of the loss.
 _SHARE = "result = [np.array([np.average(found.targets != y, weights=w)])]"
-_GAP = 1e-2
+_GAP = 2e-2
 _HGR = "result = [measure(hgr, y, p, ROWS, method={!r}, random_state=0LABEL)]"
 _DIDI = "result = [measure(didi, y, p, ROWS, task='TASK'{})]"
 _ONE, _NUMBERS = ("number",), ("number", "columns")

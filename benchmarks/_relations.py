@@ -142,7 +142,8 @@ def _attribute(names: Names, rng: np.random.Generator) -> Names:
 
 
 def _weights(names: Names, rng: np.random.Generator) -> Names:
-    return {"w": 10 ** rng.uniform(-6, 6) * names["w"]}
+    # A power of 2 rounds nothing: of labels that are as near, a search returns the same.
+    return {"w": 2.0 ** rng.integers(-20, 21) * names["w"]}
 
 
 def _rows(names: Names, rng: np.random.Generator) -> Names:

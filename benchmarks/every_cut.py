@@ -1,8 +1,8 @@
 """What decisions depend on, by what is bounded: ``python -m benchmarks.every_cut --help``.
 
-Three tables: scores of the paper's validation folds, each from a model of the other rows; the
-probabilities of constrained boosting, on the same folds; and simulated upper limits of the largest
-cut.
+Four tables: scores of the paper's validation folds, each from a model of the other rows, with and
+without the attribute of these; the probabilities of constrained boosting, on the same folds; and
+simulated upper limits of the largest cut.
 """
 
 import argparse
@@ -31,16 +31,10 @@ from gedi_sklearn.metrics import gedi, gedi_inference
 
 PAGE = Path(__file__).parents[1] / "docs" / "every_cut_benchmark.md"
 BEGIN, END = "<!-- {}: begin (written by benchmarks.every_cut) -->", "<!-- {}: end -->"
+_SCORES = ["data", "bounded", "R² or AUC", "Brier", "worst of nine cuts", "top decile", "every cut"]
 HEADERS = {
-    "every cut": [
-        "data",
-        "bounded",
-        "R² or AUC",
-        "Brier",
-        "worst of nine cuts",
-        "top decile",
-        "every cut",
-    ],
+    "every cut": _SCORES,
+    "blind": _SCORES,
     "boosting": ["data", "cv", "asked", "probabilities", "labels", "AUC", "Brier"],
     "limits": ["rows", "samples", "true", "mean value", "limit holds", "mean excess"],
 }
@@ -52,11 +46,12 @@ BOOSTED = ("crimes/pctBlack", "adult/sex")
 
 
 class Setting(NamedTuple):
-    """What is bounded: of `on`, at a share of the plain model's, or of y's."""
+    """What is bounded: of `on`, at a share of the plain model's, or of y's; blind is without x."""
 
     name: str
     on: str | None = None
     share: float = 0.0
+    is_blind: bool = False
 
     def model(self, task: Task) -> object:
         """Return the estimator on the task's learner."""
@@ -73,7 +68,8 @@ class Setting(NamedTuple):
         kernel = SplineKernel(KNOTS) if task.protected_kind == "continuous" else 1
         # A share of nothing is nothing in any unit.
         bound = DependenceConstraint(self.share, kernel=kernel, on=on, relative=self.share > 0)
-        return (ProjectedRegressor if task.is_regression else ProjectedClassifier)(learner, bound)
+        kind = ProjectedRegressor if task.is_regression else ProjectedClassifier
+        return kind(learner, bound, sensitive_at_predict=not self.is_blind)
 
 
 SETTINGS = (
@@ -84,6 +80,13 @@ SETTINGS = (
     Setting("distribution at 50 %", "distribution", 0.5),
     Setting("distribution at 20 %", "distribution", 0.2),
     Setting("distribution at 0", "distribution"),
+)
+
+
+BLIND = (
+    Setting("nothing", is_blind=True),
+    Setting("distribution at 50 %", "distribution", 0.5, is_blind=True),
+    Setting("distribution at 20 %", "distribution", 0.2, is_blind=True),
 )
 
 
@@ -123,7 +126,7 @@ def _body(table: str, options: argparse.Namespace) -> Iterator[list[str]]:
     else:
         chosen = [own for own in SETTINGS if not options.settings or own.name in options.settings]
         for task in tasks:
-            yield from rows(task, chosen, options.folds)
+            yield from rows(task, BLIND if table == "blind" else chosen, options.folds)
 
 
 def rows(task: Task, settings: Sequence[Setting], n_folds: int) -> Iterator[list[str]]:
@@ -146,17 +149,19 @@ def _fold(
     task: Task, data: TaskData, setting: Setting, train: np.ndarray, val: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Return ranks and attribute of new rows, and how good their scores are."""
-    model, x, y = clone(setting.model(task)), data.sensitive, data.y
+    model, X, x, y = clone(setting.model(task)), data.X, data.sensitive, data.y
+    if setting.is_blind:
+        X = np.delete(X, data.feature_names.index(task.protected), axis=1)
     given = {} if setting.on is None else {"sensitive_features": x[train]}
-    new = {} if setting.on is None else {"sensitive_features": x[val]}
+    new = {} if setting.on is None or setting.is_blind else {"sensitive_features": x[val]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say is what is shown
-        model.fit(data.X[train], y[train], **given)
+        model.fit(X[train], y[train], **given)
         if task.is_regression:
-            z = model.predict(data.X[val], **new)
+            z = model.predict(X[val], **new)
             score, brier = r2_score(y[val], z), np.nan
         else:
-            z = model.predict_proba(data.X[val], **new)[:, 1]
+            z = model.predict_proba(X[val], **new)[:, 1]
             score, brier = roc_auc_score(y[val], z), brier_score_loss(y[val], z)
     return rankdata(z) / len(z), x[val], float(score), float(brier)
 

@@ -25,7 +25,7 @@ from ._geometry import deviation_block
 from ._verdict_words import CHANCE, N_KNOTS, InWords, Output, Ratio, Remainder, Verdict
 from .constraints import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
 from .exceptions import RankDeficientKernelError
-from .kernels import Design, fit_resolved, kernel_of_degree, resolve_kernel, spline_columns
+from .kernels import Design, SplineKernel, fit_resolved, kernel_of_degree, resolve_kernel
 from .metrics import cluster_p_value, lower_limits
 
 __all__ = ["InWords", "Verdict", "make_verdict", "verdict_on_cuts"]
@@ -314,11 +314,10 @@ def _remainders(
     asked = [(part, share) for part in parts if (share := _asked_share(part, targets)) < 1]
     if not asked or first.kernel.encoder is not None:
         return
-    weight, groups = _weight(first, rows), None if groups is None else groups[rows]
+    groups = None if groups is None else groups[rows]
     for j, x in enumerate(first.design.points[rows].T):
-        columns = spline_columns(x, weight, N_KNOTS)
         try:
-            design = _design_of(columns, columns, first, rows)
+            design = _design_of(SplineKernel(N_KNOTS), x[:, None], first, rows)
         except RankDeficientKernelError:
             continue
         for part, share in asked:

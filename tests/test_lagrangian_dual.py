@@ -199,6 +199,8 @@ def test_labels_are_monitored_beside_probabilities(cls):
     X, y = make_data(cls())
     model = small(cls).fit(X, y)
     assert ("labels_gedi" in model.history_) == is_classifier(model)
+    bounded = "probabilities" if is_classifier(model) else "predictions"
+    assert str(model.verdict_).startswith(f"bounded:       {bounded}, by")
     assert {len(values) for values in model.history_.values()} == {model.n_iter_} == {20}
 
 

@@ -21,7 +21,7 @@ from gedi_sklearn import (
 )
 from gedi_sklearn._geometry._block import Block
 from gedi_sklearn._geometry._span import Span
-from gedi_sklearn.exceptions import TooManyGroupsError
+from gedi_sklearn.exceptions import FewRowsWarning, TooManyGroupsError
 from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
     GroupIndicator,
@@ -323,6 +323,9 @@ def test_text_is_measured_as_its_indicators(n_levels, norm, weighted):
         else:
             assert text.interval == pytest.approx(matrix.interval, rel=1e-6, abs=1e-9)
     assert text.upper == pytest.approx(matrix.upper, rel=1e-9)
+    for options in ({"fitted": True}, {"n_new": 50}):
+        text, matrix = gedi_inference(p, **options, **one), gedi_inference(p, **options, **other)
+        assert text.upper == pytest.approx(matrix.upper, rel=1e-9)
 
 
 def test_null_draws_of_groups_have_the_mean_of_their_norm():
@@ -365,6 +368,10 @@ def test_text_of_many_levels_costs_as_its_means():
         assert 0 < found.null_q95 < 4 * found.null_mean
         tested = gedi_inference(y, **given, method="permutation")
         assert 0 < tested.null_mean < 4 * found.null_mean
+        if norm == "l1":
+            with pytest.warns(FewRowsWarning, match="has 1 row"):
+                assert found.upper == np.inf
+            continue
         with pytest.raises(TooManyGroupsError, match="18300 groups needs a matrix"):
             _ = found.upper
     peak = tracemalloc.get_traced_memory()[1]
@@ -373,6 +380,20 @@ def test_text_of_many_levels_costs_as_its_means():
     np.testing.assert_allclose(coefficients, means[1:] - means[0], rtol=1e-9, atol=1e-12)
     with pytest.raises(TooManyGroupsError, match="50000 x 18300"):
         gedi(y, sensitive_features=levels, conditional_on=y**2)
+
+
+def test_limits_of_sums_of_nine_thousand_levels_need_no_matrix():
+    rng = np.random.default_rng(0)
+    code = np.tile(np.arange(9000), 4)
+    levels, y = np.array([f"l{j:05d}" for j in range(9000)])[code], rng.normal(size=len(code))
+    found = gedi_inference(y + 40 * (code == 0), sensitive_features=levels)
+    low, high = found.interval
+    with pytest.warns(FewRowsWarning, match="has 4 rows"):
+        upper = found.upper
+    assert 0 <= low < 9000 * 40 < upper < high
+    given = {"sensitive_features": levels, "method": "simulation", "n_resamples": 100}
+    low, high = gedi_inference(y + 40 * (code == 0), **given).interval
+    assert 340_000 < low < 9000 * 40 < high < 380_000
 
 
 def test_gedi_of_1600_levels_takes_a_hundredth_of_a_second():

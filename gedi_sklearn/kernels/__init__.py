@@ -49,7 +49,6 @@ from ._transformers import (
     FourierKernel,
     PolynomialKernel,
     SplineKernel,
-    spline_columns,
 )
 
 __all__ = [

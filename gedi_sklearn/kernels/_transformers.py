@@ -292,10 +292,11 @@ class SplineGains:
 
     Parameters
     ----------
-    splines : BSpline
-        The B-splines, one for each of its columns.
     knots : ndarray of shape (n_knots,)
-        The knots from the smallest value to the largest, without those beyond.
+        The knots from the smallest value to the largest. Those beyond are as far apart as the
+        outer two, as in :class:`sklearn.preprocessing.SplineTransformer`.
+    degree : int
+        Degree of the splines.
 
     Attributes
     ----------
@@ -303,15 +304,20 @@ class SplineGains:
         Of 1 and of the powers of every u.
     """
 
-    def __init__(self, splines: BSpline, knots: np.ndarray) -> None:
-        self.degree, self.starts, widths = splines.k, knots[:-1, None], np.diff(knots)[:, None]
+    def __init__(self, knots: np.ndarray, degree: int) -> None:
+        self.degree, self.knots = degree, knots
+        self.starts, widths = knots[:-1, None], np.diff(knots)[:, None]
+        beyond = np.arange(1, degree + 1)
+        below, above = knots[0] - widths[0] * beyond[::-1], knots[-1] + widths[-1] * beyond
+        n_splines = len(knots) + degree - 1
+        splines = BSpline.construct_fast(np.r_[below, knots, above], np.eye(n_splines), degree)
         # Rounded up, so that u is 1 at the next knot.
         self.inverse_widths = np.nextafter(1 / widths, np.inf)
         gains = [
             splines(knots[:-1], nu=power) * widths**power / factorial(power)
             for power in range(1, self.degree + 1)
         ]
-        by_interval = np.stack(gains, axis=1).reshape(-1, splines.c.shape[1])
+        by_interval = np.stack(gains, axis=1).reshape(-1, n_splines)
         self.coefficients = np.vstack([splines(knots[:1]), by_interval])[:, 1:].T.copy()
 
     def fill(self, x: np.ndarray, powers: np.ndarray) -> None:
@@ -393,17 +399,22 @@ class SplineKernel(_AttributeKernel):
             _check_size(name, size, size * X.shape[1], X)
         kept = slice(None) if weight is None else weight > 0
         weight = None if weight is None else weight[kept]
-        self.splines_ = [self._fit_splines(x[kept], weight) for x in X.T]
-        self._gains = [SplineGains(own.bsplines_[0], own.knots[:, 0]) for own in self.splines_]
+        self._gains = [
+            SplineGains(*_quantile_knots(x[kept], weight, self.n_knots, self.degree)) for x in X.T
+        ]
         constant = np.concatenate([own.coefficients[:, 0] for own in self._gains])
         of_powers = block_diag(*(own.coefficients[:, 1:] for own in self._gains))
         self._coefficients = np.column_stack([constant, of_powers])
 
-    def _fit_splines(self, x: np.ndarray, weight: np.ndarray | None) -> SplineTransformer:
-        """Return the B-splines of one attribute, on rows of positive weight."""
-        knots, degree = _quantile_knots(x, weight, self.n_knots, self.degree)
-        splines = SplineTransformer(knots=knots[:, None], degree=degree, extrapolation="constant")
-        return splines.set_output(transform="default").fit(knots[:, None])
+    @property
+    def splines_(self) -> list[SplineTransformer]:
+        """The B-splines of every attribute."""
+        return [
+            SplineTransformer(knots=own.knots[:, None], degree=own.degree, extrapolation="constant")
+            .set_output(transform="default")
+            .fit(own.knots[:, None])
+            for own in self._gains
+        ]
 
     def transform_checked(self, X: np.ndarray) -> np.ndarray:
         return self.combined(X, np.eye(len(self._coefficients)), 0.0)
@@ -433,37 +444,12 @@ class SplineKernel(_AttributeKernel):
 
     def _column_names(self, names: list[str]) -> list[str]:
         columns = []
-        for name, splines in zip(names, self.splines_, strict=True):
-            later = splines.knots[1:, 0]
-            if splines.degree > 1:
-                columns += [f"spline{j}({name})" for j in range(1, splines.n_features_out_)]
+        for name, own in zip(names, self._gains, strict=True):
+            if own.degree > 1:
+                columns += [f"spline{j}({name})" for j in range(1, 1 + len(own.coefficients))]
             else:
-                columns += [f"{name}={value:g}" for value in later]
+                columns += [f"{name}={value:g}" for value in own.knots[1:]]
         return columns
-
-
-def spline_columns(x: np.ndarray, weight: np.ndarray | None, n_knots: int) -> np.ndarray:
-    """Return columns that span a cubic :class:`SplineKernel`'s, without the cost of a transformer.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        An attribute, on rows of positive weight.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows.
-    n_knots : int
-        Number of knots.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-    """
-    knots, degree = _quantile_knots(x, weight, n_knots, 3)
-    repeated = np.r_[[knots[0]] * degree, knots, [knots[-1]] * degree]
-    gains = SplineGains(BSpline(repeated, np.eye(len(knots) + degree - 1), degree), knots)
-    powers = np.ones((gains.coefficients.shape[1], len(x)))
-    gains.fill(x, powers[1:])
-    return (gains.coefficients @ powers).T
 
 
 def _quantile_knots(

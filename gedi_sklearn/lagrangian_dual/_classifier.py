@@ -78,8 +78,9 @@ class LagrangianDualClassifier(ClassTargetsMixin, BaseLagrangianDual):
     classes_ : ndarray of shape (2,)
         The labels.
     verdict_ : Verdict or None
-        Whether the bound is met, what the kernel misses, and whether the
-        reference is more than chance; ``print`` it. None without a bound, or below 50 rows.
+        Which output is bounded (the probabilities) and whether the bound is met, what labels and
+        the top decile keep, what the kernel misses, and whether the reference is more than
+        chance; ``print`` it. None without a bound, or below 50 rows.
     n_features_in_ : int
         Number of columns of X, dropped ones included.
     feature_names_in_ : ndarray of shape (n_features,)

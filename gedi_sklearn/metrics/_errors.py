@@ -345,8 +345,8 @@ class Errors:
             sums = self._row_sums(own) if self.are_independent else self._cluster_sums(own)
         *added, largest = zip(*sums, strict=True)
         second, third, fourth, pull2, pull3 = (np.sum(own, axis=0) for own in added)
-        pooled = np.divide(pull3, pull2, out=np.zeros_like(pull2), where=pull2 > 0)
-        return Moments(second, third, fourth, np.max(largest, axis=0), pooled * self.typical)
+        pooled = _ratio(pull3, pull2) * self.typical
+        return Moments(second, third, fourth, np.max(largest, axis=0), pooled)
 
     def _point_sums(self, directions: np.ndarray, output: int) -> Iterator[_Sums]:
         """Yield sums over blocks of points, from powers of errors that are summed up there."""
@@ -380,29 +380,31 @@ class Errors:
                 pull2 += np.square(at * self.weight[rows, None])
             yield _powers_of(eta, pull2)
 
-    def group_moments(self, output: int) -> Moments:
-        """Return the moments of the deviations of groups from the mean of all, in closed form.
+    def group_moments(self, origin: np.ndarray, output: int) -> Moments:
+        """Return the moments of groups' means less a mean of them, in closed form.
 
-        A row of group p adds (1/w_p − 1) times its error to that of its group, and takes it once
-        from that of every other one.
+        With o the weights of that mean, a row of group p adds (1 − o_p)/w_p times its error to that
+        of its group, and takes it o_p/w_p times from that of every other one.
         """
         kernel, error, weight = self.design.fitted, self._row_errors[:, output], self.weight
-        beyond, share = 1 / kernel.weights - 1, kernel.share
+        taken = origin / (kernel.share * kernel.weights)
+        added = (1 - origin) / (kernel.share * kernel.weights)
 
         def of_all(power: np.ndarray, exponent: int, sign: float = 1.0) -> np.ndarray:
             sums = self._at_points(power)
-            return (sums * beyond**exponent + sign * (sums.sum() - sums)) / share**exponent
+            others = taken**exponent * sums
+            return sums * added**exponent + sign * (others.sum() - others)
 
         sizes = self._largest_at_points(error)
-        first, second = np.sort(sizes)[[-1, -2]]
-        others = np.where(sizes == first, second, first)
+        first, second = np.sort(taken * sizes)[[-1, -2]]
+        others = np.where(taken * sizes == first, second, first)
         pull2, pull3 = of_all(weight**2, 2), of_all(weight**3, 3)
         return Moments(
             of_all(error**2, 2),
             of_all(error**3, 3, -1.0),
             of_all(error**4, 4),
-            np.maximum(sizes * beyond, others) / share,
-            pull3 / pull2 * self.typical,
+            np.maximum(sizes * added, others),
+            _ratio(pull3, pull2) * self.typical,
         )
 
     @property
@@ -419,6 +421,29 @@ class Errors:
         for rows in _blocks(self.n_units, len(joined)):
             pulls = (self.pulls[rows] @ own.T for own in directions)
             yield _powers_of(self.scores[rows] @ joined.T, sum(map(np.square, pulls)))
+
+    def ellipsoid_of_groups(self) -> tuple[np.ndarray, float]:
+        """Return variances of the groups' sums that make the covariance below, and its freedom.
+
+        The part of the coordinates that they determine is all but one: λ_p is that of a projection.
+        """
+        p, square, weight2 = self.design.fitted.weights, self._row_errors[:, 0] ** 2, self.weight**2
+
+        def leverages_of(variances: np.ndarray) -> np.ndarray:
+            inverse = _ratio(np.ones_like(p), variances)
+            share = p**2 * inverse / (p**2 @ inverse) if (variances > 0).all() else 0.0
+            return inverse * (1 - share)
+
+        powers = (square, square**2, weight2, weight2**2)
+        second, fourth, pull2, pull4 = map(self._at_points, powers)
+        typical = self.typical**2 * leverages_of(pull2) * pull4
+        variances = second + 0.5 * (leverages_of(second) * fourth + typical)
+        total = float(np.square(leverages_of(variances)) @ fourth)
+        return variances, self._freedom(len(p) - 1, total)
+
+    def _freedom(self, k: int, total: float) -> float:
+        n_free = k * (k + 1) / total if total else np.inf
+        return max(min(n_free, self.n_free + k - 1.0), k + 1.0)
 
     def ellipsoid(self, n_columns: int | None = None) -> tuple[np.ndarray, float]:
         r"""Return a covariance of the (first) coordinates of one output, its degrees of freedom.
@@ -440,9 +465,7 @@ class Errors:
         V, pull = _product(g, second), _product(a, pull2)
         typical = self.typical**2 * _product(a, leverages(a, pull) * pull4)
         V = V + 0.5 * (_product(g, leverages(g, V) * fourth) + typical)
-        total = float(np.square(leverages(g, V)) @ fourth)
-        n_free = k * (k + 1) / total if total else np.inf
-        return V, max(min(n_free, self.n_free + k - 1.0), k + 1.0)
+        return V, self._freedom(k, float(np.square(leverages(g, V)) @ fourth))
 
     def describe_heaviest(self, direction: np.ndarray) -> str:
         """Return which level, or cluster, adds the most in a direction, in words; "" if none."""
@@ -490,6 +513,11 @@ def null_covariance(design: Any, z: np.ndarray, groups: np.ndarray | None) -> np
     codes = np.unique(groups, return_inverse=True)[1]
     sums = np.stack([np.bincount(codes, own) for own in (design.orthonormal.T * weighted)])
     return len(sums.T) / (len(sums.T) - 1) * sums @ sums.T
+
+
+def _ratio(numbers: np.ndarray, to: np.ndarray) -> np.ndarray:
+    """Return a quotient, 0 where nothing is pulled."""
+    return np.divide(numbers, to, out=np.zeros_like(to), where=to > 0)
 
 
 def _product(g: np.ndarray, weight: np.ndarray) -> np.ndarray:

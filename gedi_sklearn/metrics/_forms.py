@@ -6,11 +6,12 @@ v = A c is linear in the coordinates c of a target. Where the kernel tells group
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import gammaln
 
 from ..kernels import BaseDesign
@@ -119,22 +120,59 @@ class GroupForm:
         deviation of the means.
     factor : float, default=1.0
         Multiplies the norm.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (g,)
+        b.
+    scale : float or ndarray of shape (g,)
+        s.
     """
 
     def __init__(self, design: BaseDesign, norm: str, factor: float = 1.0) -> None:
         kernel: Any = design.fitted
         self.design, self.kernel = design, kernel
         self.norm = "l1" if norm in ("l1", "didi") else "sd"
-        self._origin = np.eye(1, len(kernel.weights))[0] if norm == "l1" else kernel.weights
-        self._scale = factor if self.norm == "l1" else np.sqrt(kernel.weights)
+        self.origin = np.eye(1, len(kernel.weights))[0] if norm == "l1" else kernel.weights
+        self.scale: Any = factor if self.norm == "l1" else np.sqrt(kernel.weights)
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the norm for coordinates (…, k)."""
         return self._of_means(self.kernel.of_groups(coordinates))
 
     def _of_means(self, means: np.ndarray) -> np.ndarray:
-        centred = means - (means @ self._origin)[..., None]
-        return norm_of(self._scale * centred, self.norm)
+        centred = means - (means @ self.origin)[..., None]
+        return norm_of(self.scale * centred, self.norm)
+
+    def drawn(
+        self, coordinates: np.ndarray, variances: np.ndarray, n_draws: int, rng: Any
+    ) -> np.ndarray:
+        """Return the norm for normal sums of groups, of these variances, around coordinates."""
+        means = self.kernel.of_groups(coordinates)
+        noise = rng.standard_normal((n_draws, len(means))) * np.sqrt(variances)
+        return self._of_means(means + self.kernel.deviations(noise))
+
+    def range(self, coordinates: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
+        """Return the least and a bound of the largest sum of sizes in an ellipsoid of means.
+
+        Its half-axes are the deviations of the groups' sums, by themselves.
+        """
+        reach, b = self.kernel.deviations(np.sqrt(variances)), self.origin
+        means = self.kernel.of_groups(coordinates)
+        center = float(means @ reach**-2.0 / (reach**-2.0).sum())
+        values = means - b @ means
+        widths = np.sqrt(np.maximum(reach**2 * (1 - 2 * b) + b**2 @ reach**2, 0.0))
+        high = float(np.abs(values).sum() + widths.sum())
+        if (((means - center) / reach) ** 2).sum() <= 1:  # all means are equal somewhere
+            return 0.0, self.scale * high
+
+        def moved(u: np.ndarray) -> np.ndarray:
+            return reach * u - b @ (reach * u)
+
+        def pulled(s: np.ndarray) -> np.ndarray:
+            return reach * (s - b * s.sum())
+
+        return self.scale * least_sum(values, widths, moved, pulled), self.scale * high
 
     def of_targets(self, z: np.ndarray) -> np.ndarray:
         """Return the norm for many targets at once, shape (…, n)."""
@@ -174,13 +212,49 @@ class GroupForm:
 
     def null_mean(self, z: np.ndarray, groups: None = None) -> float:
         """Return their mean."""
-        noise, b = self.design.null_noise(z), self._origin
+        noise, b = self.design.null_noise(z), self.origin
         size = float(noise.max()) or 1.0
         noise /= size
-        variances = self._scale**2 * (noise - 2 * b * noise + b**2 @ noise)
+        variances = self.scale**2 * (noise - 2 * b * noise + b**2 @ noise)
         own = b * noise  # with s² = b = p the squares of the covariance add up to
         square = float(own**2 @ (1 - 2 * b) + (b @ own) ** 2)
         return float(np.sqrt(size)) * _mean_norm(variances, square, self.norm)
+
+
+def least_sum(
+    target: np.ndarray,
+    width: np.ndarray,
+    moved: Callable[[np.ndarray], np.ndarray],
+    pulled: Callable[[np.ndarray], np.ndarray],
+) -> float:
+    """Return min ‖target + S u‖₁ over ‖u‖ ≤ 1.
+
+    The dual is solved: max s'target − ‖S's‖ over |s_j| ≤ 1. Its value at any point is a lower
+    bound.
+
+    Parameters
+    ----------
+    target, width : ndarray of shape (r,)
+        The centre, and the norms of the rows of S.
+    moved, pulled : callable
+        The products S u and S's.
+    """
+    # Every term in units of its half-width, in which the dual is well scaled.
+    width = np.maximum(width, 1e-12 * (width.max() + np.abs(target).max()))
+    target = target / width
+
+    def negative(s: np.ndarray) -> tuple[float, np.ndarray]:
+        back = pulled(s / width)
+        size = float(np.sqrt(back @ back + 1e-30))
+        return size - float(s @ target), moved(back) / (size * width) - target
+
+    start = np.sign(target) * width
+    value, slope = negative(start)
+    if (slope * start > 0).any():
+        # Otherwise the ellipsoid lies in one orthant of the terms, and this corner is optimal.
+        bounds = np.column_stack([-width, width])
+        value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
+    return float(max(-value, 0.0))
 
 
 def norm_of(terms: np.ndarray, norm: str) -> np.ndarray:

@@ -16,8 +16,6 @@ from .._validation import (
 )
 from ..exceptions import FewRowsWarning, warn_caller
 from ._cuts import CutsIndicator
-from ._ellipsoids import normal_draws
-from ._errors import Errors
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments
 from ._linear import BATCH, LinearIndicator
 
@@ -163,9 +161,7 @@ class GediInference:
         if not self._has_errors:
             return float("nan"), float("nan")
         if self._method == "simulation":
-            errors = Errors(indicator.design, z[:, None], groups=self._groups)
-            noise = errors.unit * normal_draws(errors.covariance, self._n_resamples, self._rng)
-            drawn = indicator.value(indicator.design.coordinates(z) + noise)
+            drawn = indicator.simulated(z, self._n_resamples, self._rng, self._groups)
         elif self._method == "bootstrap":
             parts = indicator.resampled(z, self._n_resamples, self._rng, self._groups)
             drawn = _defined(np.concatenate(list(parts)))
@@ -336,8 +332,8 @@ def gedi_inference(
     RankDeficientKernelError
         If the kernel's columns are linearly dependent, or the attribute is constant.
     TooManyGroupsError
-        If ``interval`` or ``upper`` is asked for of text with thousands of levels; what chance
-        gives needs no matrix of them.
+        If ``interval`` or ``upper`` of the norm "sd" is asked for of text with thousands of levels;
+        limits of "l1", and what chance gives, need no matrix of them.
     ValueError
         If the reference of `relative` is 0; if values are missing or infinite, or lengths differ.
 

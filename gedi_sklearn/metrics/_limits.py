@@ -208,19 +208,21 @@ class _Rule:
         few = self.few(limits[worst], nu[worst], of_all[worst])
         return Limits(limits if norm == "each" else limits.sum(keepdims=True), few)
 
-    def of_groups(self, block: Block) -> Limits:
-        """Return the limit of the sum of many groups' deviations, without a matrix."""
+    def of_groups(self, kernel: Any, origin: np.ndarray) -> Limits:
+        """Return the limit of the sum of groups' means less a mean of them, without a matrix."""
         errors, m = self.errors, len(self.errors.coordinates)
-        n_groups = len(block.kernel.weights)
         quantile = self.scheffe(errors.rank_of_groups)
-        each = [errors.group_moments(output) for output in range(m)]
+        each = [errors.group_moments(origin, output) for output in range(m)]
         moments = Moments(*map(np.concatenate, zip(*each, strict=True)))
-        values = np.concatenate([block.v(c) for c in errors.coordinates])
+        means = kernel.of_groups(errors.coordinates)
+        values = (means - (means @ origin)[:, None]).ravel()
         limits, nu = self.limits(None, values, moments, quantile)
-        limit = np.inf if errors.any_alone else limits.sum()
-        weakest = np.eye(1, n_groups, int(nu.argmin()) % n_groups)[0]
-        few = self.few(limit, nu.min(), np.tile(block.kernel.coordinates(weakest), m))
-        return Limits(np.array([limit]), few)
+        if errors.any_alone:
+            everywhere = np.ones(errors.coordinates.size)
+            return Limits(np.array([np.inf]), self.few(np.inf, 0.0, everywhere))
+        weakest = np.eye(1, len(origin), int(nu.argmin()) % len(origin))[0] - origin
+        direction = np.tile(kernel.coordinates(weakest / kernel.weights), m)
+        return Limits(limits.sum(keepdims=True), self.few(limits.sum(), nu.min(), direction))
 
     def of_deviation(self) -> Limits:
         """Return the limit of ‖c‖.
@@ -287,18 +289,17 @@ def upper_limits(
     Limits
         Of shape (1,), or (m·r,) for "each".
     """
-    norm = block.allowed.norm
+    norm, kernel = block.allowed.norm, block.kernel
+    is_short = block.allowed.size <= MAX_PATTERNS
+    if kernel.has_closed_form and norm == "l1" and groups is None and not is_short:
+        origin = kernel.weights if block.sums_groups else np.eye(1, len(kernel.weights))[0]
+        columns = block.of(columns)
+        options: dict[str, Any] = {"simultaneous": simultaneous, "n_new": n_new}
+        return limits_of_groups(block.design, origin, columns, confidence, **options)
     errors = Errors(block.design, block.of(columns), is_basis_drawn=norm == "sd", groups=groups)
     if errors.n_free <= 0:
         return Limits(np.full(block.allowed.size if norm == "each" else 1, np.nan))
-    widened = 1.0 if n_new is None else float(np.sqrt(1 + errors.n_units / n_new))
-    rule, is_short = (
-        _Rule(errors, confidence, simultaneous, widened),
-        block.allowed.size <= MAX_PATTERNS,
-    )
-    if block.sums_groups and groups is None and not is_short:
-        found = rule.of_groups(block)
-        return found._replace(values=errors.unit * found.values)
+    rule = _Rule(errors, confidence, simultaneous, _widened(errors, n_new))
     # In units of the largest row, so that squares do not overflow.
     unit = float(np.abs(block.operator).max()) or 1.0
     operator = block.operator / unit
@@ -309,6 +310,38 @@ def upper_limits(
     else:
         found = rule.of_terms(operator, norm)
     return found._replace(values=unit * errors.unit * found.values)
+
+
+def limits_of_groups(
+    design: Design,
+    origin: np.ndarray,
+    columns: np.ndarray,
+    confidence: float,
+    *,
+    simultaneous: bool,
+    n_new: int | None = None,
+) -> Limits:
+    """Return the upper limit of the sum of many groups' means less a mean of them.
+
+    Parameters
+    ----------
+    design : Design
+        A kernel that tells groups apart, in closed form.
+    origin : ndarray of shape (g,)
+        The weights of that mean, of sum 1.
+    columns, confidence, simultaneous, n_new
+        As in :func:`upper_limits`.
+    """
+    errors = Errors(design, columns)
+    if errors.n_free <= 0:
+        return Limits(np.array([np.nan]))
+    rule = _Rule(errors, confidence, simultaneous, _widened(errors, n_new))
+    found = rule.of_groups(errors.design.fitted, origin)
+    return found._replace(values=errors.unit * found.values)
+
+
+def _widened(errors: Errors, n_new: int | None) -> float:
+    return 1.0 if n_new is None else float(np.sqrt(1 + errors.n_units / n_new))
 
 
 def both_limits(errors: Errors, confidence: float) -> tuple[float, float, str]:

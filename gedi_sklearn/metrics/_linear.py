@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
-from ._ellipsoids import farthest
+from ._ellipsoids import MAX_PATTERNS, farthest, normal_draws
 from ._errors import Errors
-from ._forms import GroupForm, MatrixForm, norm_of
-from ._limits import Limits, both_limits, upper_limits
+from ._forms import GroupForm, MatrixForm, least_sum, norm_of
+from ._limits import Limits, both_limits, limits_of_groups, upper_limits
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
@@ -127,14 +127,12 @@ class LinearIndicator:
         groups: np.ndarray | None = None,
     ) -> Limits:
         """Return the upper confidence limit of the value; see :func:`gedi_inference`."""
-        found = upper_limits(
-            self.block,
-            z[:, None],
-            confidence,
-            simultaneous=is_fitted or n_new is not None,
-            n_new=n_new,
-            groups=groups,
-        )
+        options: Any = {"simultaneous": is_fitted or n_new is not None, "n_new": n_new}
+        if self.sums_means(groups):
+            form: Any = self.form
+            found = limits_of_groups(self.design, form.origin, z[:, None], confidence, **options)
+            return found._replace(values=form.scale * found.values)
+        found = upper_limits(self.block, z[:, None], confidence, groups=groups, **options)
         return found._replace(values=self.block.factor * found.values)
 
     def has_errors(self, groups: np.ndarray | None = None) -> bool:
@@ -151,6 +149,28 @@ class LinearIndicator:
         )
         return False
 
+    def simulated(
+        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
+    ) -> np.ndarray:
+        """Return values of normal coordinates around those of a target."""
+        errors = Errors(self.design, z[:, None], groups=groups)
+        center = errors.coordinates[0]
+        if groups is None and isinstance(self.form, GroupForm):
+            variances = errors.covariance_at_points[:, 0, 0]
+            return errors.unit * self.form.drawn(center, variances, n_draws, rng)
+        noise = normal_draws(errors.covariance, n_draws, rng)
+        return errors.unit * self.value(center + noise)
+
+    def sums_means(self, groups: np.ndarray | None = None) -> bool:
+        """Tell whether limits are sums over the means of many groups, and need no matrix."""
+        is_long = self.design.fitted.n_columns > MAX_PATTERNS
+        is_sum = self.norm == "l1" and isinstance(self.form, GroupForm)
+        return is_sum and is_long and groups is None
+
+    def errors(self, z: np.ndarray, groups: np.ndarray | None = None) -> Errors:
+        """Return what rows, or clusters, add to the errors of the coordinates of a target."""
+        return Errors(self.design, z[:, None], is_basis_drawn=self.norm != "l1", groups=groups)
+
     def interval(
         self, z: np.ndarray, confidence: float, groups: np.ndarray | None = None
     ) -> tuple[float, float, str]:
@@ -161,8 +181,7 @@ class LinearIndicator:
         confidence, so the range holds the true value with at least that: 0 is its lower end
         exactly where independence is not rejected.
         """
-        is_drawn = self.block.allowed.is_of_coordinates
-        errors = Errors(self.design, z[:, None], is_basis_drawn=is_drawn, groups=groups)
+        errors = self.errors(z, groups)
         center, unit = errors.coordinates[0], errors.unit
         k = len(center)
         if k == 1:
@@ -171,9 +190,17 @@ class LinearIndicator:
             return low * factor, high * factor, few
         if errors.any_alone:
             return 0.0, np.inf, errors.describe_heaviest(center)
+        if self.sums_means(groups):
+            form: Any = self.form
+            variances, nu = errors.ellipsoid_of_groups()
+            variances = variances * _radius(k, nu, confidence) ** 2
+            if variances.max() <= _ROUNDING**2:
+                exact = float(self.value(center)) * unit
+                return exact, exact, ""
+            low, high = form.range(center, variances)
+            return low * unit, high * unit, ""
         covariance, nu = errors.ellipsoid()
-        free = nu - k + 1
-        radius = np.sqrt(k * nu / free * fdtri(k, free, confidence))
+        radius = _radius(k, nu, confidence)
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * radius
         if np.linalg.norm(root) <= _ROUNDING:  # the targets lie in the kernel's span
@@ -294,35 +321,22 @@ def _counts_as_zero(size: float, mean: float, deviation: float) -> bool:
     return size <= _ZERO_REFERENCE * deviation
 
 
-def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
-    """Return min ‖A c‖ over c = center + root u, ‖u‖ ≤ 1.
+def _radius(k: int, nu: float, confidence: float) -> float:
+    """Return the radius of a confidence ellipsoid in standard errors, of Hotelling's T²."""
+    free = nu - k + 1
+    return float(np.sqrt(k * nu / free * fdtri(k, free, confidence)))
 
-    The dual is solved: max s'A center − ‖root'A's‖ over the unit ball of the dual norm. Its value
-    at any point is a lower bound.
-    """
+
+def _smallest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
+    """Return min ‖A c‖ over c = center + root u, ‖u‖ ≤ 1."""
     distance = np.linalg.lstsq(root, center, rcond=None)[0]
     if np.linalg.norm(distance) <= 1 and np.allclose(root @ distance, center, rtol=1e-9):
         return 0.0
-    target, spread = indicator.matrix @ center, indicator.matrix @ root
     if indicator.norm != "l1":
         return _nearest_norm(center, root)
-    # Every term in units of its own half-width, in which the dual is well scaled.
+    target, spread = indicator.matrix @ center, indicator.matrix @ root
     width = np.linalg.norm(spread, axis=1)
-    width = np.maximum(width, 1e-12 * (width.max() + np.abs(target).max()))
-    target, spread = target / width, spread / width[:, None]
-
-    def negative(s: np.ndarray) -> tuple[float, np.ndarray]:
-        pulled = spread.T @ s
-        size = float(np.sqrt(pulled @ pulled + 1e-30))
-        return size - float(s @ target), spread @ pulled / size - target
-
-    start = np.sign(target) * width
-    value, slope = negative(start)
-    if (slope * start > 0).any():
-        # Otherwise the ellipsoid lies in one orthant of the terms, and this corner is optimal.
-        bounds = np.column_stack([-width, width])
-        value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
-    return float(max(-value, 0.0))
+    return least_sum(target, width, spread.__matmul__, spread.T.__matmul__)
 
 
 def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:

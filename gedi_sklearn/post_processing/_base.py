@@ -178,7 +178,12 @@ class Projected(BoundsCuts, AttributeBlind):
         self.estimator_ = estimator.fit(inner, self._labels(y), **keywords["estimator"])
         p = self._scores(source(self.estimator_, self._labels(y)), inner)
         if self._bounds_cuts:
-            self._fit_cuts(p, fold_maker, is_unseen=source.is_unseen)
+
+            def expect(columns: np.ndarray) -> np.ndarray:
+                own = keywords["attribute_estimator"]
+                return self._expect_kernel(X, columns, own, source, fold_maker)
+
+            self._fit_cuts(p, fold_maker, expect, is_unseen=source.is_unseen)
             return self
         covariates = self._fit_covariates(X, len(y))
         outcomes = self._outcomes(y) if source.is_unseen else None
@@ -455,18 +460,9 @@ class Projected(BoundsCuts, AttributeBlind):
     def _shift(self, X: Any, sensitive_features: Any, p: np.ndarray) -> np.ndarray | float:
         """Return the correction of the scores p of new rows, shape (n,)."""
         if not self.sensitive_at_predict:
-            if sensitive_features is not None:
-                raise ValueError(
-                    "sensitive_features was given, but the correction of "
-                    "sensitive_at_predict=False does not use it. Leave it out, or set "
-                    "sensitive_at_predict=True."
-                )
-            k = sum(kernel.n_columns for kernel in self._kernels)
-            if not k:
+            if (expected := self._new_expected(X, sensitive_features)) is None:
                 return 0.0
-            expected = self._expected_columns(self.attribute_estimator_, self._blind_X(X), k)
-            blind = self._recalibration(p, expected)
-            return blind @ self.orthonormal_correction_.T
+            return self._recalibration(p, expected) @ self.orthonormal_correction_.T
         values = self._new_values(X, sensitive_features)
         if self.kernel_ is None:
             return 0.0
@@ -474,6 +470,18 @@ class Projected(BoundsCuts, AttributeBlind):
         if self._has_subset:
             columns = self._weighed(columns, p)
         return columns @ self.orthonormal_correction_.T
+
+    def _new_expected(self, X: Any, sensitive_features: Any) -> np.ndarray | None:
+        """Return m(X) of new rows; None where there is no kernel."""
+        if sensitive_features is not None:
+            raise ValueError(
+                "sensitive_features was given, but the correction of sensitive_at_predict=False "
+                "does not use it. Leave it out, or set sensitive_at_predict=True."
+            )
+        k = sum(kernel.n_columns for kernel in self._kernels)
+        if not k:
+            return None
+        return self._expected_columns(self.attribute_estimator_, self._blind_X(X), k)
 
     def _new_values(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return the attribute of new rows, which their predictions need."""
@@ -523,7 +531,8 @@ class Projected(BoundsCuts, AttributeBlind):
         inner = self._new_inner_X(X)
         p = self._scores(self.estimator_, inner)
         if self._bounds_cuts:
-            return self._on_scale(self._moved(p, self._new_values(X, sensitive_features)))
+            find = self._new_values if self.sensitive_at_predict else self._new_expected
+            return self._on_scale(self._moved(p, find(X, sensitive_features)))
         return self._apply(p, self._shift(X, sensitive_features, p), self._intercept)
 
     @answers_as_fitted

@@ -82,6 +82,8 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
     correction_, orthonormal_correction_ : ndarray of shape (k,) or (K, k)
         The correction of the score in the kernel's columns and in its orthonormal ones, which
         predictions use.
+    share_ : float
+        With ``on="distribution"``, how far scores are moved: 0 not at all, 1 to independence.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`; ``print`` it. None without it, and where no
         correction is strict enough, with a :class:`CertificateNotIssuedWarning`.
@@ -200,11 +202,14 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
             return self._plain_correction(projection, p)
         constraint, rule = projection.fitted_constraint_, _rule(projection, p, columns)
 
+        start, expected = None, None if self._is_exact else columns
+
         def attempt(fraction: float) -> Tried:
+            nonlocal start
+            first, start = score_correction(projection, p, expected, fraction, start)
             if self._is_exact:
-                return rule.judged(score_correction(projection, p, None, fraction))
-            start = score_correction(projection, p, columns, fraction)
-            return rule.nearest(ascend(constraint.scaled(fraction), rule.decided, start))
+                return rule.judged(first)
+            return rule.nearest(ascend(constraint.scaled(fraction), rule.decided, first))
 
         return Correction(rule.search(attempt))
 
@@ -226,7 +231,7 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
         if projection.violation(codes_of(p)) == 0.0:
             size = projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1])
             return Correction(np.zeros(size))
-        return Correction(score_correction(projection, p, None, 1.0))
+        return Correction(score_correction(projection, p, None, 1.0)[0])
 
     def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
@@ -235,7 +240,7 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.
         constraint, decided = projection.fitted_constraint_, _rule(projection, p, columns).decided
-        start = score_correction(projection, p, columns, 1.0)
+        start = score_correction(projection, p, columns, 1.0)[0]
         return Correction(next(ascend(constraint, decided, start)))
 
     @answers_as_fitted

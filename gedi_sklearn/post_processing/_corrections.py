@@ -166,8 +166,12 @@ def _terms(p: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def score_correction(
-    projection: Projection, p: np.ndarray, expected: np.ndarray | None, share: float
-) -> np.ndarray:
+    projection: Projection,
+    p: np.ndarray,
+    expected: np.ndarray | None,
+    share: float,
+    start: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return c such that a threshold on p + Q(x)c, or its largest entry, solves the relaxation.
 
     Parameters
@@ -180,11 +184,15 @@ def score_correction(
         m(X) in the place of Q(x), for a rule that does not see the attribute.
     share : float
         Share of the threshold that may be used.
+    start : ndarray, default=None
+        What was returned beside the correction at another share.
 
     Returns
     -------
-    ndarray
+    correction : ndarray
         c of every constraint and class, one after another.
+    start : ndarray
+        Where to start from at another share.
 
     Raises
     ------
@@ -198,8 +206,9 @@ def score_correction(
         constraint = _seen_through(constraint, expected)
     # A row costs 1 − 2p − Q(x)λ / Σw in the second of two classes, else 1 − p − Q(x)λ / Σw in each.
     share_of_row = constraint.weight.sum() * (2 if constraint.n_classes == 2 else 1)
-    correction = projection.relaxed_multipliers(p, constraint.scaled(share)) / share_of_row
-    return correction if constraint.n_classes == 2 else _centred(constraint, correction)
+    multipliers, start = projection.relaxed_multipliers(p, constraint.scaled(share), start)
+    correction = multipliers / share_of_row
+    return correction if constraint.n_classes == 2 else _centred(constraint, correction), start
 
 
 def _centred(constraint: FittedConstraint, correction: np.ndarray) -> np.ndarray:

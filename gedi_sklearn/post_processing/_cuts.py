@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,18 @@ from .._folds import CORRECTION_FOLDS, FoldMaker
 from .._verdict import Verdict, verdict_on_cuts
 from ..constraints import Constraint, FittedCuts, bounded_output, check_constraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
-from ._distribution import DistributionCorrection, DistributionMap, mixed
+from ._distribution import (
+    DistributionCorrection,
+    DistributionMap,
+    ExpectedColumns,
+    KernelColumns,
+    mixed,
+)
 
 _NO_LIST = (
     "on='distribution' bounds the influence of one attribute on real predictions, or on the "
     "probability of the second of two classes. It goes with no list of constraints, conditional_on "
     "or further classes."
-)
-_NOT_BLIND = (
-    "on='distribution' ranks the score of a new row among those of its own attribute, which "
-    "sensitive_at_predict=False does not know. Set sensitive_at_predict=True, or use "
-    "on='predictions'."
 )
 
 
@@ -36,6 +38,7 @@ class BoundsCuts:
     kernel_: Any
     _attribute_columns: list[str] | None
     _map: DistributionMap | None
+    _expected_as_columns: Callable[[np.ndarray], np.ndarray] | None
 
     @property
     def _bounds_cuts(self) -> bool:
@@ -46,8 +49,6 @@ class BoundsCuts:
         given = check_constraint(self.constraint, type(self).__name__)
         if isinstance(given, list) or self.conditional_on is not None or p.ndim == 2:
             raise ValueError(_NO_LIST)
-        if not self.sensitive_at_predict:
-            raise ValueError(_NOT_BLIND)
         if self._loss == "kl":
             raise ValueError(
                 "loss='kl' multiplies predictions by a function of the attribute, and "
@@ -56,7 +57,14 @@ class BoundsCuts:
         given.validate()
         return given
 
-    def _fit_cuts(self, p: np.ndarray, fold_maker: FoldMaker, *, is_unseen: bool) -> None:
+    def _fit_cuts(
+        self,
+        p: np.ndarray,
+        fold_maker: FoldMaker,
+        expect: Callable[[np.ndarray], np.ndarray],
+        *,
+        is_unseen: bool,
+    ) -> None:
         """Find the map of the scores of a fit, and how far to go along it.
 
         Parameters
@@ -65,6 +73,8 @@ class BoundsCuts:
             Scores of the rows.
         fold_maker : FoldMaker
             Has their attribute and weights.
+        expect : callable
+            Fits m(X) to columns of the kernel on the rows, and returns it for rows unseen.
         is_unseen : bool
             Whether their models have not seen them.
         """
@@ -77,7 +87,7 @@ class BoundsCuts:
         self.share_ = 0.0
         counted = slice(None) if weight is None else weight > 0
         attribute = fold_maker.attribute[counted]
-        own = None if weight is None else weight[counted]
+        own, known = None if weight is None else weight[counted], fold_maker.attribute
         try:
             fitted = FittedCuts(given, attribute, own, p[counted])
         except RankDeficientKernelError as error:
@@ -88,27 +98,37 @@ class BoundsCuts:
                 "are those of the plain learner."
             )
         else:
-            self._take_map(fitted, attribute, fold_maker, is_unseen)
-        moved = p.copy() if self._map is None else self._moved(p, fold_maker.attribute, warns=False)
+            self.kernel_ = fitted.design.fitted
+            source: KernelColumns | ExpectedColumns = KernelColumns(fitted, attribute)
+            if not self.sensitive_at_predict:
+                known = expect(self.kernel_.orthonormal(fold_maker.attribute))
+                source = ExpectedColumns(fitted, known[counted])
+            self._take_map(fitted, source, fold_maker, is_unseen)
+        moved = self._moved(p, known, warns=False).copy()
         self._fit_scale(p[counted], moved[counted], own)
         self.targets_ = self._on_scale(moved)
 
     def _take_map(
-        self, fitted: FittedCuts, attribute: np.ndarray, fold_maker: FoldMaker, is_unseen: bool
+        self,
+        fitted: FittedCuts,
+        source: KernelColumns | ExpectedColumns,
+        fold_maker: FoldMaker,
+        is_unseen: bool,
     ) -> None:
         """Take the map, its share, and what is known of it."""
-        self.kernel_ = fitted.design.fitted
         self.constraint_, self.threshold_ = fitted.constraint, fitted.threshold
         self.reference_ = fitted.reference
         splits, weight = [], fold_maker.weight
-        if is_unseen and self.kernel_.encoder is None:  # else a fold may lack levels
+        # Without the attribute no kernel is fitted on a fold, which may lack levels.
+        if is_unseen and (self.kernel_.encoder is None or not self.sensitive_at_predict):
             folds = fold_maker.correction_folds()
             splits = folds.splits if weight is None else folds.among(weight > 0)
         groups = fold_maker.groups
         if groups is not None and weight is not None:
             groups = groups[weight > 0]
-        correction = DistributionCorrection(fitted, attribute, splits)
+        correction = DistributionCorrection(fitted, source, splits)
         self._map, bound = correction.map, fitted.threshold
+        self._expected_as_columns = None if self.sensitive_at_predict else correction.columns_of
 
         def corrected(share: float) -> np.ndarray:
             return correction.at(correction.share(share * bound))
@@ -137,17 +157,21 @@ class BoundsCuts:
         if low > bound:  # less is chance
             warn_caller(
                 f"the rate above the worst cut depends on the attribute by {value:.3g} "
-                f"(at least {low:.3g}), where at most {bound:.3g} was asked: scores are tied, or "
-                "the kernel misses their dependence. Use a learner with fewer ties, or a kernel "
-                "of more columns.",
+                f"(at least {low:.3g}), where at most {bound:.3g} was asked: scores are tied, the "
+                "kernel misses their dependence, or (sensitive_at_predict=False) the other columns "
+                "of X predict the attribute too poorly. Use a learner with fewer ties, a kernel of "
+                "more columns, or another `attribute_estimator`.",
                 ConstraintNotMetWarning,
             )
 
-    def _moved(self, p: np.ndarray, values: np.ndarray, *, warns: bool = True) -> np.ndarray:
-        """Return scores of rows, moved by the share that the bound asks for."""
-        if self._map is None:
+    def _moved(self, p: np.ndarray, known: np.ndarray | None, *, warns: bool = True) -> np.ndarray:
+        """Return scores of rows, of which the attribute or m(X) is known, moved along the map."""
+        if self._map is None or known is None:
             return p
-        columns = self.kernel_.orthonormal_within_range(values, warns=warns)
+        if self._expected_as_columns is None:
+            columns = self.kernel_.orthonormal_within_range(known, warns=warns)
+        else:
+            columns = self._expected_as_columns(known)
         return mixed(self.share_, p, self._map.moved(p, columns))
 
     def _fit_scale(self, p: np.ndarray, moved: np.ndarray, weight: np.ndarray | None) -> None:

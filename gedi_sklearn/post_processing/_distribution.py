@@ -11,14 +11,23 @@ the mean of the conditional quantile functions, which of all distributions witho
 attribute that is a number: the indicators 1{s ≤ t} of about a hundred cuts are projected on the
 kernel's columns (distribution regression, Foresi and Peracchi 1995), and made monotone in t by
 sorting (Chernozhukov, Fernández-Val, Galichon 2010).
+
+Without the attribute, m(X) = E[Q | X] takes the place of Q: what is a function of X alone, as
+1{s' > t} then is, has E[Q 1{s' > t}] = E[m 1{s' > t}], so that scores whose distribution does not
+depend on m do not depend on x either, as far as the kernel sees.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
 import numpy as np
 
 from ..constraints import FittedCuts
-from ..kernels import Design, fit_kernel, row_blocks
+from ..kernels import fit_kernel, row_blocks
 from ..metrics import ends_of_ties, tie_width
 
 # Cuts at which F(t | x) is known, ranks at which the quantile functions are averaged, and of how
@@ -26,6 +35,8 @@ from ..metrics import ends_of_ties, tie_width
 _N_CUTS, _N_RANKS, _N_AVERAGED = 101, 401, 2000
 # How fine the share a is searched: on a grid, then by halving.
 _N_SHARES, _N_HALVINGS = 21, 6
+# Directions of m(X) that spread by a smaller share of the widest are noise.
+_LEAST_SPREAD = 1e-6
 
 
 class DistributionMap:
@@ -35,12 +46,14 @@ class DistributionMap:
     ----------
     scores : ndarray of shape (n,)
         Scores of rows.
-    design : Design
-        The kernel on these rows.
+    columns : ndarray of shape (n, k)
+        Orthonormal columns there: the kernel's, or those of m(X).
+    weight : ndarray of shape (n,)
+        Weights of the rows, of any sum.
     """
 
-    def __init__(self, scores: np.ndarray, design: Design) -> None:
-        weight = np.broadcast_to(design.shares(slice(None)), len(scores))
+    def __init__(self, scores: np.ndarray, columns: np.ndarray, weight: np.ndarray) -> None:
+        weight = weight / weight.sum()
         order = np.argsort(scores, kind="stable")
         # Cuts are scores, so that a score of many rows is met exactly; up to rounding of the sum.
         reached = np.searchsorted(np.cumsum(weight[order]), np.linspace(0, 1 - 1e-9, _N_CUTS))
@@ -48,19 +61,19 @@ class DistributionMap:
         self.cuts_ = cuts[ends_of_ties(cuts)]
         rounding = tie_width(self.cuts_)
         base = np.zeros(len(self.cuts_))
-        coef = np.zeros((design.fitted.n_columns, len(base)))
+        coef = np.zeros((columns.shape[1], len(base)))
         for block in row_blocks(len(scores)):
             own = scores[block, None]
             below = own < self.cuts_ - rounding
             # Half of the rows at a cut are below it: so ties are at the middle of their rank.
             weighted = 0.5 * weight[block, None] * (below + (own <= self.cuts_ + rounding))
             base += weighted.sum(axis=0)
-            coef += design.orthonormal_of(np.arange(len(scores))[block]).T @ weighted
+            coef += columns[block].T @ weighted
         self.base_, self.coef_, self.ranks_ = base, coef, np.linspace(0, 1, _N_RANKS)
         rows = np.arange(len(scores))
         if len(rows) > _N_AVERAGED:
             rows = np.sort(np.random.default_rng(0).choice(rows, _N_AVERAGED, replace=False))
-        F = self._cdf(design.orthonormal_of(rows))
+        F = self._cdf(columns[rows])
         quantiles = [np.interp(self.ranks_, own, self.cuts_) for own in F]
         self.mean_quantiles_ = np.average(quantiles, axis=0, weights=weight[rows])
 
@@ -86,7 +99,7 @@ class DistributionMap:
         scores : ndarray of shape (n,)
             Scores of any rows.
         columns : ndarray of shape (n, k)
-            The kernel's orthonormal columns there.
+            The orthonormal columns there.
         """
         u = np.concatenate(
             [np.empty(0)]
@@ -97,6 +110,70 @@ class DistributionMap:
         return np.interp(u, self.ranks_, self.mean_quantiles_) + beyond
 
 
+class KernelColumns:
+    """Q(x): the kernel's columns, fitted on some rows.
+
+    Parameters
+    ----------
+    constraint : FittedCuts
+        The constraint on the rows.
+    values : ndarray of shape (n, m)
+        Their attribute.
+    """
+
+    longest = 1.0
+
+    def __init__(self, constraint: FittedCuts, values: np.ndarray) -> None:
+        self._constraint, self.values = constraint, values
+
+    def on(self, rows: Any) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """Return the columns of some rows, and what gives those of other attributes."""
+        design = self._constraint.design
+        if not isinstance(rows, slice):
+            weight = self._constraint.weight[rows]
+            design = fit_kernel(self._constraint.given.kernel, self.values[rows], weight=weight)
+        fitted = design.fitted
+        return design.orthonormal, partial(fitted.orthonormal_within_range, warns=False)
+
+
+class ExpectedColumns:
+    """m(X) made orthonormal on some rows; directions in which it does not vary are left out.
+
+    Parameters
+    ----------
+    constraint : FittedCuts
+        The constraint on the rows.
+    values : ndarray of shape (n, k)
+        m(X), for rows that its learner has not seen.
+    """
+
+    # What m(X) errs by takes a step beyond 1 to make up for.
+    longest = 1.5
+
+    def __init__(self, constraint: FittedCuts, values: np.ndarray) -> None:
+        self._weight, self.values = constraint.weight, values
+
+    def on(self, rows: Any) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """Return the columns of some rows, and what gives those of other m(X)."""
+        values, weight = self.values[rows], self._weight[rows] / self._weight[rows].sum()
+        mean = weight @ values
+        factor = np.linalg.qr(np.sqrt(weight)[:, None] * (values - mean), mode="r")
+        columns_of = Whitening(mean, np.linalg.pinv(factor, rcond=_LEAST_SPREAD))
+        return columns_of(values), columns_of
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """What makes columns orthonormal: a mean that is subtracted, and a matrix."""
+
+    mean: np.ndarray
+    matrix: np.ndarray
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Return the columns of values, shape (n, k)."""
+        return np.asarray((values - self.mean) @ self.matrix)
+
+
 class DistributionCorrection:
     """Scores of the rows of a fit, moved by all rows and by those of other folds.
 
@@ -104,8 +181,8 @@ class DistributionCorrection:
     ----------
     constraint : FittedCuts
         On the rows of positive weight.
-    attribute : ndarray of shape (n, m)
-        Attribute of these rows.
+    source : KernelColumns or ExpectedColumns
+        Says which columns the map takes.
     splits : list of (ndarray, ndarray)
         Folds of these rows; none where they are too few.
     """
@@ -113,33 +190,46 @@ class DistributionCorrection:
     def __init__(
         self,
         constraint: FittedCuts,
-        attribute: np.ndarray,
+        source: KernelColumns | ExpectedColumns,
         splits: list[tuple[np.ndarray, np.ndarray]],
     ) -> None:
         self.constraint, self.scores = constraint, constraint.scores
-        self.map = DistributionMap(self.scores, constraint.design)
-        self.moved = self.map.moved(self.scores, constraint.design.orthonormal)
+        weight, self._longest = constraint.weight, source.longest
+        everything, self.columns_of = source.on(slice(None))
+        self.map = DistributionMap(self.scores, everything, weight)
+        self.moved = self.map.moved(self.scores, everything)
         self.moved_by_others = self.moved.copy()
         self.is_unseen = bool(splits)
         for train, test in splits:
-            kernel, weight = constraint.given.kernel, constraint.weight[train]
-            design = fit_kernel(kernel, attribute[train], weight=weight)
-            columns = design.fitted.orthonormal_within_range(attribute[test], warns=False)
-            own = DistributionMap(self.scores[train], design)
-            self.moved_by_others[test] = own.moved(self.scores[test], columns)
+            columns, columns_of = source.on(train)
+            own = DistributionMap(self.scores[train], columns, weight[train])
+            self.moved_by_others[test] = own.moved(
+                self.scores[test], columns_of(source.values[test])
+            )
 
     def at(self, share: float) -> np.ndarray:
         """Return scores at a share a, moved by other rows."""
         return mixed(share, self.scores, self.moved_by_others)
 
+    def _measure(self, share: float) -> float:
+        return self.constraint.indicator.measure(self.at(share))
+
+    @cached_property
+    def furthest(self) -> float:
+        """The share that is taken where a bound is never met: 1, or that of the least indicator."""
+        if self._longest == 1.0:
+            return 1.0
+        shares = np.linspace(0, self._longest, _N_SHARES)
+        return float(min(shares, key=self._measure))
+
     def share(self, bound: float) -> float:
-        """Return the least share a from which on, up to 1, scores are within a bound; else 1."""
+        """Return the least share from which on, up to the furthest, scores are within a bound."""
 
         def exceeds(share: float) -> bool:
-            return self.constraint.indicator.measure(self.at(share)) > bound
+            return self._measure(share) > bound
 
-        high = 1.0
-        for low in np.linspace(0, 1, _N_SHARES)[::-1]:
+        high = self.furthest
+        for low in np.linspace(0, high, _N_SHARES)[::-1]:
             if exceeds(low):
                 break
             high = float(low)

@@ -14,8 +14,10 @@ from ..constraints import FittedConstraint
 __all__ = ["TIE", "LabelRule", "Tried", "codes_of"]
 
 # A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
-# of m(X). If it does not, bisection finds the largest fraction of the bound at which it does.
-_BISECTIONS = 7
+# of m(X). If it does not, the largest fraction of the bound at which it does is looked for: how
+# many are tried, and how near to the largest one is enough at best, and where a row is a large part
+# of the bound.
+_ATTEMPTS, _NEAR_ENOUGH = 7, (1 / 128, 1 / 16)
 # Further fractions of a bound beside which coefficients may be nothing but a slack.
 _FRACTIONS = (0.97, 0.94)
 # Labels that miss a constraint by more than this share of its unit are not near to it.
@@ -88,13 +90,18 @@ class LabelRule:
             tried = [own for end in ends for own in self._nudged(end)]
             nearly = self._step
             return min(tried, key=lambda own: own.order(nearly)).c
-        low, high = 0.0, 1.0
-        for _ in range(_BISECTIONS if best.violation > 0.0 else 0):
-            fraction = (low + high) / 2
+        low, high, near = 0.0, 1.0, self._near_enough
+        step = near
+        for _ in range(_ATTEMPTS if best.violation > 0.0 else 0):
+            # It is mostly missed by a row or two: what is near to the whole bound comes first.
+            fraction = max(high - step, (low + high) / 2)
             found = attempt(fraction)
             low, high = (fraction, high) if found.violation == 0.0 else (low, fraction)
             if found.violation <= best.violation:
                 best = found
+            if high - low <= near * (1 + 1e-9):
+                break
+            step *= 4
         return best.c if best.violation == 0.0 else min(self._nudged(best), key=Tried.order).c
 
     @cached_property
@@ -107,12 +114,24 @@ class LabelRule:
         return any(part.allowed.slack_units().any() for part in self.constraint.parts)
 
     @property
-    def _step(self) -> float:
-        """What rows that the relaxation splits make by chance, one for each coefficient."""
+    def _near_enough(self) -> float:
+        """The fraction of a bound that a row is, within limits."""
+        limits = np.concatenate([np.ravel(part.allowed.limits) for part in self.constraint.parts])
+        least = limits.min(initial=np.inf, where=limits > 0)
+        return float(np.clip(self._size_of_a_row / least, *_NEAR_ENOUGH))
+
+    @property
+    def _size_of_a_row(self) -> float:
+        """What a row adds to a coefficient by chance, one for each coefficient."""
         blocks = [part.block for part in self.constraint.parts]
         largest = max(own.size**0.5 * np.linalg.norm(own.operator, axis=1).max() for own in blocks)
+        return float(largest) * self._row
+
+    @property
+    def _step(self) -> float:
+        """What rows that the relaxation splits make by chance, one for each coefficient."""
         unit = min(part.allowed.unit for part in self.constraint.parts)
-        return min(float(largest) * self._row, _NEARLY * unit)
+        return min(self._size_of_a_row, _NEARLY * unit)
 
     @cached_property
     def _row(self) -> float:

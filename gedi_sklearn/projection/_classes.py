@@ -27,7 +27,7 @@ from ._allocation import Allocation
 from ._allocation_search import AllocationSearch
 from ._cells import Cells, LinearImage, ball_of_means, class_costs, row_scale
 from ._highs import LinearModel, SolverSession
-from ._relaxation import Core, relax
+from ._relaxation import Core, relax, relaxed_multipliers
 from ._result import Found, Solution
 from ._search import MOST_COLUMNS, Search
 
@@ -201,8 +201,17 @@ class ClassTargets:
         ties = np.where(tied, budget / n_tied * direction, 0.0)
         return ties, float(ties.max(axis=1, initial=0.0).sum()) if total else 0.0
 
-    def relaxed_multipliers(self, p: np.ndarray, deadline: Deadline) -> np.ndarray:
-        """Return the multipliers of the orthonormal coordinates, (k,), in the relaxation against p.
+    def relaxed_multipliers(
+        self, p: np.ndarray, deadline: Deadline, start: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return multipliers in the relaxation against p, from those of other sets on.
+
+        Returns
+        -------
+        orthonormal : ndarray of shape (k,)
+            Those of the orthonormal coordinates.
+        multipliers : ndarray of shape (r,)
+            Those of v, to start from.
 
         Raises
         ------
@@ -211,10 +220,12 @@ class ClassTargets:
         """
         cost, _, largest = self._costs(p, 0.0)
         cells = self._cells(cost, p)
-        relaxed = relax(cells, self.image.allowed, _EXACT, self._offset(), deadline)
-        if relaxed is None:
+        found = relaxed_multipliers(
+            cells, self.image.allowed, _EXACT, self._offset(), deadline, start
+        )
+        if found is None:
             raise self._infeasible(cells, deadline)
-        return self._orthonormal(relaxed.multipliers * largest)
+        return self._orthonormal(found * largest), found
 
     def _offset(self) -> np.ndarray:
         """Return what is added to v before it has to be in the sets: that of −origin."""

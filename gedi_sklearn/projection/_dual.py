@@ -34,8 +34,9 @@ _LEAST_DAMPING, _MOST_DAMPING = 1e-9, 1e6
 _OPEN, _ENTRIES = 1e-14, 1_000_000
 # Share of the largest curvature that any coordinate of deviations counts with.
 _FLAT = 1e-12
-# Cells beyond which a sample of a tenth leads the way, and the width that follows in its errors.
-_SAMPLE, _RESTART = 4000, 0.2
+# Cells beyond which a sample of a tenth leads the way, the width that follows in its errors, and
+# the one that follows where the sets were a little larger or smaller.
+_SAMPLE, _RESTART, _AGAIN = 4000, 0.2, 0.01
 
 
 class DualSolution(NamedTuple):
@@ -97,17 +98,18 @@ def maximise_dual(
     start : ndarray of shape (r,), default=None
         Multipliers of other sets to begin with.
     """
-    width = None
+    smoothed = SmoothedDual(cells, allowed, offset, deadline)
+    width = _FIRST_WIDTH if start is None else _AGAIN
     if start is None:
         start = np.zeros(len(offset))
         if cells.n > _SAMPLE and cells.jumps is None:
             size = max(_SAMPLE // 2, cells.n // 10)
             chosen = np.sort(np.random.default_rng(0).permutation(cells.n)[:size])
             sample = SmoothedDual(cells.sample(chosen), allowed, offset, deadline)
-            start = sample.maximise(sample.range / size, start, None).multipliers
+            start = sample.maximise(sample.range / size, start, width).multipliers
             # A sample errs by the square root of its size.
-            width = _RESTART * sample.mean / np.sqrt(size)
-    return SmoothedDual(cells, allowed, offset, deadline).maximise(tolerance, start, width)
+            width = _RESTART / np.sqrt(size)
+    return smoothed.maximise(tolerance, start, width)
 
 
 class SmoothedDual:
@@ -122,14 +124,18 @@ class SmoothedDual:
         self.mean = self.range / float(cells.size.sum()) or 1.0
 
     def maximise(
-        self, tolerance: float, multipliers: np.ndarray, width: float | None
+        self, tolerance: float, multipliers: np.ndarray, first_width: float
     ) -> DualSolution:
         """Return the best multipliers, with the soft counts of the last width."""
         enough = max(_SHARE * tolerance, 1e-12 * self.range)
-        width = _FIRST_WIDTH * self.mean if width is None else width
-        best, most = multipliers, -np.inf
+        width = first_width * self.mean
+        best, most, ahead = multipliers, -np.inf, multipliers
         while True:
-            multipliers, state = self._climb(multipliers, width, _PROMISE * enough)
+            values = [self._at(own, width).value for own in (multipliers, ahead)]
+            start = ahead if values[1] > values[0] else multipliers
+            before, (multipliers, state) = multipliers, self._climb(start, width, _PROMISE * enough)
+            # Once the rows that are split stay the same, multipliers are linear in the width.
+            ahead = multipliers + _NARROWER * (multipliers - before)
             bound = self._bound(multipliers)
             if bound > most:
                 best, most = multipliers, bound
@@ -178,14 +184,12 @@ class SmoothedDual:
     def _dense_newton(self, state: _State, width: float) -> Callable[[float], np.ndarray]:
         cells, row, column = self.cells, self.cells.image.row, self.cells.column
         n_rows, m = len(cells.scale), cells.n_columns
-        # Of every two rows of E and every two classes.
-        products = np.zeros((n_rows * n_rows, m * m))
-        for some, covariance in self._covariances(state.shares, width, n_rows * n_rows):
+        # Of every two classes and every two rows of E.
+        blocks = np.zeros((m, m, n_rows, n_rows))
+        for some, covariance in self._covariances(state.shares, width, m * m * n_rows):
             effects = cells.matrix[:, some] * cells.scale[:, None]
-            pairs = (effects[:, None] * effects).reshape(n_rows * n_rows, -1)
-            products += pairs @ covariance.reshape(len(some), -1)
-        blocks = products.reshape(n_rows, n_rows, m, m)
-        curvature = blocks[row[:, None], row, column[:, None], column]
+            blocks += (covariance.transpose(1, 2, 0)[:, :, None] * effects) @ effects.T
+        curvature = blocks[column[:, None], column, row[:, None], row]
         end = 0
         for part in state.sets:
             place = np.arange(end, end + len(part.axis))

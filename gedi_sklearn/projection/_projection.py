@@ -506,7 +506,9 @@ class Projection:
             self.kernel_, values, lambda kernel, own: kernel.orthonormal(own, *covariates)
         )
 
-    def relaxed_multipliers(self, p: np.ndarray, constraint: FittedConstraint) -> np.ndarray:
+    def relaxed_multipliers(
+        self, p: np.ndarray, constraint: FittedConstraint, start: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the multipliers of orthonormal coordinates in the relaxation of classes.
 
         Parameters
@@ -515,14 +517,18 @@ class Projection:
             Probabilities, the only thing that the relaxation is near to.
         constraint : FittedConstraint
             On these rows, in the place of the projection's own.
+        start : ndarray of shape (r,), default=None
+            What was returned beside the multipliers of the same constraint at another share.
 
         Returns
         -------
-        ndarray of shape (k,)
+        multipliers : ndarray of shape (k,)
             Those of all constraints and classes, one after another.
+        start : ndarray of shape (r,)
+            Where to start from at another share.
         """
         with self._deadline() as deadline:
-            return self._class_problem(constraint).relaxed_multipliers(p, deadline)
+            return self._class_problem(constraint).relaxed_multipliers(p, deadline, start)
 
     def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
         """Return the labels that the relaxation gives to scores, for two classes.

@@ -191,10 +191,7 @@ def relax(
     start : ndarray of shape (r,), default=None
         Multipliers of other sets to begin with.
     """
-    is_joint = cells.jumps is not None and len(offset) <= _JOINT_ROWS
-    is_linear = cells.n_columns == 1 or is_joint
-    # In one dimension every set is an interval.
-    if is_linear and (allowed.is_polyhedron or len(offset) == 1):
+    if _is_program(cells, allowed, offset):
         return solve_relaxation(cells, allowed, offset, deadline, start)
     dual = maximise_dual(cells, allowed, tolerance, offset, deadline, start)
     loss = max(_INSIDE * tolerance, 1e-12 * cells.range_of_costs())
@@ -203,6 +200,33 @@ def relax(
         return solve_relaxation(cells, inside, offset, deadline, dual.multipliers, is_optimal=True)
     base, detour = cells.choose(dual.multipliers)
     return Relaxed(dual.counts, dual.multipliers, dual.bound, base, detour, inside, is_basic=False)
+
+
+def _is_program(cells: Cells, allowed: Product, offset: np.ndarray) -> bool:
+    """Tell whether the relaxation is a linear program, or one interval."""
+    is_joint = cells.jumps is not None and len(offset) <= _JOINT_ROWS
+    is_linear = cells.n_columns == 1 or is_joint
+    # In one dimension every set is an interval.
+    return is_linear and (allowed.is_polyhedron or len(offset) == 1)
+
+
+def relaxed_multipliers(
+    cells: Cells,
+    allowed: Product,
+    tolerance: float,
+    offset: np.ndarray,
+    deadline: Deadline,
+    start: np.ndarray | None = None,
+) -> np.ndarray | None:
+    """Return the multipliers of :func:`relax` alone; None if it is infeasible.
+
+    The dual has them. Only a program tells that nothing is allowed, which no class at all may not
+    be with an offset alone.
+    """
+    if offset.any() or _is_program(cells, allowed, offset):
+        relaxed = relax(cells, allowed, tolerance, offset, deadline, start)
+        return None if relaxed is None else relaxed.multipliers
+    return maximise_dual(cells, allowed, tolerance, offset, deadline, start).multipliers
 
 
 def unsolved(cells: Cells, allowed: Product) -> Relaxed:

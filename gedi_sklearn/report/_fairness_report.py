@@ -217,7 +217,7 @@ def fairness_report(
         data=data,
         date=date,
         versions=installed_versions(),
-        random_state=random_state if isinstance(random_state, Integral) else None,
+        random_state=int(random_state) if isinstance(random_state, Integral) else None,
         data_hash=hash_of(samples),
     )
 

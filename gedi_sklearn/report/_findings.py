@@ -316,10 +316,11 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
         )
     else:
         order = np.argsort(found.mean)
-        low, high = int(order[0]), int(order[-1])
+        least, most = int(order[0]), int(order[-1])
         yield (
-            f"The mean of {what} is lowest for {found.at[low]} ({number(found.mean[low])}{measured}"
-            f") and highest for {found.at[high]} ({number(found.mean[high])}{measured})."
+            f"The mean of {what} is lowest for {found.at[least]} "
+            f"({number(found.mean[least])}{measured}) and highest for {found.at[most]} "
+            f"({number(found.mean[most])}{measured})."
         )
     if found.share is None or found.share_true is None:
         yield (
@@ -327,15 +328,14 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
             f"{beside(number(found.value_true))}."
         )
     else:
-        share = f"{number(found.value_true)}{measured}, {found.share_true:.0%}"
+        of_targets = f"{number(found.value_true)}{measured}, {found.share_true:.0%}"
         yield (
             f"{name} explains a standard deviation of {number(found.value)}{measured} in {what}, "
-            f"{found.share:.0%} of the total{beside(share)}."
+            f"{found.share:.0%} of the total{beside(of_targets)}."
         )
     if not alone and not np.isnan(found.left):
         low, high, upper, left = (
-            _percent(share, found.asked)
-            for share in (found.low, found.high, found.upper, found.left)
+            _percent(own, found.asked) for own in (found.low, found.high, found.upper, found.left)
         )
         limits = f"{level:.0%} interval {low} to {high}, upper limit {upper}"
         if np.isnan([found.low, found.high, found.upper]).any():
