@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from weakref import WeakKeyDictionary
 
 __all__ = [
     "AttributeRangeWarning",
@@ -34,6 +35,8 @@ __all__ = [
 # Frames of these packages lie between the warning and the line that the user can change.
 _SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib", "functools"}
 _IS_SILENT = ContextVar("is_silent", default=False)
+# By search, or by the estimator of a cross-validation: kinds of warnings, and where they pointed.
+_SAID_IN_SEARCHES: WeakKeyDictionary[object, set[tuple]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -54,14 +57,20 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
     """
     if _IS_SILENT.get():
         return
-    frame, level, in_search = sys._getframe(1), 2, False
+    frame, level, search = sys._getframe(1), 2, None
     while frame.f_back is not None and _package(frame.f_globals) in _SKIPPED_PACKAGES:
-        in_search |= ".model_selection." in str(frame.f_globals.get("__name__"))
+        if ".model_selection." in str(frame.f_globals.get("__name__")):
+            search = frame
         frame, level = frame.f_back, level + 1
-    if in_search and isinstance(message, _OF_A_VERDICT):
-        # Without the numbers of a fit the text is the same for all, and Python shows it once.
-        advice = str(message).partition(": ")[0]
-        message = type(message)(f"{advice}. (Some fits of a search; `verdict_` has the numbers.)")
+    given = {} if search is None else search.f_locals
+    owner = given.get("self", given.get("estimator"))
+    if owner is not None and isinstance(message, _OF_A_VERDICT):
+        # What the first fit of a search says, the others need not say again.
+        said = _SAID_IN_SEARCHES.setdefault(owner, set())
+        what = (type(message), frame.f_code.co_filename, frame.f_lineno)
+        if what in said:
+            return
+        said.add(what)
     warnings.warn(message, category, stacklevel=level)
 
 
