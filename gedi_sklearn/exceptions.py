@@ -139,7 +139,7 @@ class TooManyGroupsError(ValueError):
             "the accumulator, without limits of deviations ('sd') and `conditional_on`; under "
             "DidiConstraint for real targets at squared error, in `project_targets`, "
             "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
-            "`confidence`, other constraints beside, and with `sensitive_at_predict`."
+            "`confidence` and other constraints, and with `sensitive_at_predict`."
         )
 
 
@@ -174,7 +174,7 @@ class InfeasibleProjectionError(ValueError):
         return cls(
             f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
             f"and loss='kl' keeps targets of 0, which {n_rows - n_positive} of {n_rows} rows have. "
-            "Pass positive predictions as `y_pred` beside them, raise `threshold`, or use "
+            "Pass positive predictions as `y_pred` as well, raise `threshold`, or use "
             "loss='squared_error'."
         )
 

@@ -93,7 +93,7 @@ class Outcome:
         if in_targets < _MOST:
             return found + (
                 "The projection removes them, where y had a weight of "
-                f"{self.target_weight:.2g} beside 1 for the predictions: raise `target_weight` or "
+                f"{self.target_weight:.2g} against 1 for the predictions: raise `target_weight` or "
                 "`threshold`."
             )
         return found + (
