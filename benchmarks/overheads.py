@@ -193,7 +193,16 @@ def table(rows: list[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return markdown(["what", "in units of", "CPU seconds", "fastest runs", "medians"], body)
+    return markdown(
+        ["what", "in units of", "CPU seconds (kB of a pickle)", "fastest runs", "medians"], body
+    )
+
+
+def with_others(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of the CSV, with new ones in the place of those that were measured again."""
+    with RESULTS.open(newline="", encoding="utf-8") as file:
+        known = {(row["what"], row["yardstick"]): row for row in csv.DictReader(file)}
+    return list({**known, **{(row["what"], row["yardstick"]): row for row in rows}}.values())
 
 
 def write(rows: list[dict[str, Any]]) -> None:
@@ -209,12 +218,12 @@ def write(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=25)
-    parser.add_argument("--only", default="", help="part of the name of a group, printed only")
+    parser.add_argument("--only", default="", help="part of the name of a group; other rows stay")
     parser.add_argument("--no-write", action="store_true", help="print only")
     options = parser.parse_args()
     rows = run(options.repeats, options.only)
-    if not (options.no_write or options.only):
-        write(rows)
+    if not options.no_write:
+        write(with_others(rows) if options.only else rows)
 
 
 if __name__ == "__main__":

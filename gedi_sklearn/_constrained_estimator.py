@@ -33,6 +33,7 @@ from ._validation import (
     check_sensitive,
     column_positions,
     drop_columns,
+    is_plain,
     refuse_misplaced,
 )
 from ._verdict import Verdict
@@ -168,12 +169,15 @@ class ConstrainedEstimator(BaseEstimator):
 
     def _check_columns(self, X: Any) -> None:
         """Refuse a new X whose columns are not those of the training X."""
+        seen = hasattr(self, "feature_names_in_")
+        if is_plain(X) and not seen and X.shape[1:] == (self.n_features_in_,):
+            return
         if isinstance(X, (list, tuple)) and not X:
             check_array(X)  # raises scikit-learn's error
         if self._lacks_dropped(X):
             return
         self._refuse_missing_attribute(X)
-        named, seen = _get_feature_names(X) is not None, hasattr(self, "feature_names_in_")
+        named = _get_feature_names(X) is not None
         # Names on one side only are worth a warning; most inner estimators give it themselves,
         # and the user should see it once.
         inner = getattr(self, "estimator_", None)
@@ -202,10 +206,9 @@ class ConstrainedEstimator(BaseEstimator):
 
     def _lacks_dropped(self, X: Any) -> bool:
         """Tell whether a frame has all the columns of the training frame but the dropped ones."""
-        names, seen = _get_feature_names(X), getattr(self, "feature_names_in_", None)
-        if names is None or seen is None or not self._dropped:
-            return False
-        return list(names) == list(np.delete(seen, self._dropped))
+        seen: Any = getattr(self, "feature_names_in_", None)
+        names = None if seen is None or not self._dropped else _get_feature_names(X)
+        return names is not None and list(names) == list(np.delete(seen, self._dropped))
 
     def _new_inner_X(self, X: Any) -> Any:
         """Return what the fitted inner estimator sees of a new X, once its columns are checked."""
@@ -216,7 +219,7 @@ class ConstrainedEstimator(BaseEstimator):
         self._check_columns(X)
         if self._positions and not self._dropped:
             # The inner estimator has seen no missing attribute in `fit` either.
-            named = _get_feature_names(X) is not None
+            named = not is_plain(X) and _get_feature_names(X) is not None
             columns: Any = (self._attribute_columns if named else None) or self._positions
             given = columns[0] if len(columns) == 1 else columns  # as an error says it of `fit`
             check_sensitive(None, X=X, sensitive_columns=given, kind="mixed")

@@ -34,6 +34,7 @@ from ._arrays import (
     check_same_length,
     check_sample_weight,
     is_missing,
+    is_plain,
     is_text,
 )
 from ._attribute import (

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _num_features
 
+from ._arrays import is_plain
+
 # Words in the names of keywords of a fit that describe other rows than those of X.
 _OTHER_ROWS = re.compile(r"(^|_)(val|valid|validation|eval|test)(_|$)")
 # Keywords that hold one pair (X, y), or several.
@@ -28,7 +30,7 @@ def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> l
             f"{columns!r}."
         )
     names = list(X.columns) if hasattr(X, "columns") else None
-    n_features = _num_features(X)
+    n_features = X.shape[1] if is_plain(X) else _num_features(X)
     positions = []
     for key in keys:
         if isinstance(key, str):
@@ -57,6 +59,8 @@ def select_columns(X: Any, columns: Any, name: str = "sensitive_columns") -> Any
     """Return the columns of ``X`` that a parameter names, two-dimensional, in the type of X."""
     if X is None:
         raise ValueError(f"{name}= needs X, which was not passed.")
+    if is_plain(X) and X.ndim == 2:
+        return X[:, column_positions(X, columns, name)]
     if sp.issparse(X):
         positions = column_positions(X, columns, name)
         return X.tocsc()[:, positions].toarray()

@@ -134,8 +134,11 @@ class SmoothedDual:
             values = [self._at(own, width).value for own in (multipliers, ahead)]
             start = ahead if values[1] > values[0] else multipliers
             before, (multipliers, state) = multipliers, self._climb(start, width, _PROMISE * enough)
-            # Once the rows that are split stay the same, multipliers are linear in the width.
-            ahead = multipliers + _NARROWER * (multipliers - before)
+            # Of two classes multipliers are linear in the width, once the rows that are split stay
+            # the same. Those of several have flat directions, which counts depend on.
+            ahead = multipliers
+            if self.cells.n_columns == 1:
+                ahead = multipliers + _NARROWER * (multipliers - before)
             bound = self._bound(multipliers)
             if bound > most:
                 best, most = multipliers, bound
