@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from weakref import WeakKeyDictionary
 
 __all__ = [
     "AttributeRangeWarning",
@@ -34,6 +35,8 @@ __all__ = [
 # Frames of these packages lie between the warning and the line that the user can change.
 _SKIPPED_PACKAGES = {"gedi_sklearn", "sklearn", "joblib", "functools"}
 _IS_SILENT = ContextVar("is_silent", default=False)
+# By search, or by the estimator of a cross-validation: kinds of warnings, and where they pointed.
+_SAID_IN_SEARCHES: WeakKeyDictionary[object, set[tuple]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -54,9 +57,20 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
     """
     if _IS_SILENT.get():
         return
-    frame, level = sys._getframe(1), 2
+    frame, level, search = sys._getframe(1), 2, None
     while frame.f_back is not None and _package(frame.f_globals) in _SKIPPED_PACKAGES:
+        if ".model_selection." in str(frame.f_globals.get("__name__")):
+            search = frame
         frame, level = frame.f_back, level + 1
+    given = {} if search is None else search.f_locals
+    owner = given.get("self", given.get("estimator"))
+    if owner is not None and isinstance(message, _OF_A_VERDICT):
+        # What the first fit of a search says, the others need not say again.
+        said = _SAID_IN_SEARCHES.setdefault(owner, set())
+        what = (type(message), frame.f_code.co_filename, frame.f_lineno)
+        if what in said:
+            return
+        said.add(what)
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -125,7 +139,7 @@ class TooManyGroupsError(ValueError):
             "the accumulator, without limits of deviations ('sd') and `conditional_on`; under "
             "DidiConstraint for real targets at squared error, in `project_targets`, "
             "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
-            "`confidence`, other constraints beside, and with `sensitive_at_predict`."
+            "`confidence` and other constraints, and with `sensitive_at_predict`."
         )
 
 
@@ -160,7 +174,7 @@ class InfeasibleProjectionError(ValueError):
         return cls(
             f"no targets satisfy the {constraint} constraint: threshold={threshold} (absolute), "
             f"and loss='kl' keeps targets of 0, which {n_rows - n_positive} of {n_rows} rows have. "
-            "Pass positive predictions as `y_pred` beside them, raise `threshold`, or use "
+            "Pass positive predictions as `y_pred` as well, raise `threshold`, or use "
             "loss='squared_error'."
         )
 
@@ -237,28 +251,28 @@ class ConstraintNotMetWarning(UserWarning):
 
     @classmethod
     def from_size(
-        cls, *, size: float, low: float, bound: float, what_to_do: str
+        cls, *, size: float, low: float, bound: float, what_to_do: str, reason: str
     ) -> ConstraintNotMetWarning:
         """Build the warning for a bounded size, with its lower confidence limit."""
         if bound > 0:
-            found = (
-                f"at {size / bound:.3g} times the bound, and beyond it by more than chance (with "
-                f"95 % confidence at {low / bound:.3g} times or more)"
+            measured = (
+                f"at {size / bound:.3g} times the bound, which is more than chance (at least "
+                f"{low / bound:.3g} times with 95 % confidence)"
             )
         else:
-            found = f"at {size:.3g} (with 95 % confidence {low:.3g} or more) where the bound is 0"
+            measured = f"at {size:.3g} (at least {low:.3g} with 95 % confidence), the bound is 0"
         return cls(
-            f"the predictions for the training rows do not meet the constraint: they are {found}. "
-            f"{what_to_do}"
+            f"{what_to_do}: the predictions for the training rows do not meet the constraint. They "
+            f"are {measured}. {reason}"
         )
 
     @classmethod
     def from_closest(cls, violation: float) -> ConstraintNotMetWarning:
         """Build the warning for classes that miss the constraint, since none were found."""
         return cls(
-            "no classes that satisfy the constraint were found; the targets are the closest ones, "
-            f"which miss it by {violation:.2g}. Whether there are any is not known. Raise "
-            "`threshold`, `slack` or `time_limit`, lower the degree, or use more rows."
+            "Raise `threshold`, `slack` or `time_limit`, lower the degree, or use more rows: no "
+            "class labels that satisfy the constraint are known, and there may be none. The "
+            f"targets are the closest ones, which miss it by {violation:.2g}."
         )
 
     @classmethod
@@ -267,13 +281,13 @@ class ConstraintNotMetWarning(UserWarning):
 
         `bound` is 1 where the numbers are multiples of it, else 0.
         """
-        found = f"{ratio:.3g} times the bound (with 95 % confidence at {low:.3g} times or more)"
+        measured = f"{ratio:.3g} times the bound (at least {low:.3g} with 95 % confidence)"
         if bound == 0:
-            found = f"{ratio:.3g} (with 95 % confidence {low:.3g} or more) where the bound is 0"
+            measured = f"{ratio:.3g} (at least {low:.3g} with 95 % confidence), the bound is 0"
         return cls(
-            "the constraint is not met on new rows: predictions of rows that the model has not "
-            f"seen are at {found}. Use out-of-bag or cross-fitted predictions, cv='oob' or an "
-            "integer, a smaller `threshold`, or more rows."
+            "Use out-of-fold predictions, cv='oob' or an integer, a smaller `threshold`, or more "
+            "rows: the constraint is not met on new rows. Predictions for rows that the model has "
+            f"not seen are at {measured}."
         )
 
 
@@ -283,16 +297,16 @@ class EmptyBoundWarning(UserWarning):
     @classmethod
     def from_labels(cls, words: str, score: float | None) -> EmptyBoundWarning:
         """Build the warning for labels in words, with the share that the score keeps."""
-        kept = "" if score is None else f", while the score keeps {score:.0%} of that of y"
+        kept = "" if score is None else f", and the score keeps {score:.0%} of the indicator of y"
         return cls(
-            f"the bound on labels says nothing: {words}, so few that they meet it however they are "
-            f"arranged{kept}. Bound the score instead, on='probabilities' (of two classes, in "
-            "ProjectedClassifier and ConstrainedBoostingClassifier)."
+            "Bound the score instead, on='probabilities' (for two classes, in ProjectedClassifier "
+            f"and ConstrainedBoostingClassifier): the bound on labels says nothing, since {words}. "
+            f"Any arrangement of so few labels meets it{kept}."
         )
 
 
 class UnseenDependenceWarning(UserWarning):
-    """What is left depends on the attribute in a shape that the constraint does not see."""
+    """The constraint misses part of the dependence: its kernel does not follow the shape."""
 
     @classmethod
     def from_share(
@@ -300,10 +314,9 @@ class UnseenDependenceWarning(UserWarning):
     ) -> UnseenDependenceWarning:
         """Build the warning for a share of the explained deviation of y."""
         return cls(
-            f"{share:.0%} of the deviation of y that {name} explains is left (with 95 % "
-            f"confidence {low:.0%} or more), where the constraint asks for {asked:.0%}: it bounds "
-            "functions of the attribute that miss the dependence. Use DependenceConstraint (with a "
-            "SplineKernel of more knots, if it is that), or a higher degree."
+            "Use DependenceConstraint (with a SplineKernel of more knots, if it is that already), "
+            f"or a higher degree: the kernel misses part of the dependence on {name}. {share:.0%} "
+            f"of it remains (at least {low:.0%} with 95 % confidence), the bound is {asked:.0%}."
         )
 
 
@@ -314,11 +327,20 @@ class NoisyReferenceWarning(UserWarning):
     def from_p_value(cls, p_value: float) -> NoisyReferenceWarning:
         """Build the warning for the F test of y on the kernel of the reference."""
         return cls(
-            "the indicator of y that `threshold` is a share of cannot be told from chance (F "
-            f"test, p = {p_value:.2g}), so the bound is a share of noise. Refer to a degree at "
-            "which y depends on the attribute, relative=<degree>; use DependenceConstraint, whose "
-            "reference has its own kernel; or an absolute threshold, relative=False."
+            "Use an absolute threshold, relative=False; DependenceConstraint, whose reference has "
+            "its own kernel; or relative=<degree>, a degree at which y depends on the attribute: "
+            "`threshold` is a share of an indicator of y that cannot be told from chance (F test, "
+            f"p = {p_value:.2g})."
         )
+
+
+# What a fit says of its constraint: advice, then what was measured.
+_OF_A_VERDICT = (
+    ConstraintNotMetWarning,
+    EmptyBoundWarning,
+    UnseenDependenceWarning,
+    NoisyReferenceWarning,
+)
 
 
 class FewRowsWarning(UserWarning):
@@ -350,9 +372,8 @@ class CertificateNotIssuedWarning(UserWarning):
     def from_labels(cls, confidence: float, words: str) -> CertificateNotIssuedWarning:
         """Build the warning for labels, in words, that could not exceed the bound."""
         return cls(
-            f"no certificate can be issued: the bound on labels says nothing, as {words}. The "
-            f"{confidence:.0%} confidence would be one of nothing: bound what the score does, "
-            "on='probabilities'."
+            f"no certificate can be issued: the bound on labels says nothing, since {words}. "
+            f"Bound the score, on='probabilities', for a promise with {confidence:.0%} confidence."
         )
 
     @classmethod

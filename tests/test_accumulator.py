@@ -268,7 +268,7 @@ def test_what_does_not_fit_is_said():
         accumulator.update(np.where(X > 1, np.nan, Y), PREDICTED, sensitive_features=X)
     with pytest.raises(ValueError, match="above the degree"):
         accumulator.gedi(relative=3)
-    with pytest.raises(ValueError, match="was given beside norm"):
+    with pytest.raises(ValueError, match="was given together with norm"):
         accumulator.gedi(norm="sd", relative=2)
     with pytest.raises(ValueError, match="confidence"):
         accumulator.inference(confidence=95)

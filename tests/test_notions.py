@@ -94,7 +94,7 @@ def test_an_indicator_of_residuals_is_that_of_the_difference(data, name):
     with pytest.raises(ValueError, match="y_pred is None"):
         INDICATORS[name](t, on="residuals", **given)
     for special in ({"subset": 1.0}, {"on": "residuals"}):
-        with pytest.raises(ValueError, match=r"relative=True beside .* Pass relative=False"):
+        with pytest.raises(ValueError, match=r"relative=True with .* Pass relative=False"):
             INDICATORS[name](t, X[:, 1], relative=True, **special, **given)
 
 
@@ -120,7 +120,7 @@ def test_inference_on_a_subset_is_that_of_its_rows(data, name, covariate):
     )
     with pytest.raises(ValueError, match="y_pred is None"):
         infer(t, on="residuals", **given)
-    with pytest.raises(ValueError, match=r"relative=True beside .* Pass relative=False"):
+    with pytest.raises(ValueError, match=r"relative=True with .* Pass relative=False"):
         infer(t, X[:, 1], on="residuals", relative=True, **given)
 
 
@@ -400,8 +400,8 @@ def test_boosting_and_curves_refuse_them(data, own):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"relative": True, "subset": "positive"}, "relative=True beside subset='positive'"),
-        ({"relative": True, "on": "residuals"}, "relative=True beside on='residuals'"),
+        ({"relative": True, "subset": "positive"}, "relative=True with subset='positive'"),
+        ({"relative": True, "on": "residuals"}, "relative=True with on='residuals'"),
         ({"relative": False, "subset": "maybe"}, "subset='maybe' holds no row"),
         ({"relative": False, "subset": lambda y: y}, "subset must return a boolean array"),
     ],

@@ -22,6 +22,7 @@ def text_of(name):
 @pytest.mark.parametrize(
     ("name", "pattern"),
     [
+        ("CHANGELOG.md", r"^## \[(\d.*?)\]"),
         ("CITATION.cff", r"^version: (\S+)$"),
         ("conda/meta.yaml", r'set version = "(.*?)"'),
         ("README.md", r"^Version (\d+\.\d+\.\d+)"),

@@ -384,9 +384,11 @@ def test_a_scorer_of_a_constraint_is_routed(data):
 
 
 def test_what_contradicts_the_constraint_is_refused():
-    with pytest.raises(ValueError, match=r"kernel='spline' was given beside .*Change it there"):
+    with pytest.raises(
+        ValueError, match=r"kernel='spline' was given together with .*Change it there"
+    ):
         make_disparity_scorer(CoarseConstraint(), kernel="spline")
-    with pytest.raises(ValueError, match="relative=False was given beside DidiConstraint"):
+    with pytest.raises(ValueError, match="relative=False was given together with DidiConstraint"):
         make_disparity_scorer(DidiConstraint(), relative=False)
     for method in ("predict_proba", ["decision_function", "predict"]):
         with pytest.raises(ValueError, match="bounds predictions, the result of predict"):
@@ -396,7 +398,7 @@ def test_what_contradicts_the_constraint_is_refused():
     make_disparity_scorer(residuals, response_method="predict_proba")
     with pytest.raises(ValueError, match="threshold"):
         make_disparity_scorer(CoarseConstraint(threshold=-1))
-    with pytest.raises(ValueError, match="n_bins=3 was given beside DidiConstraint"):
+    with pytest.raises(ValueError, match="n_bins=3 was given together with DidiConstraint"):
         make_disparity_scorer(DidiConstraint(), n_bins=3)
 
 

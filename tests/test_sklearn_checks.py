@@ -110,7 +110,7 @@ def out_of_bag(cls):
 @pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
 @pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
 # Of five trees, and a check's few rows.
-@pytest.mark.filterwarnings("ignore:the constraint is not met on new rows")
+@pytest.mark.filterwarnings("ignore:.*the constraint is not met on new rows")
 @pytest.mark.filterwarnings("ignore:cv='oob'.* rows are in the sample of every member:UserWarning")
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores:UserWarning")
 @parametrize_with_checks(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import GridSearchCV, cross_validate
 
 import gedi_sklearn
 from gedi_sklearn import (
@@ -14,6 +14,7 @@ from gedi_sklearn import (
     ProjectedRegressor,
     project_targets,
 )
+from gedi_sklearn.exceptions import UnseenDependenceWarning
 from gedi_sklearn.metrics import didi, gedi, hgr, make_disparity_scorer
 
 CONSTANT = np.ones(12)
@@ -65,3 +66,19 @@ def test_every_warning_goes_through_one_function():
     root = Path(gedi_sklearn.__file__).parent
     direct = [path for path in root.rglob("*.py") if "warnings.warn(" in path.read_text("utf-8")]
     assert direct == [root / "exceptions.py"]
+
+
+def test_a_search_gives_the_advice_of_its_fits_once():
+    x = np.random.default_rng(0).uniform(-1, 1, 1400)
+    X, y = np.c_[x, x**2], x**2 + 0.1 * x
+    model = ProjectedRegressor(constraint=CoarseConstraint(), sensitive_columns=0)
+    grid = {"constraint__threshold": [0.1, 0.2, 0.3]}
+    kinds = []
+    for _ in range(2):  # each search says it
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            GridSearchCV(model, grid, cv=2).fit(X, y)
+        kinds.append([own.category for own in record])
+    assert kinds == [[UnseenDependenceWarning]] * 2
+    with pytest.warns(UnseenDependenceWarning, match="% of it remains"):
+        model.fit(X, y)

@@ -1,14 +1,14 @@
 """
-Triage: the top tenth by age
-============================
+How do I bound who ends up in the top decile?
+=============================================
 
-An insurer checks the tenth of the claims with the highest score by hand. Whether a claim of an old
-person is checked more often than that of a young one depends on the *ranks*: on how many of each
-age are above the cut, not on the mean score. Here scores spread the more, the older the claimant.
+An insurer checks the decile of the claims with the highest scores by hand. Whether claims of the
+old are checked more often than those of the young depends on *ranks*: on how many of each age are
+above the cut, not on the mean score. Here the spread of the scores increases with age.
 """
 
 # %%
-# Simulated claims. The amount at stake rises with age a little, and spreads with it a lot.
+# Simulated claims. The amount at stake rises slightly with age, and its spread strongly.
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ def claims(n, seed):
 age = X_new[:, 0]
 
 # %%
-# A bound on the mean takes the slope out, and leaves the spread. A bound on the distribution bounds
-# the share of claims above every cut, and so that of the top tenth, whoever sets the cut later.
+# A bound on the mean removes the slope and leaves the spread. A bound on the distribution bounds
+# the share of claims above every cut, the top decile included, wherever the cut is set later.
 learner = HistGradientBoostingRegressor(max_iter=60, random_state=0)
 models = {
     "no bound": ProjectedRegressor(learner, DependenceConstraint(np.inf), sensitive_columns=0),
@@ -46,8 +46,8 @@ print(models["mean at 0"].verdict_)
 print(models["every cut at 10 %"].verdict_)
 
 # %%
-# Of new claims: which share of each age is in the top tenth, and what age explains of the share
-# above each cut, in points. The grey band is what chance explains.
+# New claims: the share of each age in the top decile, and the standard deviation that age explains
+# of the share above each cut, in points. The grey band is chance.
 figure, axes = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
 edges = np.linspace(18, 85, 9)
 for number, (name, score) in enumerate(scores.items()):
@@ -64,7 +64,7 @@ axes[0].legend()
 plt.show()
 
 # %%
-# What the bound costs: the amount at stake in the claims that are checked, and R².
+# The cost of the bound: the amount at stake in the checked claims, and R².
 for name, score in scores.items():
     checked, r2 = y_new[score > np.quantile(score, 0.9)], models[name].score(X_new, y_new)
     print(f"{name}: {checked.mean():.2f} a checked claim, R² {r2:.2f}")

@@ -68,7 +68,7 @@ def check_notion(subset: Any, on: str, relative: Any) -> None:
     if (subset is not None or on == "residuals") and relative is not False:
         given = f"subset={subset!r}" if subset is not None else f"on={on!r}"
         raise ValueError(
-            f"relative={relative!r} beside {given}: the target is constant there (its residual is "
+            f"relative={relative!r} with {given}: the target is constant there (its residual is "
             "0), so there is nothing to be relative to. Pass relative=False, and a threshold in "
             "units of y."
         )

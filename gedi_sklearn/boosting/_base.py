@@ -427,7 +427,8 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         if self.cv is None:
             constraint.warn_excess(
                 z,
-                "The multipliers have not settled: raise `n_estimators`, or `learning_rate`.",
+                "Raise `n_estimators` or `learning_rate`",
+                "The multipliers have not converged.",
             )
         elif trained.excess > _FOLLOWS and len(y) >= _LEAST_ROWS:
             warn_caller(

@@ -225,7 +225,7 @@ def _check_notions(
         given = f"on={special[0].on!r}" if special[0].subset is None else "subset="
         raise ValueError(
             f"{given} needs predictions of rows that their model has not seen: in-sample ones are "
-            "near to y, so that nothing is left to constrain. Use ProjectedRegressor or "
+            "close to y, so that nothing remains to constrain. Use ProjectedRegressor or "
             "ProjectedClassifier with cross-fitted predictions (cv=5), or for subset= Moving "
             "Targets with cv=5 or cv='oob', or boosting with cv=5."
         )

@@ -364,7 +364,7 @@ class FittedConstraint:
         usual = int(counts.argmax())
         return f"{len(z) - counts[usual]} of {len(z)} rows are not labelled {usual}"
 
-    def warn_excess(self, z: np.ndarray, what_to_do: str) -> None:
+    def warn_excess(self, z: np.ndarray, what_to_do: str, reason: str) -> None:
         """Warn where predictions for the rows are beyond a bound by a tenth and by chance.
 
         The bound is that of the constraint that they exceed most. With few rows nothing is said.
@@ -376,7 +376,9 @@ class FittedConstraint:
         if found:
             worst = max(found)._asdict()
             del worst["share"]
-            warn_caller(ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do))
+            warn_caller(
+                ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do, reason=reason)
+            )
 
     def indicator(self, z: np.ndarray, gauges: Sequence[list[Block]] | None = None) -> float:
         """Return the bounded indicator: the sum over constraints, of the worst class each.

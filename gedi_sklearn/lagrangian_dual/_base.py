@@ -138,8 +138,8 @@ class BaseLagrangianDual(ConstrainedEstimator):
         if self.multiplier_learning_rate > 0:  # else the constraint was left out
             constraint.warn_excess(
                 predictions,
-                "The penalty has not grown enough: raise `max_epochs` or "
-                "`multiplier_learning_rate`.",
+                "Raise `max_epochs` or `multiplier_learning_rate`",
+                "The penalty has not grown enough.",
             )
         self._take_verdict(verdict, warns=self.multiplier_learning_rate > 0)
         return self

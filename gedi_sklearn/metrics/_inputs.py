@@ -284,7 +284,8 @@ def _label_or_score(predicted: np.ndarray, labels: np.ndarray, pos_label: Any) -
         return _equals(predicted, pos_label)
     if not in_unit:
         raise ValueError(
-            "y_pred beside labels must hold the same labels, or scores in [0, 1]; got floats "
+            "with labels as y_true, y_pred must hold "
+            "the same labels, or scores in [0, 1]; got floats "
             f"from {predicted.min():.3g} to {predicted.max():.3g}."
         )
     return check_numbers(predicted, "y_pred", n_columns=1)

@@ -143,7 +143,7 @@ class LinearIndicator:
             return True
         what = "rows" if groups is None else "groups of rows"
         warn_caller(
-            f"{units} {what} leave no degree of freedom beside {self.design.fitted.n_columns} "
+            f"{units} {what} leave no degree of freedom for {self.design.fitted.n_columns} "
             "coefficient(s): the confidence interval is NaN.",
             UndefinedMetricWarning,
         )

@@ -66,7 +66,8 @@ def check_relative(relative: Any, norm: str) -> None:
     """
     if norm != "l1" and not isinstance(relative, (bool, np.bool_)):
         raise ValueError(
-            f"relative={relative!r} was given beside norm={norm!r}, where a relative value is a "
+            f"relative={relative!r} was given together with "
+            f"norm={norm!r}, where a relative value is a "
             "share of the indicator of y with the same kernel: pass True or False."
         )
 

@@ -195,13 +195,14 @@ def _bounded(
     constraint.validate()
     for name in given.keys() - {"pos_label", "conditional_on"}:
         raise ValueError(
-            f"{name}={given[name]!r} was given beside {constraint!r}, which says itself what is "
+            f"{name}={given[name]!r} was given together with {constraint!r}, which says what is "
             "measured. Change it there; only pos_label and conditional_on go with a constraint."
         )
     response = _RESPONSES.get(constraint.on)
     if None not in (response, response_method) and response_method != response:
         raise ValueError(
-            f"response_method={response_method!r} was given beside {constraint!r}, which bounds "
+            f"response_method={response_method!r} was given together with {constraint!r}, which "
+            "bounds "
             f"{constraint.on}, the result of {response}. Leave response_method at None, or change "
             "`on` of the constraint."
         )
@@ -219,7 +220,7 @@ _NO_ATTRIBUTE = (
     "make_disparity_scorer(sensitive_columns=...), or route its values: with "
     "sklearn.set_config(enable_metadata_routing=True), "
     "make_disparity_scorer(...).set_score_request(sensitive_features=True) and sensitive_features= "
-    "passed beside y. A meta-estimator that calls scorers without X, such as "
+    "passed with y. A meta-estimator that calls scorers without X, such as "
     "TunedThresholdClassifierCV, cannot work with sensitive_columns: route the values there."
 )
 

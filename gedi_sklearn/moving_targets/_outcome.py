@@ -93,7 +93,7 @@ class Outcome:
         if in_targets < _MOST:
             return found + (
                 "The projection removes them, where y had a weight of "
-                f"{self.target_weight:.2g} beside 1 for the predictions: raise `target_weight` or "
+                f"{self.target_weight:.2g} against 1 for the predictions: raise `target_weight` or "
                 "`threshold`."
             )
         return found + (
@@ -104,20 +104,19 @@ class Outcome:
         """Warn if the predictions are beyond the constraint."""
         kind = "Classifier" if self.learner.is_classifier else "Regressor"
         if self._stands_still():
+            others = "Use an inner estimator that fit changes"
             reason = (
                 f"{self.name} does not follow its targets: they satisfy the constraint, but its "
-                "predictions hardly differ from those of its first fit. Use an inner estimator "
-                "that fit changes"
+                "predictions hardly differ from those of its first fit."
             )
         else:
-            reason = (
-                f"The targets satisfy it, and {self.name} follows them only in part. Use "
-                f"select='best', or DualTargets{kind}"
-            )
+            others = f"Use select='best', DualTargets{kind}"
+            reason = f"The targets satisfy it, and {self.name} follows them only in part."
         counted = slice(None) if self.weight is None else self.weight > 0
         constraint.warn_excess(
             self.predictions[counted].astype(np.float64),
-            f"{reason}, or Projected{kind}, which corrects the predictions themselves.",
+            f"{others}, or Projected{kind}, which corrects the predictions themselves",
+            reason,
         )
 
     def _stands_still(self) -> bool:

@@ -180,7 +180,7 @@ def find(
     reference = fitted._replace(sample=sample).reference(True)
     if reference == 0:
         warn_caller(
-            f"y_true does not depend on {name}: the share that is left is NaN.",
+            f"y_true does not depend on {name}: the share that remains is NaN.",
             UndefinedMetricWarning,
         )
         reference = float("nan")
