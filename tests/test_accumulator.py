@@ -637,3 +637,15 @@ def test_a_limit_of_few_events_says_so(attribute, y, message):
     said = [str(one.message) for one in caught if one.category is FewRowsWarning]
     assert len(said) == (message is not None)
     assert message is None or message in said[0]
+
+
+@pytest.mark.parametrize("size", [20, 700, 7_001, 90_000])
+def test_chunks_of_every_size_are_dealt_to_all_parts_alike(size):
+    x, y = np.random.default_rng(0).normal(size=(2, size))
+    accumulator = GediAccumulator(2)
+    for _ in range(-(-400_000 // size) if size > 100 else 500):
+        accumulator.update(y, sensitive_features=x)
+    weights = accumulator.sums_.part_weights
+    assert len(weights) == 32
+    assert weights.sum() == accumulator.n_rows_
+    assert weights.max() <= 1.2 * weights.min()

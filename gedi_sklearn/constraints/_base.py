@@ -26,7 +26,7 @@ from ..kernels import (
     is_degree,
     warn_many_levels,
 )
-from ..metrics import reference_disparity
+from ..metrics import KernelIndicator, reference_disparity
 
 # What a constraint bounds: what `predict` returns, probabilities, predictions minus y, or the
 # share of rows above every cut.
@@ -173,8 +173,14 @@ class Constraint(BaseEstimator):
 
         An absolute threshold of 0 leaves its slack on that scale too.
         """
+        y, indicator = columns[:, 0], KernelIndicator(design, self.norm)
+        if self.norm != "l1":
+            return indicator.reference(y)
+        known = indicator.reference_of_degree(y, int(self.relative or True))
+        if known is not None:
+            return known
         return reference_disparity(
-            columns[:, 0],
+            y,
             values,
             kernel=self.kernel,
             relative=self.relative or True,

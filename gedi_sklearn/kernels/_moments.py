@@ -79,8 +79,8 @@ def sum_products(
     """
     k, d = n_columns, 1 + n_columns + len(targets)
     # With 1 as the first column, and zeros as the last ones.
-    block = np.zeros((_rounded(d), min(n_rows, _PRODUCT_BLOCK)))
-    block[0] = 1.0
+    block = np.empty((_rounded(d), min(n_rows, _PRODUCT_BLOCK)))
+    block[0], block[d:] = 1.0, 0.0
     few, beside = _rounded(k - 1), k if are_powers else 0
     # The sums of w, of w a a₁ and of w a aⱼ for the columns j from `beside` on: apart, since a
     # matrix of all these columns would take half as long again.
