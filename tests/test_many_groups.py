@@ -3,6 +3,7 @@
 import time
 import tracemalloc
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -385,7 +386,9 @@ def test_limits_of_nine_thousand_levels_need_no_matrix(norm, right):
     given = {"sensitive_features": levels, "norm": norm}
     found = gedi_inference(y + 40 * (code == 0), **given)
     low, high = found.interval
-    with pytest.warns(FewRowsWarning, match="has 4 rows"):
+    # Each difference from the first level rests on eight rows.
+    few = pytest.warns(FewRowsWarning, match="has 4 rows") if norm == "l1" else nullcontext()
+    with few:
         upper = found.upper
     assert 0 <= low < right < upper < high
     given |= {"method": "simulation", "n_resamples": 100}
