@@ -206,7 +206,7 @@ class ConstrainedEstimator(BaseEstimator):
 
     def _lacks_dropped(self, X: Any) -> bool:
         """Tell whether a frame has all the columns of the training frame but the dropped ones."""
-        seen = getattr(self, "feature_names_in_", None)
+        seen: Any = getattr(self, "feature_names_in_", None)
         names = None if seen is None or not self._dropped else _get_feature_names(X)
         return names is not None and list(names) == list(np.delete(seen, self._dropped))
 
