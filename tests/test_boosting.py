@@ -538,5 +538,5 @@ def test_rows_held_out_are_not_pulled_to_a_slack(constraint, is_held_out, is_pul
 
 def test_multipliers_that_have_not_settled_are_said_not_to_meet_the_constraint():
     X, y = make(ConstrainedBoostingRegressor)
-    with pytest.warns(ConstraintNotMetWarning, match="raise `n_estimators`"):
+    with pytest.warns(ConstraintNotMetWarning, match="Raise `n_estimators`"):
         quick(ConstrainedBoostingRegressor, n_estimators=8).fit(X, y)

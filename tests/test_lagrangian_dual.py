@@ -145,7 +145,7 @@ def test_the_constraint_is_approached(cls, constraint):
 @for_each
 def test_a_penalty_that_has_not_grown_is_said_not_to_meet_the_constraint(cls):
     X, y = make_data(cls(), n=300)
-    with pytest.warns(ConstraintNotMetWarning, match=r"raise `max_epochs` or") as record:
+    with pytest.warns(ConstraintNotMetWarning, match=r"Raise `max_epochs` or") as record:
         model = small(cls, max_epochs=60).fit(X, y)
     assert len(record) == 1
     reached = gedi(numeric(model, X), sensitive_features=X[:, 0]) / model.threshold_
