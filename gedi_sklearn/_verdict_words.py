@@ -129,7 +129,7 @@ class Output:
     def __str__(self) -> str:
         if not self.of:
             return f"{self.name} {100 * self.value:.2g} points"
-        return f"{self.name} {self.value:.0%} of {self.of}"
+        return f"{self.name} {self.value:.0%} of {self.of}'s"
 
 
 class InWords(ABC):
@@ -229,7 +229,7 @@ class Verdict(InWords):
         shape = f", by a spline of {N_KNOTS} knots"
         yield "whole shape", f"{self.remainder}{shape}" if self.remainder else "not measured"
         if self.outputs:
-            yield "outputs keep", "; ".join(map(str, self.outputs))
+            yield "dependence", "; ".join(map(str, self.outputs))
         p = self.reference_p_value
         if p is None:
             yield "reference", "none: the threshold is absolute"

@@ -135,8 +135,8 @@ class TooManyGroupsError(ValueError):
         return cls(
             f"an attribute of {n_groups} groups needs a matrix of {n_rows} x {n_groups} numbers "
             "here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many groups "
-            "are for values, tests of independence, limits of sums over groups ('l1', DIDI) and "
-            "the accumulator, without limits of deviations ('sd') and `conditional_on`; under "
+            "are for values, tests of independence, limits and the accumulator, without "
+            "clusters (`groups`) and `conditional_on`; under "
             "DidiConstraint for real targets at squared error, in `project_targets`, "
             "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
             "`confidence` and other constraints, and with `sensitive_at_predict`."

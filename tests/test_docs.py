@@ -83,6 +83,11 @@ def test_a_u_shape_keeps_the_share_that_the_page_says():
     assert share == pytest.approx(0.2, abs=0.02)
 
 
+@pytest.mark.parametrize("name", [name for name, one in PUBLIC.items() if inspect.isclass(one)])
+def test_the_page_of_a_class_stands_alone(name):
+    assert "s in :class:" not in inspect.getdoc(PUBLIC[name])
+
+
 def test_the_start_page_prints_what_it_says(capsys):
     (code,) = re.findall(r"^```python\n(.*?)^```", PAGES["index"], re.S | re.M)
     exec(compile(code, "index", "exec"), {})

@@ -35,7 +35,7 @@ EXPECTED_FAILURES = {
 }
 # Most networks here are trained for a moment, and their multipliers have hardly grown.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predictions for the training rows do not meet:"
+    "ignore:.*the predictions for the training rows do not meet:"
     "gedi_sklearn.exceptions.ConstraintNotMetWarning"
 )
 

@@ -222,7 +222,7 @@ def test_many_groups_need_no_matrix(simultaneous):
     block = block.altered(outputs=(0, 1, 2), allowed=_three_times(block.allowed))
     fast = upper_limits(block, columns, 0.95, simultaneous=simultaneous).values
 
-    def by_matrix(rule, block):
+    def by_matrix(rule, *_):
         return rule.of_terms(block.operator, "l1")
 
     with pytest.MonkeyPatch.context() as patch:

@@ -134,7 +134,7 @@ def test_a_learner_that_sees_the_attribute_needs_one_step(data):
     ],
 )
 # Those of a single projection, which a line in the attribute follows only in part.
-@pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
+@pytest.mark.filterwarnings("ignore:.*the predictions for the training rows do not meet")
 def test_other_constraints(data, options):
     X, y, _ = data
     model = dual(tol=1e-6, **options).fit(X, y)

@@ -330,7 +330,7 @@ def test_sparse_x(data):
 
 
 # The words of a text do not let its learner follow.
-@pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
+@pytest.mark.filterwarnings("ignore:.*the predictions for the training rows do not meet")
 def test_text_and_no_table_at_all(data):
     _, _, y, attribute, _ = data
     texts = [f"word{label} filler" for label in y]

@@ -274,7 +274,7 @@ def test_a_smaller_threshold_never_costs_less(data):
 
 
 # A line in the score of a team follows its groups only in part.
-@pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
+@pytest.mark.filterwarnings("ignore:.*the predictions for the training rows do not meet")
 def test_estimators_take_groups_lists_and_covariates(data):
     frame, y, _ = data
     X = frame.assign(team=frame["team"].map({"a": 0.0, "b": 1.0, "c": 2.0, "old": 3.0}))

@@ -206,7 +206,7 @@ def test_labels_are_scored_by_what_the_scorer_asks_for(data):
 
 @pytest.mark.torch
 # Of 20 epochs, in which multipliers hardly grow.
-@pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
+@pytest.mark.filterwarnings("ignore:.*the predictions for the training rows do not meet")
 def test_networks_are_fitted_for_every_threshold(data):
     X, t, y, _ = data
     for estimator, targets in (
@@ -477,7 +477,7 @@ def test_a_failed_threshold_leaves_the_others_of_one_fit(data, monkeypatch):
 
 
 # Of one iteration, whose targets the learner follows in part.
-@pytest.mark.filterwarnings("ignore:the predictions for the training rows do not meet")
+@pytest.mark.filterwarnings("ignore:.*the predictions for the training rows do not meet")
 @pytest.mark.parametrize("relative", [False, True])
 def test_groups_are_measured_by_their_didi(data, relative):
     X, t, y, w = data

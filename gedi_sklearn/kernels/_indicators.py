@@ -90,7 +90,8 @@ class IndicatorKernel(FittedKernel):
         return np.where(column < place, -self._against, (column == place) * self._own)
 
     def check_size(self, n_rows: int) -> None:
-        if self.n_columns > _MOST_GROUPS or n_rows * self.n_columns > _MOST_NUMBERS:
+        smaller, numbers = min(n_rows, self.n_columns), n_rows * self.n_columns
+        if smaller > _MOST_GROUPS or numbers > _MOST_NUMBERS:
             raise TooManyGroupsError.from_numbers(n_rows, self.n_columns + 1)
 
     def explained(self, values: Any, coordinates: np.ndarray) -> np.ndarray:

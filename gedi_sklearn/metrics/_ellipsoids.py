@@ -38,7 +38,11 @@ def fixed_draws(size: int) -> np.ndarray:
 
 
 def limit_of_lacking_rows(
-    c: np.ndarray, q: np.ndarray, share: np.ndarray | float, leverage: np.ndarray, confidence: float
+    c: np.ndarray,
+    sizes: np.ndarray,
+    share: np.ndarray | float,
+    leverage: np.ndarray,
+    confidence: float,
 ) -> float:
     """Return what S = ‖c‖ may be with the rows that a sample lacks by chance.
 
@@ -51,15 +55,15 @@ def limit_of_lacking_rows(
     ----------
     c : ndarray of shape (k,)
         Coordinates of the target.
-    q : ndarray of shape (r, k)
-        Q of the rows, or of those that are the farthest.
+    sizes : ndarray of shape (r,)
+        |Q| |c| of the rows, or of those that are the farthest.
     share, leverage : ndarray of shape (r,)
         Their weights, those of all rows summing to 1, and their leverage.
     confidence : float
         γ.
     """
     beyond = 1 / (1 - np.minimum(leverage, _MAX_LEVERAGE))
-    reach = np.sqrt(share) * beyond * (np.abs(q) @ np.abs(c))
+    reach = np.sqrt(share) * beyond * sizes
     return float(np.hypot(np.linalg.norm(c), np.sqrt(-np.log1p(-confidence)) * reach.max()))
 
 

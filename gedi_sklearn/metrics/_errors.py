@@ -30,6 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import Design
+from ._ellipsoids import MAX_PATTERNS
+from ._group_covariance import GroupCovariance
 
 # Numbers of a block of rows in all directions: what stays in the cache.
 _BLOCK = 200_000
@@ -140,6 +142,12 @@ class Errors:
     def columns(self) -> np.ndarray:
         """Q of the rows that the kernel sees."""
         return self.design.orthonormal[self._seen]
+
+    def sizes(self, c: np.ndarray) -> np.ndarray:
+        """Return |Q| |c| of the rows that the kernel sees."""
+        if self.design.fitted.has_closed_form and self._index is not None:
+            return self.design.fitted.size_of_groups(c)[self._index]
+        return np.abs(self.columns) @ np.abs(c)
 
     @cached_property
     def typical(self) -> float:
@@ -369,7 +377,7 @@ class Errors:
 
     def _row_sums(self, directions: list[np.ndarray]) -> Iterator[_Sums]:
         """Yield sums over blocks of rows, in directions (d, k) of every output together."""
-        q = np.asarray(self.design.q)
+        q = self.design.q
         tables = None if self._index is None else [q @ own.T for own in directions]
         for rows in _blocks(len(self.weight), len(directions[0])):
             eta, pull2 = np.zeros((2, len(self.weight[rows]), len(directions[0])))
@@ -408,6 +416,13 @@ class Errors:
         )
 
     @property
+    def has_many_groups(self) -> bool:
+        """Whether one output is of so many groups that its covariance is no matrix."""
+        kernel, is_single = self.design.fitted, len(self.coordinates) == 1
+        is_long = kernel.has_closed_form and kernel.n_columns > MAX_PATTERNS
+        return is_long and is_single and self.are_independent
+
+    @property
     def rank_of_groups(self) -> int:
         """Rank of the covariance of the deviations of groups in all outputs."""
         own = self.covariance_at_points
@@ -428,18 +443,33 @@ class Errors:
         The part of the coordinates that they determine is all but one: λ_p is that of a projection.
         """
         p, square, weight2 = self.design.fitted.weights, self._row_errors[:, 0] ** 2, self.weight**2
-
-        def leverages_of(variances: np.ndarray) -> np.ndarray:
-            inverse = _ratio(np.ones_like(p), variances)
-            share = p**2 * inverse / (p**2 @ inverse) if (variances > 0).all() else 0.0
-            return inverse * (1 - share)
-
         powers = (square, square**2, weight2, weight2**2)
         second, fourth, pull2, pull4 = map(self._at_points, powers)
-        typical = self.typical**2 * leverages_of(pull2) * pull4
-        variances = second + 0.5 * (leverages_of(second) * fourth + typical)
-        total = float(np.square(leverages_of(variances)) @ fourth)
+        typical = self.typical**2 * _leverages_of_groups(p, pull2) * pull4
+        variances = second + 0.5 * (_leverages_of_groups(p, second) * fourth + typical)
+        total = float(np.square(_leverages_of_groups(p, variances)) @ fourth)
         return variances, self._freedom(len(p) - 1, total)
+
+    def covariance_of_groups(self, weight: Any = 1.0, beside: Any = 0.0) -> GroupCovariance:
+        """Return the covariance of one output's coordinates, of rows of weights, and variances."""
+        error, mean = self._row_errors[:, 0], self._mean
+        return GroupCovariance(
+            self.design.fitted,
+            self.coordinates[0],
+            self._at_points(weight * error**2) + beside,
+            self._at_points(weight * error * mean),
+            float((weight * mean**2).sum()),
+        )
+
+    def ellipsoid_of_deviations(self) -> tuple[GroupCovariance, float]:
+        """Return what :meth:`ellipsoid` does, of many groups."""
+        k, weight2 = self.design.fitted.n_columns, self.weight**2
+        rows = self._index, self._row_errors[:, 0], self._mean
+        leverage = self.covariance_of_groups().leverages(*rows)
+        p, pull2, pull4 = self.design.fitted.weights, *map(self._at_points, (weight2, weight2**2))
+        typical = self.typical**2 * _leverages_of_groups(p, pull2) * pull4
+        found = self.covariance_of_groups(1 + 0.5 * leverage, 0.5 * typical)
+        return found, self._freedom(k, float(np.square(found.leverages(*rows)).sum()))
 
     def _freedom(self, k: int, total: float) -> float:
         n_free = k * (k + 1) / total if total else np.inf
@@ -513,6 +543,13 @@ def null_covariance(design: Any, z: np.ndarray, groups: np.ndarray | None) -> np
     codes = np.unique(groups, return_inverse=True)[1]
     sums = np.stack([np.bincount(codes, own) for own in (design.orthonormal.T * weighted)])
     return len(sums.T) / (len(sums.T) - 1) * sums @ sums.T
+
+
+def _leverages_of_groups(p: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return Q_j'V⁻¹Q_j of groups of weights p whose sums have variances."""
+    inverse = _ratio(np.ones_like(p), variances)
+    share = p**2 * inverse / (p**2 @ inverse) if (variances > 0).all() else 0.0
+    return inverse * (1 - share)
 
 
 def _ratio(numbers: np.ndarray, to: np.ndarray) -> np.ndarray:

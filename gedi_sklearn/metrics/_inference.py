@@ -332,8 +332,8 @@ def gedi_inference(
     RankDeficientKernelError
         If the kernel's columns are linearly dependent, or the attribute is constant.
     TooManyGroupsError
-        If ``interval`` or ``upper`` of the norm "sd" is asked for of text with thousands of levels;
-        limits of "l1", and what chance gives, need no matrix of them.
+        If text with thousands of levels comes beside `groups` or `conditional_on`, which need a
+        matrix of them.
     ValueError
         If the reference of `relative` is 0; if values are missing or infinite, or lengths differ.
 

@@ -87,7 +87,8 @@ class SummedIndicator(KernelIndicator):
         ends, weight = sums.ends
         q, share = whole.fitted.orthonormal_columns(ends), weight / whole.total
         leverage = share * (1 + np.square(q).sum(axis=1))
-        lacking = limit_of_lacking_rows(v, q, share, leverage, confidence)
+        sizes = np.abs(q) @ np.abs(v)
+        lacking = limit_of_lacking_rows(v, sizes, share, leverage, confidence)
         return Limits(np.maximum(limits, lacking))
 
 

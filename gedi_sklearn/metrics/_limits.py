@@ -233,11 +233,17 @@ class _Rule:
         are allowed for as well.
         """
         errors = self.errors
-        c, covariance, quantile = errors.coordinates[0], errors.covariance, self.scheffe()
+        c = errors.coordinates[0]
+        groups = errors.covariance_of_groups() if errors.has_many_groups else None
+        quantile = self.scheffe(None if groups is None else max(groups.rank, 1))
         size, listed = float(np.linalg.norm(c)), [errors.largest_pull[1]]
         if size:
             z = max(float(quantile(errors.n_free)), 0.0)
-            listed += [c / size, farthest_direction(c, covariance, z)]
+            if groups is None:
+                far = farthest_direction(c, errors.covariance, z)
+            else:
+                far = groups.farthest_direction(z)
+            listed += [c / size, far]
         directions = np.array(listed)
         values, moments = np.abs(directions @ c), errors.moments(directions)
         half, nu = self.reach(moments, np.where(directions @ c >= 0, 1.0, -1.0), quantile)
@@ -247,9 +253,12 @@ class _Rule:
         plain = np.sqrt(np.maximum(moments.second[1:], 0.0))
         if size and (plain > 0).all():
             grown = float((half[1:] / plain).max())
-            limit = max(limit, farthest_from_zero(c, covariance, grown))
+            if groups is None:
+                limit = max(limit, farthest_from_zero(c, errors.covariance, grown))
+            else:
+                limit = max(limit, groups.farthest(grown))
         if errors.are_independent:
-            lacking = errors.columns, errors.weight, errors.leverage
+            lacking = errors.sizes(c), errors.weight, errors.leverage
             limit = max(limit, limit_of_lacking_rows(c, *lacking, self.confidence))
         if errors.any_alone:
             limit = np.inf
@@ -289,23 +298,25 @@ def upper_limits(
     Limits
         Of shape (1,), or (m·r,) for "each".
     """
+    options: dict[str, Any]
     norm, kernel = block.allowed.norm, block.kernel
     is_short = block.allowed.size <= MAX_PATTERNS
     if kernel.has_closed_form and norm == "l1" and groups is None and not is_short:
         origin = kernel.weights if block.sums_groups else np.eye(1, len(kernel.weights))[0]
         columns = block.of(columns)
-        options: dict[str, Any] = {"simultaneous": simultaneous, "n_new": n_new}
+        options = {"simultaneous": simultaneous, "n_new": n_new}
         return limits_of_groups(block.design, origin, columns, confidence, **options)
-    errors = Errors(block.design, block.of(columns), is_basis_drawn=norm == "sd", groups=groups)
+    if norm == "sd":
+        options = {"simultaneous": simultaneous, "n_new": n_new, "groups": groups}
+        return limits_of_deviation(block.design, block.of(columns), confidence, **options)
+    errors = Errors(block.design, block.of(columns), groups=groups)
     if errors.n_free <= 0:
         return Limits(np.full(block.allowed.size if norm == "each" else 1, np.nan))
     rule = _Rule(errors, confidence, simultaneous, _widened(errors, n_new))
     # In units of the largest row, so that squares do not overflow.
     unit = float(np.abs(block.operator).max()) or 1.0
     operator = block.operator / unit
-    if norm == "sd":
-        found = rule.of_deviation()
-    elif norm == "l1" and is_short:
+    if norm == "l1" and is_short:
         found = rule.of_patterns(operator)
     else:
         found = rule.of_terms(operator, norm)
@@ -338,6 +349,23 @@ def limits_of_groups(
     rule = _Rule(errors, confidence, simultaneous, _widened(errors, n_new))
     found = rule.of_groups(errors.design.fitted, origin)
     return found._replace(values=errors.unit * found.values)
+
+
+def limits_of_deviation(
+    design: Design,
+    columns: np.ndarray,
+    confidence: float,
+    *,
+    simultaneous: bool,
+    n_new: int | None = None,
+    groups: np.ndarray | None = None,
+) -> Limits:
+    """Return the upper limit of the deviation that a kernel explains, ‖c‖ but for its share."""
+    errors = Errors(design, columns, is_basis_drawn=True, groups=groups)
+    if errors.n_free <= 0:
+        return Limits(np.array([np.nan]))
+    found = _Rule(errors, confidence, simultaneous, _widened(errors, n_new)).of_deviation()
+    return found._replace(values=errors.unit / np.sqrt(design.fitted.share) * found.values)
 
 
 def _widened(errors: Errors, n_new: int | None) -> float:

@@ -24,7 +24,13 @@ from ..kernels import BaseDesign, PolynomialKernel, fit_codes
 from ._ellipsoids import MAX_PATTERNS, farthest, normal_draws
 from ._errors import Errors
 from ._forms import GroupForm, MatrixForm, least_sum, norm_of
-from ._limits import Limits, both_limits, limits_of_groups, upper_limits
+from ._limits import (
+    Limits,
+    both_limits,
+    limits_of_deviation,
+    limits_of_groups,
+    upper_limits,
+)
 
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
@@ -132,6 +138,10 @@ class LinearIndicator:
             form: Any = self.form
             found = limits_of_groups(self.design, form.origin, z[:, None], confidence, **options)
             return found._replace(values=form.scale * found.values)
+        if self.norm != "l1":
+            return limits_of_deviation(
+                self.design, z[:, None], confidence, groups=groups, **options
+            )
         found = upper_limits(self.block, z[:, None], confidence, groups=groups, **options)
         return found._replace(values=self.block.factor * found.values)
 
@@ -198,6 +208,12 @@ class LinearIndicator:
                 exact = float(self.value(center)) * unit
                 return exact, exact, ""
             low, high = form.range(center, variances)
+            return low * unit, high * unit, ""
+        if errors.has_many_groups and self.norm != "l1" and center.any():
+            covariance_of, nu = errors.ellipsoid_of_deviations()
+            radius = _radius(k, nu, confidence)
+            unit = unit / float(np.sqrt(self.design.fitted.share))
+            low, high = covariance_of.nearest(radius), covariance_of.farthest(radius)
             return low * unit, high * unit, ""
         covariance, nu = errors.ellipsoid()
         radius = _radius(k, nu, confidence)

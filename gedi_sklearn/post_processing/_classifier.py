@@ -22,9 +22,10 @@ from ._label_search import TIE, LabelRule, Tried, codes_of
 class ProjectedClassifier(ClassTargetsMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
 
-    The learner is fitted once. A row is of class 1 if :math:`p(x) + Q(x) \cdot c > 1/2`, with c
-    from the multipliers of the projection of cross-fitted probabilities on the constraint. Of more
-    than two classes a row is of the one with the largest :math:`p_j(x) + Q(x) \cdot c_j`.
+    Fits the estimator and corrects its labels by a function of the attribute. A row is of class 1
+    if :math:`p(x) + Q(x) \cdot c > 1/2`, with c from the multipliers of the projection of
+    cross-fitted probabilities on the constraint. Of more than two classes a row is of the one with
+    the largest :math:`p_j(x) + Q(x) \cdot c_j`.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class BoundsCuts:
             Whether their models have not seen them.
         """
         given, weight = self._check_cuts(p), fold_maker.weight
-        self._map, self.kernel_ = None, None
+        self._map = self._expected_as_columns = self.kernel_ = None
         self.certificate_: Certificate | None = None
         self.verdict_: Verdict | None = None
         self.constraint_, self.threshold_, self.reference_ = given, float(given.threshold), 1.0
@@ -101,7 +101,7 @@ class BoundsCuts:
             self.kernel_ = fitted.design.fitted
             source: KernelColumns | ExpectedColumns = KernelColumns(fitted, attribute)
             if not self.sensitive_at_predict:
-                known = expect(self.kernel_.orthonormal(fold_maker.attribute))
+                known = expect(self.kernel_.orthonormal_within_range(known, warns=False))
                 source = ExpectedColumns(fitted, known[counted])
             self._take_map(fitted, source, fold_maker, is_unseen)
         moved = self._moved(p, known, warns=False).copy()
