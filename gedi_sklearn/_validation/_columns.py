@@ -59,7 +59,7 @@ def select_columns(X: Any, columns: Any, name: str = "sensitive_columns") -> Any
     """Return the columns of ``X`` that a parameter names, two-dimensional, in the type of X."""
     if X is None:
         raise ValueError(f"{name}= needs X, which was not passed.")
-    if is_plain(X) and X.ndim == 2:
+    if is_plain(X) and X.ndim == 2 and X.size:
         return X[:, column_positions(X, columns, name)]
     if sp.issparse(X):
         positions = column_positions(X, columns, name)
