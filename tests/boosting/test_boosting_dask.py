@@ -17,7 +17,7 @@ from gedi_sklearn import (
     ConstrainedBoostingRegressor,
     DidiConstraint,
 )
-from tests.test_boosting import ESTIMATORS, make, quick
+from tests.boosting.test_boosting import ESTIMATORS, make, quick
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

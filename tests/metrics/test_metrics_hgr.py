@@ -14,7 +14,7 @@ from gedi_sklearn.metrics import hgr
 from tests.test_imports import WITHOUT_OPTIONAL, run_python
 
 REFERENCE = json.loads(
-    (Path(__file__).parent / "data" / "indicator_values.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "data" / "indicator_values.json").read_text(encoding="utf-8")
 )
 
 

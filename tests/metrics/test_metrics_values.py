@@ -21,7 +21,7 @@ from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, quantile_bin_edg
 
 didi_of_bins = partial(didi, n_bins=3)
 REFERENCE = json.loads(
-    (Path(__file__).parent / "data" / "indicator_values.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "data" / "indicator_values.json").read_text(encoding="utf-8")
 )
 
 
