@@ -229,7 +229,7 @@ def run_unit(unit: Unit, settings: Settings) -> dict[str, Any]:
         # The networks stop after the paper's number of epochs by intention.
         warnings.filterwarnings("ignore", "Stochastic Optimizer: Maximum", ConvergenceWarning)
         # That is a column of the table.
-        warnings.filterwarnings("ignore", "the predictions for the training rows do not meet")
+        warnings.filterwarnings("ignore", ".*the predictions for the training rows do not meet")
         model.fit(data.X[train], data.y[train], **fit_params)
     seconds = time.perf_counter() - start
     outcome = Outcome(

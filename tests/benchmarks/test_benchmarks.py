@@ -565,7 +565,7 @@ def test_a_line_of_the_dual_can_be_measured_again():
 
 def test_page_of_overheads_is_that_of_its_results():
     rows = read_rows(overheads.RESULTS, overheads.FIELDS)
-    assert len(rows) == 14
+    assert len(rows) >= 34
     assert overheads.table(rows) in overheads.PAGE.read_text(encoding="utf-8")
 
 
