@@ -1001,7 +1001,7 @@ class Timid(ClassifierMixin, BaseEstimator):
         (
             0.05,
             {"target_weight": 0.0, **SLOPE},
-            "13.5% .* 16.2%. The projection removes them, .* of 0 b",
+            "13.5% .* 16.2%. The projection removes them, .* of 0 against",
         ),
         (
             0.5,

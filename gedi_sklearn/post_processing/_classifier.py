@@ -207,8 +207,9 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
 
         def attempt(fraction: float) -> Tried:
             nonlocal start
-            first, start = score_correction(projection, p, expected, fraction, start)
+            first, found = score_correction(projection, p, expected, fraction, start)
             if self._is_exact:
+                start = found  # where m(X) has a mean, multipliers would grow from each to the next
                 return rule.judged(first)
             return rule.nearest(ascend(constraint.scaled(fraction), rule.decided, first))
 
