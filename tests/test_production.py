@@ -205,7 +205,8 @@ def check(model, found, name):
     assert len(here["unseen city"]) == 3
     assert not isinstance(here["unseen city"], str)
     missing = "yet now missing:\n- {}" if is_around else "columns are missing: {{'{}'}}"
-    assert missing.format("age") in here["no age"]
+    attribute = "X lacks the attribute ['{}']" if is_around else missing
+    assert attribute.format("age") in here["no age"]
     if "text" in name or is_around:
         assert missing.format("team") in here["no team"]
     else:  # nobody needs it

@@ -45,8 +45,8 @@ def refuse_backend_object(owner: str, backend: Any, names: list[str]) -> None:
     if not isinstance(backend, str):
         kind = backend.__name__ if isinstance(backend, type) else type(backend).__name__
         raise InvalidParameterError(
-            f"The 'backend' parameter of {owner} must be a str among {names}. Got {kind}: trees "
-            "are grown by the package, so pass its name, and its parameters as backend_params."
+            f"The 'backend' parameter of {owner} must be a str among {names}. Got {kind} "
+            "instead. The package grows the trees: pass its name, and parameters as backend_params."
         )
 
 

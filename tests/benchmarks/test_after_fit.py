@@ -177,7 +177,7 @@ def test_each_event_leaves_the_last_model():
 
 @pytest.mark.slow
 def test_more_events_leave_the_last_model():
-    outcomes = after_fit.run_events(after_fit.SEED, range(0, 3000, 37))
+    outcomes = after_fit.run_events(after_fit.SEED, range(0, 3000, 71))
     assert [str(one) for one in outcomes if one.faults] == []
 
 

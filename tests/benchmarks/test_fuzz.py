@@ -116,7 +116,7 @@ def test_calls_keep_to_the_contract():
 
 @pytest.mark.slow
 def test_more_calls_keep_to_the_contract():
-    assert failures(range(40, 340)) == []
+    assert failures(range(40, 190)) == []
 
 
 def test_the_command_prints_a_call_that_fails_and_ends_in_1(monkeypatch, capsys):

@@ -177,8 +177,8 @@ def test_the_closest_counts_are_kept_until_some_are_allowed():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_equal_calls_give_equal_labels(n_classes, constraint):
     rng = np.random.default_rng(3)
-    x = rng.normal(size=60)
-    y = np.digitize(x + rng.normal(size=60), np.linspace(-1, 1, n_classes + 1)[1:-1])
+    x = rng.normal(size=40)
+    y = np.digitize(x + rng.normal(size=40), np.linspace(-1, 1, n_classes + 1)[1:-1])
     options = {
         "sensitive_features": x,
         "constraint": CONSTRAINTS[constraint],
