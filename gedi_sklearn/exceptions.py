@@ -64,7 +64,7 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
         frame, level = frame.f_back, level + 1
     given = {} if search is None else search.f_locals
     owner = given.get("self", given.get("estimator"))
-    if owner is not None and isinstance(message, _OF_A_VERDICT):
+    if hasattr(owner, "get_params") and isinstance(message, _OF_A_VERDICT):
         # What the first fit of a search says, the others need not say again.
         said = _SAID_IN_SEARCHES.setdefault(owner, set())
         what = (type(message), frame.f_code.co_filename, frame.f_lineno)
