@@ -37,7 +37,7 @@ from ._validation import (
     refuse_misplaced,
 )
 from ._verdict import Verdict
-from .constraints import FittedConstraint, check_constraint, fit_constraint
+from .constraints import FittedConstraint, FittedCuts, check_constraint, fit_constraint
 
 # The declared types of the parameters of `ConstrainedEstimator`.
 COLUMN_CONSTRAINTS: dict[str, list[Any]] = {
@@ -273,7 +273,7 @@ class ConstrainedEstimator(BaseEstimator):
             bounds=self._can_bound,
         )
 
-    def _take_constraint(self, fitted: FittedConstraint) -> None:
+    def _take_constraint(self, fitted: FittedConstraint | FittedCuts) -> None:
         """Set the fitted attributes that describe the constraint; no rows are kept."""
         self.kernel_: Any = fitted.kernel
         self.constraint_, self.threshold_ = fitted.constraint, fitted.threshold

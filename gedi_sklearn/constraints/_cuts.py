@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._geometry import Ball
-from ..kernels import fit_kernel
+from ..kernels import FittedKernel, fit_kernel
 from ..metrics import CutsIndicator, Limits
 from ._base import Constraint
 
@@ -40,6 +40,11 @@ class FittedCuts:
         self.bounds_anything = bool(np.isfinite(self.threshold))
         self.allowed = Ball(1, 1.0, self.threshold)
         self.weight = np.broadcast_to(self.design.shares(slice(None)), len(scores))
+
+    @property
+    def kernel(self) -> FittedKernel:
+        """The kernel of the attribute."""
+        return self.design.fitted
 
     @property
     def parts(self) -> list[FittedCuts]:

@@ -37,6 +37,7 @@ class BoundsCuts:
     _loss: Any
     kernel_: Any
     _attribute_columns: list[str] | None
+    _take_constraint: Any
     _map: DistributionMap | None
     _expected_as_columns: Callable[[np.ndarray], np.ndarray] | None
 
@@ -98,7 +99,7 @@ class BoundsCuts:
                 "are those of the plain learner."
             )
         else:
-            self.kernel_ = fitted.design.fitted
+            self._take_constraint(fitted)
             source: KernelColumns | ExpectedColumns = KernelColumns(fitted, attribute)
             if not self.sensitive_at_predict:
                 known = expect(self.kernel_.orthonormal_within_range(known, warns=False))
@@ -116,8 +117,6 @@ class BoundsCuts:
         is_unseen: bool,
     ) -> None:
         """Take the map, its share, and what is known of it."""
-        self.constraint_, self.threshold_ = fitted.constraint, fitted.threshold
-        self.reference_ = fitted.reference
         splits, weight = [], fold_maker.weight
         # Without the attribute no kernel is fitted on a fold, which may lack levels.
         if is_unseen and (self.kernel_.encoder is None or not self.sensitive_at_predict):
