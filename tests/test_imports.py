@@ -53,7 +53,6 @@ OPEN_TO_TESTS = {
     "gedi_sklearn._certificate": "the levels that are tested, of made-up corrections",
     "gedi_sklearn._deadline": "what a solver is given beside its model",
     "gedi_sklearn._folds": "the folds of an integer, of rows of every kind",
-    "gedi_sklearn._geometry._groups": "the soft threshold, against its conditions",
     "gedi_sklearn._geometry._block": "operators of its own, without a kernel",
     "gedi_sklearn._geometry._sets": "the geometry of every set, against its definition",
     "gedi_sklearn._geometry._span": "the nearest point of several sets, against its conditions",

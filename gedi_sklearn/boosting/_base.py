@@ -29,11 +29,10 @@ from .._validation import (
 from .._verdict import make_verdict
 from ..constraints import FittedConstraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
-from ._ascent import Ascent
 from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._parameters import refusals_named, refuse_backend_object
-from ._training import UNITS, Member, Rows, Trained, train
+from ._training import UNITS, Ascent, Member, Rows, Trained, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.

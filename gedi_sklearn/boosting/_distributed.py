@@ -25,10 +25,9 @@ from .._validation import (
 )
 from ..constraints import FittedConstraint, joint_columns
 from ..kernels import FittedKernel
-from ._ascent import Ascent
 from ._backends import XGBoost, check_features
 from ._parameters import refusals_named
-from ._training import Member, Rows, Trained, train
+from ._training import Ascent, Member, Rows, Trained, train
 
 __all__ = ["fit_on_cluster", "is_dask", "lazily"]
 

@@ -19,12 +19,15 @@ from ._arguments import (
     joint_columns,
     split_attributes,
 )
-from ._base import Constraint
-from ._cuts import FittedCuts
-from ._didi import DidiConstraint
-from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
-from ._kernel import CoarseConstraint, DependenceConstraint, FineConstraint
-from ._list import ConstraintList
+from ._constraints import (
+    CoarseConstraint,
+    Constraint,
+    ConstraintList,
+    DependenceConstraint,
+    DidiConstraint,
+    FineConstraint,
+)
+from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
 
 __all__ = [
     "CoarseConstraint",

@@ -14,10 +14,8 @@ from sklearn.base import clone
 from .._validation import Outcomes
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import Design, FittedKernel, is_categorical, warn_attribute_scale
-from ._base import Constraint
+from ._constraints import Constraint, ConstraintList, DependenceConstraint
 from ._fitted import ColumnConstraint, FittedConstraint
-from ._kernel import DependenceConstraint
-from ._list import ConstraintList
 
 # What to write in the place of a name that comes to mind.
 _BY_NAME = {

@@ -33,7 +33,7 @@ from ..kernels import (
     resolve_kernel,
     sums_of,
 )
-from ._gedi import NORMS, RELATIVE
+from ._gedi import NORMS, RELATIVE, check_relative, positive_unit
 from ._inference import INFERENCE_CONSTRAINTS, GediInference
 from ._inputs import (
     Sample,
@@ -44,10 +44,7 @@ from ._inputs import (
     undefined,
     undefined_if_constant,
 )
-from ._jackknife import SummedIndicator
-from ._reference import check_relative, positive_unit
-from ._state import AccumulatorState
-from ._target_correction import TargetCorrection
+from ._summed import AccumulatorState, SummedIndicator, TargetCorrection
 
 # Rows of the first chunk that fix the scale of the kernel.
 _N_REFERENCE = 1000

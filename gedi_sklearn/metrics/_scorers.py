@@ -27,11 +27,10 @@ from .._validation._scorer import BaseScorer
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import KERNEL_CONSTRAINTS
 from ._didi import didi
-from ._gedi import gedi
+from ._gedi import check_relative, gedi
 from ._hgr import hgr
 from ._inference import gedi_inference
 from ._inputs import is_constraint, on_subset, ratio
-from ._reference import check_relative
 
 _COLUMNS = [Integral, str, list, tuple, None]
 # What the scorer gives an indicator itself, and what has no say in the upper limit.

@@ -32,12 +32,11 @@ from .._validation import (
     validate_params,
 )
 from ..exceptions import warn_caller
-from ._constrained_part import ConstrainedPart, find_constrained_part, with_constraints
-from ._fold import Data, FoldValues, run_fold
-from ._indicator import make_measure
-from ._scoring import check_scorer
+from ._fold import Data, FoldValues, check_scorer, run_fold
+from ._indicator import ConstrainedPart, find_constrained_part, make_measure, with_constraints
 
 __all__ = ["TradeoffCurve", "tradeoff_curve"]
+
 
 # Shares of the indicator of y: no bound, then ever stricter ones.
 _SHARES = (np.inf, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)

@@ -3,11 +3,8 @@
 A display holds arrays alone; matplotlib is imported by what draws.
 """
 
-from ._coefficients import GediCoefficientsDisplay
-from ._cuts import CutsDisplay
-from ._dependence import DependenceDisplay
-from ._history import MovingTargetsHistoryDisplay
-from ._tradeoff import TradeoffDisplay
+from ._curves import MovingTargetsHistoryDisplay, TradeoffDisplay
+from ._dependence import CutsDisplay, DependenceDisplay, GediCoefficientsDisplay
 
 __all__ = [
     "CutsDisplay",
