@@ -148,8 +148,15 @@ class ColumnConstraint:
         """
         return upper_limits(self.block, columns, confidence, simultaneous=True, groups=groups)
 
-    def excess(self, columns: np.ndarray) -> Excess | None:
-        """Return by how much predictions exceed a bound, where that is worth a warning."""
+    def excess(self, columns: np.ndarray) -> tuple[float, float, float, float] | None:
+        """Return by how much predictions exceed a bound, where that is worth a warning.
+
+        Returns
+        -------
+        share, size, low, bound : float
+            The excess as a share of the bound, what is bounded, its lower 95 % confidence limit,
+            and the bound. None where the draw of the rows explains it.
+        """
         sizes, limits = self.allowed.sizes(self.block.measure(columns)[0]), self.allowed.limits
         bounded, share = np.isfinite(limits), np.zeros(len(limits))
         least = np.maximum(limits[bounded], _LEAST_BOUND * self.allowed.unit)
@@ -160,24 +167,7 @@ class ColumnConstraint:
         worst = int(np.where(low > limits, share, -np.inf).argmax())
         if not (low[worst] > limits[worst] and share[worst] > _EXCESS_SHOWS):
             return None
-        return Excess(float(share[worst]), float(sizes[worst]), float(low[worst]), limits[worst])
-
-
-class Excess(NamedTuple):
-    """By how much a bound is exceeded, beyond what the draw of the rows explains.
-
-    Attributes
-    ----------
-    share : float
-        The excess as a share of the bound.
-    size, low, bound : float
-        What is bounded, its lower 95 % confidence limit, and the bound.
-    """
-
-    share: float
-    size: float
-    low: float
-    bound: float
+        return float(share[worst]), float(sizes[worst]), float(low[worst]), limits[worst]
 
 
 class Judgement(NamedTuple):
@@ -373,10 +363,11 @@ class FittedConstraint:
         columns = self.columns(z)
         found = [own for part in self.parts if (own := part.excess(columns)) is not None]
         if found:
-            worst = max(found)._asdict()
-            del worst["share"]
+            _, size, low, bound = max(found)
             warn_caller(
-                ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do, reason=reason)
+                ConstraintNotMetWarning.from_size(
+                    size=size, low=low, bound=bound, what_to_do=what_to_do, reason=reason
+                )
             )
 
     def indicator(self, z: np.ndarray, gauges: Sequence[list[Block]] | None = None) -> float:

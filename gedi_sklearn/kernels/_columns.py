@@ -80,7 +80,7 @@ class AttributeEncoder:
                 columns.append(check_numbers(column, self.parameter, n_columns=1))
                 continue
             numbers = self._numbers(column, np.asarray([reference, *levels]))
-            columns.append(level_indicators(numbers, 1 + len(levels)))
+            columns.append(LevelIndicators(1 + len(levels))(numbers))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
 
     def _numbers(self, column: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -135,19 +135,17 @@ class LevelEncoder(AttributeEncoder):
         return f"{self.parameter} = {self.known[int(point[0])]}"
 
 
-def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
-    """Return the indicators of the levels 1…g−1, shape (n, g − 1), for levels numbered from 0."""
-    return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
-
-
 class LevelIndicators:
-    """The same for one number of levels: a function that can be saved as one of this library."""
+    """From levels numbered from 0 to the indicators of those but the first, shape (n, g − 1).
+
+    A class rather than a closure, so that a fitted kernel can be pickled.
+    """
 
     def __init__(self, n_levels: int) -> None:
         self.n_levels = n_levels
 
     def __call__(self, numbers: np.ndarray) -> np.ndarray:
-        return level_indicators(numbers, self.n_levels)
+        return (numbers[:, None] == np.arange(1, self.n_levels)).astype(np.float64)
 
     def __repr__(self) -> str:
         return f"LevelIndicators({self.n_levels})"

@@ -33,7 +33,7 @@ from ._inputs import (
     residuals,
     undefined,
 )
-from ._linear import GroupIndicator
+from ._linear import group_indicator
 
 _N_BINS: list = [Interval(Integral, 2, 1_000_000, closed="both")]
 
@@ -347,7 +347,7 @@ def _disparity(
     relative: bool,
 ) -> float:
     """Return the sum of the indicator over the columns."""
-    indicator = GroupIndicator(codes, weight)
+    indicator = group_indicator(codes, weight)
     value = sum(indicator.measure(column) for column in columns.T)
     if not relative:
         return value

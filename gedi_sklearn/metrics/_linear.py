@@ -320,6 +320,8 @@ class LinearIndicator:
     @cached_property
     def form(self) -> MatrixForm | GroupForm:
         """What its values, and those under independence, are computed from."""
+        if self.block.sums_groups:
+            return GroupForm(self.design, "didi", self.block.factor)
         return self._matrix_form
 
     @cached_property
@@ -509,7 +511,7 @@ class KernelIndicator(LinearIndicator):
     @cached_property
     def form(self) -> MatrixForm | GroupForm:
         has_means = self.design.fitted.has_closed_form
-        return GroupForm(self.design, self.norm) if has_means else super().form
+        return GroupForm(self.design, self.norm) if has_means else self._matrix_form
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator, with a warning if its rounding error may be visible.
@@ -557,8 +559,10 @@ class KernelIndicator(LinearIndicator):
         return float(np.sqrt(max(value**2 - rest * n_columns / free, 0.0)))
 
 
-class GroupIndicator(LinearIndicator):
-    """DIDI of groups, whose terms are the deviations of the groups' means from the mean of all.
+def group_indicator(
+    codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0
+) -> LinearIndicator:
+    """Return DIDI of groups, whose terms are by how much their means differ from that of all.
 
     Parameters
     ----------
@@ -569,13 +573,7 @@ class GroupIndicator(LinearIndicator):
     factor : float, default=1.0
         Multiplies the value: 2 for the classification form of two classes.
     """
-
-    def __init__(self, codes: np.ndarray, weight: np.ndarray | None, factor: float = 1.0) -> None:
-        super().__init__(group_block(fit_codes(codes, weight=weight), factor=factor))
-
-    @cached_property
-    def form(self) -> GroupForm:
-        return GroupForm(self.design, "didi", self.block.factor)
+    return LinearIndicator(group_block(fit_codes(codes, weight=weight), factor=factor))
 
 
 def is_negligible(design: BaseDesign, standardized: np.ndarray, y: np.ndarray) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
@@ -27,13 +26,12 @@ from ..constraints import (
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..metrics import (
     GediInference,
-    GroupIndicator,
     LinearIndicator,
-    Sample,
     check_sample,
     didi,
     fit_gedi,
     gedi,
+    group_indicator,
 )
 
 _NULL_DRAWS = 10_000
@@ -228,8 +226,8 @@ def _refuse_searched(search: Any, inner_name: str) -> None:
 
 
 @dataclass(frozen=True)
-class Measure(ABC):
-    """The indicator that is measured, on any of the rows.
+class Measure:
+    """GeDI or DIDI, on any of the rows.
 
     Attributes
     ----------
@@ -244,7 +242,9 @@ class Measure(ABC):
     relative : bool or int
         Degree of the reference.
     options : dict
-        Further keywords of the indicator.
+        Further keywords of the indicator, of which `task` is that of DIDI.
+    covariates : ndarray of shape (n, p) or None
+        What GeDI is conditional on.
     """
 
     y: np.ndarray
@@ -253,18 +253,19 @@ class Measure(ABC):
     pos_label: Any
     relative: bool | int
     options: dict[str, Any]
-    # What the attribute may hold.
-    attribute: ClassVar[str]
+    covariates: np.ndarray | None = None
 
     @property
-    @abstractmethod
-    def word(self) -> str:
-        """What it is called."""
+    def is_didi(self) -> bool:
+        """Whether groups are measured."""
+        return "task" in self.options
 
     @property
     def name(self) -> str:
         """What it is called, and what it is a share of."""
-        return f"{self.word}, share of that of the targets" if self.relative else self.word
+        word = "GeDI" if self.options.get("norm") == "l1" else "deviation explained"
+        word = "DIDI" if self.is_didi else word
+        return f"{word}, share of that of the targets" if self.relative else word
 
     def __call__(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator; NaN, with a warning, if there are too few rows to define it."""
@@ -275,81 +276,40 @@ class Measure(ABC):
             warn_caller(message, UndefinedMetricWarning)
             return float("nan")
 
-    @abstractmethod
     def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
         """Return the indicator; raise if the kernel or a label does not suit the rows."""
-
-    @abstractmethod
-    def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
-        """Return the indicator on a sample of some rows, and what its values are divided by."""
-
-    def infer(self, rows: np.ndarray, predictions: np.ndarray, confidence: float) -> GediInference:
-        """Return the inference on the indicator."""
-        weight = None if self.weight is None else self.weight[rows]
-        given = (self.y[rows], predictions, self.values[rows], weight, self.pos_label)
-        sample = check_sample(*given, attribute=self.attribute)
-        indicator, unit = self._fit(sample, rows)
-        return GediInference(
-            indicator, sample.target, unit, confidence=confidence, n_resamples=_NULL_DRAWS
-        )
-
-    def _keywords(self, rows: np.ndarray) -> dict[str, Any]:
-        return {
+        keywords = {
             "sensitive_features": self.values[rows],
-            "sample_weight": None if self.weight is None else self.weight[rows],
+            "sample_weight": _at(self.weight, rows),
             "pos_label": self.pos_label,
             "relative": self.relative,
             **self.options,
         }
+        if self.is_didi:
+            return didi(self.y[rows], predictions, **keywords)
+        covariates = _at(self.covariates, rows)
+        return gedi(self.y[rows], predictions, **keywords, conditional_on=covariates)
+
+    def infer(self, rows: np.ndarray, predictions: np.ndarray, confidence: float) -> GediInference:
+        """Return the inference on the indicator."""
+        given = (self.values[rows], _at(self.weight, rows), self.pos_label)
+        attribute = "groups" if self.is_didi else "mixed"
+        sample = check_sample(self.y[rows], predictions, *given, attribute=attribute)
+        indicator: LinearIndicator
+        if self.is_didi:  # in the form of the task, which doubles it for two classes
+            factor = 2.0 if self.options["task"] == "classification" else 1.0
+            indicator = group_indicator(check_group_codes(sample.values)[0], sample.weight, factor)
+            unit = indicator.reference(sample.y_true) if self.relative else 1.0
+        else:
+            fitted = fit_gedi(sample, **self.options, conditional_on=_at(self.covariates, rows))
+            indicator, unit = fitted.indicator, fitted.unit(self.relative)
+        return GediInference(
+            indicator, sample.target, unit, confidence=confidence, n_resamples=_NULL_DRAWS
+        )
 
 
-@dataclass(frozen=True)
-class GediMeasure(Measure):
-    """GeDI.
-
-    Attributes
-    ----------
-    covariates : ndarray of shape (n, p) or None
-        What it is conditional on.
-    """
-
-    attribute: ClassVar[str] = "mixed"
-    covariates: np.ndarray | None
-
-    @property
-    def word(self) -> str:
-        """What it is called."""
-        return "GeDI" if self.options["norm"] == "l1" else "deviation explained"
-
-    def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator."""
-        keywords = self._keywords(rows)
-        return gedi(self.y[rows], predictions, **keywords, conditional_on=self._given(rows))
-
-    def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
-        kernel, norm = self.options["kernel"], self.options["norm"]
-        fitted = fit_gedi(sample, kernel, norm, self._given(rows))
-        return fitted.indicator, fitted.unit(self.relative)
-
-    def _given(self, rows: np.ndarray) -> np.ndarray | None:
-        return None if self.covariates is None else self.covariates[rows]
-
-
-@dataclass(frozen=True)
-class DidiMeasure(Measure):
-    """DIDI, in the form of the task, which doubles it for two classes."""
-
-    attribute: ClassVar[str] = "groups"
-    word = "DIDI"
-
-    def value(self, rows: np.ndarray, predictions: np.ndarray) -> float:
-        """Return the indicator."""
-        return didi(self.y[rows], predictions, **self._keywords(rows))
-
-    def _fit(self, sample: Sample, rows: np.ndarray) -> tuple[LinearIndicator, float]:
-        factor = 2.0 if self.options["task"] == "classification" else 1.0
-        indicator = GroupIndicator(check_group_codes(sample.values)[0], sample.weight, factor)
-        return indicator, indicator.reference(sample.y_true) if self.relative else 1.0
+def _at(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[rows]
 
 
 def make_measure(
@@ -406,9 +366,9 @@ def make_measure(
     measured = (y, values, weight, pos_label, constraint.relative)
     if isinstance(constraint, DidiConstraint):
         task = "regression" if classes is None else "classification"
-        return DidiMeasure(*measured, {"task": task})
+        return Measure(*measured, {"task": task})
     options = {"kernel": constraint.kernel, "norm": constraint.norm}
-    return GediMeasure(*measured, options, _covariates(part, X, len(y)))
+    return Measure(*measured, options, _covariates(part, X, len(y)))
 
 
 def _covariates(part: ConstrainedPart, X: Any, n_samples: int) -> np.ndarray | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -40,6 +40,8 @@ __all__ = ["TradeoffCurve", "tradeoff_curve"]
 
 # Shares of the indicator of y: no bound, then ever stricter ones.
 _SHARES = (np.inf, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
+# Values of the pooled predictions at one threshold.
+_POOLED = ("score", "gedi", "null_mean", "null_q95", "low", "high", "upper")
 
 
 @dataclass(frozen=True)
@@ -117,20 +119,8 @@ class TradeoffCurve:
         """
         import pandas as pd
 
-        pooled = {name: getattr(self, name) for name in _Pooled._fields}
+        pooled = {name: getattr(self, name) for name in _POOLED}
         return pd.DataFrame({"threshold": list(self.thresholds), **pooled})
-
-
-class _Pooled(NamedTuple):
-    """Values of the pooled predictions at one threshold."""
-
-    score: float = np.nan
-    gedi: float = np.nan
-    null_mean: float = np.nan
-    null_q95: float = np.nan
-    low: float = np.nan
-    high: float = np.nan
-    upper: float = np.nan
 
 
 @validate_params(
@@ -300,7 +290,7 @@ def tradeoff_curve(
         test_scores=np.array([[fold.test_score for fold in values] for values in table]),
         train_gedi=np.array([[fold.train_gedi for fold in values] for values in table]),
         test_gedi=np.array([[fold.test_gedi for fold in values] for values in table]),
-        **{name: np.array([getattr(value, name) for value in pooled]) for name in _Pooled._fields},
+        **dict(zip(_POOLED, map(np.array, zip(*pooled, strict=True)), strict=True)),
         n_fits=len(results),
         indicator_name=measure.name,
     )
@@ -422,17 +412,17 @@ def _pool(
     rows: np.ndarray,
     order: np.ndarray,
     confidence: float,
-) -> _Pooled:
-    """Score and measure the predictions of all folds at once."""
+) -> tuple[float, ...]:
+    """Score and measure the predictions of all folds at once; NaN is what no value has."""
     parts = [fold.responses for fold in values if fold.responses is not None]
     if len(parts) < len(values):
-        return _Pooled()
+        return (np.nan,) * len(_POOLED)
     pooled = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
     responses = Responses(estimator, pooled, classes=data.classes)
     X = data.X if len(rows) == len(data.y) else _safe_indexing(data.X, rows)
     measured = pooled["predict_proba"][:, 1] if data.of_probabilities else pooled["predict"]
     score, gedi = data.score(responses, X, rows), data.measure(rows, measured)
     if np.isnan(gedi):
-        return _Pooled(score)
+        return (score, *(np.nan,) * (len(_POOLED) - 1))
     found = data.measure.infer(rows, measured, confidence)
-    return _Pooled(score, gedi, found.null_mean, found.null_q95, *found.interval, found.upper)
+    return (score, gedi, found.null_mean, found.null_q95, *found.interval, found.upper)

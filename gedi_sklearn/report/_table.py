@@ -14,12 +14,12 @@ from ..exceptions import RankDeficientKernelError, silent
 from ..kernels import PolynomialKernel, fit_kernel
 from ..metrics import (
     GediInference,
-    GroupIndicator,
     KernelIndicator,
     LinearIndicator,
     Sample,
     bin_codes,
     check_sample,
+    group_indicator,
     hgr,
     hides_class,
     resampled_hgr,
@@ -175,7 +175,7 @@ def _linear_indicators(
     factor = 2.0 if task == "classification" else 1.0
     codes, groups = check_group_codes(sample.values)
     if len(groups) <= _MAX_GROUPS or sample.values.dtype.kind != "f":
-        yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
+        yield "didi", len(groups), group_indicator(codes, sample.weight, factor)
         return
     for asked in bins:
         if asked > len(sample.target):
@@ -184,7 +184,7 @@ def _linear_indicators(
                 "than there are rows."
             )
         codes = bin_codes(sample.values[:, 0], asked, sample.counts)
-        indicator = GroupIndicator(codes, sample.weight, factor)
+        indicator = group_indicator(codes, sample.weight, factor)
         yield "binned_didi", int(codes.max()) + 1, indicator
 
 
