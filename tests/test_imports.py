@@ -63,7 +63,7 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.projection._dual": "its value and its steps, against a plain solve",
     "gedi_sklearn.projection._exchange": "what is kept count of, against its definition",
     "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",
-    "gedi_sklearn.projection._highs": "the same, with models and answers",
+    "gedi_sklearn.projection._solver": "the same, with models and answers",
     "gedi_sklearn.projection._highs_call": "where statuses and solutions are made up",
     "gedi_sklearn.projection._projection": "where a fake solver is put in",
     "gedi_sklearn.projection._relaxation": "programs of many columns, against a plain solve",

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from highspy import Highs, HighsLp, HighsModelStatus, HighsStatus, HighsVarType, MatrixFormat
 
 from ..exceptions import SolverError
-from ._highs import LinearModel
+from ._solver import LinearModel
 
 # HiGHS's model status. Everything else is an error.
 _STATUS = {

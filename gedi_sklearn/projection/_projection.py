@@ -49,8 +49,7 @@ from ..kernels import AttributeEncoder, GroupColumns
 from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
 from ._gurobi import open_session
-from ._losses import KullbackLeibler, Loss, SquaredError
-from ._real_targets import RealTargets
+from ._real_targets import KullbackLeibler, Loss, RealTargets, SquaredError
 from ._result import ProjectionResult, Solution
 from ._solver import check_solver
 

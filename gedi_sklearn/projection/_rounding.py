@@ -24,8 +24,8 @@ from scipy.spatial import cKDTree
 
 from .._deadline import Deadline
 from ._cells import Cells
-from ._highs import solve_continuous
 from ._relaxation import Core, Relaxed
+from ._solver import solve_continuous
 
 # Sets of steps of which any two are combined, about 10⁸ sets of up to six steps in a tenth of a
 # second: all sets of so many of the first moves, and where these do not do, of more moves the sets

@@ -24,12 +24,12 @@ from gedi_sklearn._geometry._span import Span
 from gedi_sklearn.exceptions import FewRowsWarning, TooManyGroupsError
 from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
-    group_indicator,
     KernelIndicator,
     didi,
     gedi,
     gedi_coefficients,
     gedi_inference,
+    group_indicator,
     lower_limits,
     make_disparity_scorer,
 )

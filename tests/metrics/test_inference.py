@@ -10,12 +10,12 @@ from gedi_sklearn import FourierKernel, PolynomialKernel
 from gedi_sklearn.datasets import load_adult, load_communities
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import (
-    group_indicator,
     KernelIndicator,
     LinearIndicator,
     didi,
     gedi,
     gedi_inference,
+    group_indicator,
 )
 
 V3 = PolynomialKernel(3, standardize=True)

@@ -19,10 +19,10 @@ from gedi_sklearn._certificate import issue_certificate
 from gedi_sklearn._verdict import make_verdict
 from gedi_sklearn.exceptions import CertificateNotIssuedWarning, FewRowsWarning
 from gedi_sklearn.metrics import (
-    group_indicator,
     LinearIndicator,
     _limits,
     gedi_inference,
+    group_indicator,
     make_disparity_scorer,
     upper_limits,
 )

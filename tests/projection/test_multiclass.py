@@ -31,8 +31,8 @@ from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import ConstraintNotMetWarning, InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.projection import Projection, _search
-from gedi_sklearn.projection._highs import HighsSession
 from gedi_sklearn.projection._search import Search
+from gedi_sklearn.projection._solver import HighsSession
 from tests.oracles import with_slack
 
 # Bounds of every kind on purpose, whatever they leave.
