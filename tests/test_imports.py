@@ -34,7 +34,6 @@ LAYERS = (
     "_certificate",
     "projection",
     "_folds",
-    "_prediction_source",
     "_target_kinds",
     "_constrained_estimator",
     "_meta_estimator",
