@@ -316,11 +316,7 @@ class GroupBlock(Block):
     sums_groups = True
 
     def __init__(
-        self,
-        design: Any,
-        allowed: GroupBall,
-        outputs: tuple[int, ...] = (0,),
-        factor: float = 1.0,
+        self, design: Any, allowed: GroupBall, outputs: tuple[int, ...] = (0,), factor: float = 1.0
     ) -> None:
         self.design, self.allowed, self.kernel = design, allowed, design.fitted
         self.outputs, self.factor = outputs, factor

@@ -349,10 +349,7 @@ class Span:
 
 
 def joint_multipliers(
-    blocks: Sequence[Block],
-    point: np.ndarray,
-    gram: np.ndarray,
-    deadline: Deadline | None = None,
+    blocks: Sequence[Block], point: np.ndarray, gram: np.ndarray, deadline: Deadline | None = None
 ) -> Multipliers:
     """Return μ with u = c + G μ allowed, and −μ_b pointing out of every set there.
 

@@ -425,9 +425,7 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         verdict = make_verdict(constraint, y, z, scores=scores, groups=groups, **seen)
         if self.cv is None:
             constraint.warn_excess(
-                z,
-                "Raise `n_estimators` or `learning_rate`",
-                "The multipliers have not converged.",
+                z, "Raise `n_estimators` or `learning_rate`", "The multipliers have not converged."
             )
         elif trained.excess > _FOLLOWS and len(y) >= _LEAST_ROWS:
             warn_caller(

@@ -81,12 +81,7 @@ def lazily(method: Callable[[Any], np.ndarray], X: Any) -> Any:
 
 
 def fit_on_cluster(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    **refused: Any,
+    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, **refused: Any
 ) -> Any:
     """Fit on the rows of a Dask collection; further keywords of `fit` are refused."""
     refused |= {"cv": estimator.cv, "confidence": estimator.confidence}

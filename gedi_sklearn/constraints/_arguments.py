@@ -192,10 +192,7 @@ def _object_to_write(given: Any) -> str:
 
 
 def _check_attributes(
-    constraint: Any,
-    built: list[Constraint],
-    attributes: list[np.ndarray],
-    names: list[str] | None,
+    constraint: Any, built: list[Constraint], attributes: list[np.ndarray], names: list[str] | None
 ) -> None:
     """Refuse a list of constraints that does not match the columns of the attribute."""
     if len(built) != len(attributes):
@@ -232,11 +229,7 @@ def _check_notions(
 
 
 def _fit_columns(
-    constraint: Constraint,
-    design: Design,
-    values: np.ndarray,
-    columns: np.ndarray,
-    is_class: bool,
+    constraint: Constraint, design: Design, values: np.ndarray, columns: np.ndarray, is_class: bool
 ) -> list[ColumnConstraint]:
     """Return one constraint on the rows, or one per class, on a kernel that they share."""
     numbers = tuple(range(columns.shape[1]))

@@ -158,14 +158,7 @@ def load_adult(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | t
         target="income",
         target_names=np.array(["<=50K", ">50K"]),
         dtype=np.int64,
-        categorical=(
-            "workclass",
-            "marital-status",
-            "occupation",
-            "relationship",
-            "sex",
-            "race",
-        ),
+        categorical=("workclass", "marital-status", "occupation", "relationship", "sex", "race"),
         return_X_y=return_X_y,
         as_frame=as_frame,
     )

@@ -47,10 +47,4 @@ from ._transformers import (
     resolve_kernel,
 )
 
-__all__ = [
-    "NAMED_KERNELS",
-    "FittedKernel",
-    "FourierKernel",
-    "PolynomialKernel",
-    "SplineKernel",
-]
+__all__ = ["NAMED_KERNELS", "FittedKernel", "FourierKernel", "PolynomialKernel", "SplineKernel"]

@@ -402,10 +402,7 @@ class ColumnBasis(Basis):
     can_move = True
 
     def __init__(
-        self,
-        columns_of: Callable[[np.ndarray], np.ndarray],
-        mean: np.ndarray,
-        scale: np.ndarray,
+        self, columns_of: Callable[[np.ndarray], np.ndarray], mean: np.ndarray, scale: np.ndarray
     ) -> None:
         self.columns_of = columns_of
         self._standardize(mean, scale)

@@ -25,13 +25,7 @@ from .._validation import (
     check_sample_weight,
     remember_signature,
 )
-from ._moments import (
-    fill_monomials,
-    list_monomials,
-    monomial_factors,
-    row_blocks,
-    weighted_moments,
-)
+from ._moments import fill_monomials, list_monomials, monomial_factors, row_blocks, weighted_moments
 
 # Floats tell about 40 powers apart.
 _MAX_DEGREE = 100

@@ -249,7 +249,7 @@ def bin_codes(values: np.ndarray, n_bins: Any, counts: np.ndarray | None) -> np.
     if used < asked:
         warn_caller(
             f"{asked} bins were asked for, {used} are used: sensitive_features has too few "
-            "distinct values, so that edges coincide or a bin is empty.",
+            "distinct values, so that edges coincide or a bin is empty."
         )
     return (np.cumsum(is_used) - 1)[codes]
 

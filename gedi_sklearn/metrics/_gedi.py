@@ -119,9 +119,7 @@ def positive_unit(reference: float) -> float:
     return reference
 
 
-INDICATOR_CONSTRAINTS: dict = {
-    "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
-}
+INDICATOR_CONSTRAINTS: dict = {"kernel": [*KERNEL_CONSTRAINTS, "array-like"]}
 # True is degree 1.
 RELATIVE = ["boolean", Interval(Integral, 0, None, closed="left")]
 
@@ -289,9 +287,7 @@ def gedi(
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
     }
     | INDICATOR_CONSTRAINTS
-    | {
-        "return_names": ["boolean"],
-    },
+    | {"return_names": ["boolean"]},
     prefer_skip_nested_validation=True,
 )
 def gedi_coefficients(

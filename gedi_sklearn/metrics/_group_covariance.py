@@ -45,9 +45,7 @@ class GroupCovariance:
         b = crossed / self._root
         # Along u, where no coordinates are, V is as large as elsewhere.
         self._along, self._u = 0.5 * float(self._diagonal.mean()), u
-        self._factor = np.column_stack(
-            [u, self._diagonal * u, b - u * (u @ b), self.point],
-        )
+        self._factor = np.column_stack([u, self._diagonal * u, b - u * (u @ b), self.point])
         inner = np.zeros((4, 4))
         inner[:2, :2] = [[u @ (self._diagonal * u) + self._along, -1.0], [-1.0, 0.0]]
         inner[2:, 2:] = [[0.0, -1.0], [-1.0, center]]

@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import (
-    Interval,
-    StrOptions,
-    check_random_state,
-    validate_params,
-)
+from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..exceptions import FewRowsWarning, warn_caller
 from ._cuts import CutsIndicator
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments

@@ -23,13 +23,7 @@ from ..exceptions import warn_caller
 from ..kernels import BaseDesign, PolynomialKernel, fit_codes
 from ._ellipsoids import MAX_PATTERNS, farthest, normal_draws
 from ._errors import Errors, null_covariance
-from ._limits import (
-    Limits,
-    both_limits,
-    limits_of_deviation,
-    limits_of_groups,
-    upper_limits,
-)
+from ._limits import Limits, both_limits, limits_of_deviation, limits_of_groups, upper_limits
 
 # Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
 _SINGULAR = 1e-9

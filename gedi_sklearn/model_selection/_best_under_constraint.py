@@ -75,10 +75,7 @@ class best_under_constraint:
     )
     @named_in_errors("best_under_constraint")
     def __init__(
-        self,
-        score: str = "r2",
-        disparity: str | None = None,
-        at_most: float = 0.05,
+        self, score: str = "r2", disparity: str | None = None, at_most: float = 0.05
     ) -> None:
         self.score = score
         self.disparity = disparity
@@ -122,7 +119,7 @@ class best_under_constraint:
         fairest = int(np.argmin(np.where(known, disparity, np.inf)))
         warn_caller(
             f"no candidate has {key!r} within at_most={self.at_most}: the fairest one, "
-            f"at {disparity[fairest]:.4g}, is selected. Widen the search, or raise `at_most`.",
+            f"at {disparity[fairest]:.4g}, is selected. Widen the search, or raise `at_most`."
         )
         return fairest
 

@@ -400,10 +400,7 @@ class GediCoefficientsDisplay(PredictionDisplay):
 
     @classmethod
     @validate_params(
-        PREDICTION_CONSTRAINTS
-        | {
-            "norm": [StrOptions({"l1", "sd"})],
-        },
+        PREDICTION_CONSTRAINTS | {"norm": [StrOptions({"l1", "sd"})]},
         prefer_skip_nested_validation=True,
     )
     def from_predictions(

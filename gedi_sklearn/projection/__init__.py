@@ -11,10 +11,4 @@ from ._real_targets import Loss
 from ._result import ProjectionResult
 from ._solver import Solver
 
-__all__ = [
-    "ProjectionPath",
-    "ProjectionResult",
-    "Solver",
-    "project_targets",
-    "projection_path",
-]
+__all__ = ["ProjectionPath", "ProjectionResult", "Solver", "project_targets", "projection_path"]

@@ -193,11 +193,7 @@ class GurobiSession(SolverSession):
                 if len(unit):
                     model.addConstr((rows.sums / unit) @ w <= 1)
             model.setObjective(r @ r)
-            settings = {
-                "Method": _DUAL_SIMPLEX,
-                "OptimalityTol": 1e-9,
-                "TimeLimit": deadline.left,
-            }
+            settings = {"Method": _DUAL_SIMPLEX, "OptimalityTol": 1e-9, "TimeLimit": deadline.left}
             status = self._optimize(model, settings)
             if status == "time_limit":
                 raise TimeoutError
@@ -269,7 +265,7 @@ def _notify_restricted_licence(model: Any) -> None:
         warn_caller(
             "Gurobi runs on the size-limited licence that comes with pip: for non-production use "
             f"only, end date {ends}. For production configure your own licence, or use "
-            "solver='highs'.",
+            "solver='highs'."
         )
 
 

@@ -37,10 +37,7 @@ class _Silent(Highs):
 
 
 def run(
-    model: LinearModel,
-    n_integers: int,
-    options: dict[str, Any],
-    start: np.ndarray | None = None,
+    model: LinearModel, n_integers: int, options: dict[str, Any], start: np.ndarray | None = None
 ) -> tuple[Highs, str]:
     """Solve a model, from values of its integers; return what holds its solution, and the status.
 

@@ -33,12 +33,7 @@ from .._validation import (
     validate_params,
 )
 from .._verdict import Verdict, make_verdict
-from ..constraints import (
-    FittedConstraint,
-    fit_constraint,
-    joint_columns,
-    split_attributes,
-)
+from ..constraints import FittedConstraint, fit_constraint, joint_columns, split_attributes
 from ..exceptions import (
     ConstraintNotMetWarning,
     IllConditionedKernelWarning,
@@ -392,10 +387,7 @@ class Projection:
         return self.fitted_constraint_.indicator(self._encode(z))
 
     def gedi_on(
-        self,
-        sensitive_features: Any,
-        conditional_on: Any = None,
-        outcomes: Outcomes | None = None,
+        self, sensitive_features: Any, conditional_on: Any = None, outcomes: Outcomes | None = None
     ) -> Callable[[Any], float]:
         """Return the function that measures targets of other rows as :meth:`gedi` does these.
 
@@ -591,9 +583,7 @@ class Projection:
             yield Deadline(self._time_limit)
         except TimeoutError:
             raise SolverLimitError.from_limit(
-                solver=self._session.name,
-                status="time_limit",
-                **self.fitted_constraint_.describe(),
+                solver=self._session.name, status="time_limit", **self.fitted_constraint_.describe()
             ) from None
 
     def _encode(self, z: Any) -> np.ndarray:

@@ -122,10 +122,7 @@ class SquaredError(Loss):
     factor, keeps_mean = 2.0, False
 
     def __init__(
-        self,
-        t: np.ndarray,
-        share: np.ndarray,
-        bounds: tuple[float, float] = (-np.inf, np.inf),
+        self, t: np.ndarray, share: np.ndarray, bounds: tuple[float, float] = (-np.inf, np.inf)
     ) -> None:
         self._share, self.is_linear = share, bool(np.isinf(bounds).all())
         self._low, self._high = (end - t if np.isfinite(end) else end for end in bounds)

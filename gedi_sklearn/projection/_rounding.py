@@ -59,11 +59,7 @@ _IN_TURN, _WHOLE = 4000, 1e-6
 
 
 def rounded_ones(
-    relaxed: Relaxed,
-    cells: Cells,
-    nearest: np.ndarray,
-    tolerance: float,
-    deadline: Deadline,
+    relaxed: Relaxed, cells: Cells, nearest: np.ndarray, tolerance: float, deadline: Deadline
 ) -> Iterator[np.ndarray]:
     """Yield allowed counts of the second of two classes near the relaxation, from other starts.
 

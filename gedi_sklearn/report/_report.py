@@ -16,13 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import (
-    Interval,
-    StrOptions,
-    check_levels,
-    check_random_state,
-    validate_params,
-)
+from .._validation import Interval, StrOptions, check_levels, check_random_state, validate_params
 from ..kernels import KERNEL_CONSTRAINTS
 from ..metrics import TARGET_CONSTRAINTS
 from ._findings import Findings, adjust, find, sentences
