@@ -249,20 +249,9 @@ def gedi(
     >>> gedi([1.0, 2.0, 3.0, 4.0], [1.0, 1.5, 2.0, 2.5], sensitive_features=age, relative=True)
     0.5
     """
+    rows = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
     try:
-        fitted = fit_arguments(
-            y_true,
-            y_pred,
-            sensitive_features,
-            kernel,
-            relative,
-            norm,
-            conditional_on,
-            pos_label,
-            sample_weight,
-            subset,
-            on,
-        )
+        fitted = fit_arguments(rows, kernel, relative, norm, conditional_on, subset, on)
     except RankDeficientKernelError as error:
         return undefined_if_constant(error, conditional=conditional_on is not None)
     if fitted is None:
@@ -404,20 +393,25 @@ class FittedGedi(NamedTuple):
 
 
 def fit_arguments(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
+    rows: tuple[Any, Any, Any, Any, Any],
     kernel: Any,
     relative: bool | int,
     norm: str,
     conditional_on: Any,
-    pos_label: Any,
-    sample_weight: Any,
     subset: Any,
     on: str,
     groups: Any = None,
 ) -> FittedGedi | None:
     """Check the arguments of :func:`gedi`, and fit its kernel; see :func:`fit_gedi`.
+
+    Parameters
+    ----------
+    rows : tuple
+        Targets, predictions, attribute, weights and the positive label, for :func:`check_sample`.
+    kernel, relative, norm, conditional_on, subset, on
+        As in :func:`gedi`.
+    groups : array-like of shape (n,), default=None
+        Clusters of rows.
 
     Returns
     -------
@@ -428,12 +422,12 @@ def fit_arguments(
     check_notion(subset, on, relative)
     if on == "distribution":
         check_cuts(norm, conditional_on, groups)
-    arrays = (y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups)
-    given = on_subset(subset, y_true, pos_label, *arrays)
+    y_true, *others, pos_label = rows
+    given = on_subset(subset, y_true, pos_label, *others, conditional_on, kernel, groups)
     if given is None:
         return None
-    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups = given
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
+    y_true, y_pred, values, weight, conditional_on, kernel, groups = given
+    sample = check_sample(y_true, y_pred, values, weight, pos_label, on=on)
     fitted = fit_gedi(sample, kernel, norm, conditional_on)
     if on == "distribution":
         return fitted._replace(indicator=CutsIndicator(fitted.indicator.design))

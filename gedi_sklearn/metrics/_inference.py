@@ -403,20 +403,8 @@ def gedi_inference(
     >>> by_chance.value < by_chance.null_q95, by_chance.interval[0]
     (True, 0.0)
     """
-    measured = fit_arguments(
-        y_true,
-        y_pred,
-        sensitive_features,
-        kernel,
-        relative,
-        norm,
-        conditional_on,
-        pos_label,
-        sample_weight,
-        subset,
-        on,
-        groups,
-    )
+    rows = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    measured = fit_arguments(rows, kernel, relative, norm, conditional_on, subset, on, groups)
     if measured is None:
         return GediInference.undefined(n_resamples)
     kind = CutsInference if on == "distribution" else GediInference

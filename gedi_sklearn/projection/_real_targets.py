@@ -242,27 +242,6 @@ class _State(NamedTuple):
     smooth: float
 
 
-class NewtonResult(NamedTuple):
-    """The minimiser of the dual.
-
-    Attributes
-    ----------
-    mu : ndarray of shape (Σk,)
-        The multipliers μ.
-    changes : ndarray
-        z − t of the rows that can move.
-    excess : float
-        How much more than the least the loss of z is, at most.
-    intercept : float
-        What is added to every move.
-    """
-
-    mu: np.ndarray
-    changes: np.ndarray
-    excess: float
-    intercept: float
-
-
 class Dual:
     """h(μ) = φ(μ) + σ(−μ) for targets t and a loss.
 
@@ -285,8 +264,21 @@ class Dual:
         # A constant satisfies every constraint on the targets themselves.
         self._can_fail = len(self._share) < len(t) or constraint.origin is not None
 
-    def minimise(self, tolerance: float, deadline: Deadline) -> NewtonResult:
+    def minimise(
+        self, tolerance: float, deadline: Deadline
+    ) -> tuple[np.ndarray, np.ndarray, float, float]:
         """Return the minimiser, whose z has allowed coordinates within a tolerance.
+
+        Returns
+        -------
+        mu : ndarray of shape (Σk,)
+            The multipliers μ.
+        changes : ndarray
+            z − t of the rows that can move.
+        excess : float
+            How much more than the least the loss of z is, at most.
+        intercept : float
+            What is added to every move.
 
         Raises
         ------
@@ -307,7 +299,7 @@ class Dual:
             if error <= _SURE * tolerance or (was_near and error <= tolerance):
                 excess = self._excess(after, self._span.outward(found)[0])
                 changes, _, intercept = self._loss.changes(self._seen @ after.mu)
-                return NewtonResult(after.mu, changes, excess, intercept)
+                return after.mu, changes, excess, intercept
             was_near = error <= tolerance
             if not error <= _TRUSTED * np.linalg.norm(step):
                 after = self._descended(state, after)
@@ -491,8 +483,9 @@ class RealTargets:
         share = self.span.normalized_weight
         deviation = float(np.sqrt(share @ (t - share @ t) ** 2))
         enough = max(_TOLERANCE * deviation, _LEAST_TOLERANCE * float(share @ np.abs(t)))
-        found = Dual(self.constraint, t, loss).minimise(max(enough, np.finfo(float).tiny), deadline)
+        dual, tolerance = Dual(self.constraint, t, loss), max(enough, np.finfo(float).tiny)
+        mu, changes, excess, intercept = dual.minimise(tolerance, deadline)
         z = t.copy()
-        z[loss.rows] += found.changes
-        is_excess = found.excess > _ROUNDING * deviation**2 / loss.unit
-        return _Nearest(z, found.mu, found.excess if is_excess else 0.0, "exact", found.intercept)
+        z[loss.rows] += changes
+        is_excess = excess > _ROUNDING * deviation**2 / loss.unit
+        return _Nearest(z, mu, excess if is_excess else 0.0, "exact", intercept)
