@@ -460,14 +460,24 @@ class FittedCuts:
         Their weights.
     scores : ndarray of shape (n,)
         The learner's own, of whose indicator a relative threshold is a share.
+    is_unseen : bool
+        Whether they are of rows that the learner has not seen. Scores moved by other rows are
+        then judged without what chance contributes to every cut.
     """
 
     def __init__(
-        self, given: Constraint, values: np.ndarray, weight: np.ndarray | None, scores: np.ndarray
+        self,
+        given: Constraint,
+        values: np.ndarray,
+        weight: np.ndarray | None,
+        scores: np.ndarray,
+        *,
+        is_unseen: bool,
     ) -> None:
         self.given, self.scores = given, scores
         self.design = fit_kernel(given.kernel, values, weight=weight).with_matrix()
         self.indicator = CutsIndicator(self.design)
+        self._judge = CutsIndicator(self.design, "adjusted_sd" if is_unseen else "sd")
         self.reference = self.indicator.reference(scores) if given.relative else 1.0
         self.threshold = float(given.absolute_threshold(self.reference))
         self.constraint = clone(given).set_params(threshold=self.threshold, relative=False)
@@ -492,11 +502,15 @@ class FittedCuts:
     def sizes(
         self, columns: np.ndarray, groups: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the indicator, its lower 95 % confidence limit and the bound, shape (1,) each."""
+        """Return what is judged, its lower 95 % confidence limit and the bound, shape (1,) each."""
         scores = columns[:, 0]
-        value = self.indicator.measure(scores)
-        low = value - float(np.quantile(self.indicator.null_values(scores, groups), 0.95))
-        return np.array([value]), np.array([max(low, 0.0)]), self.allowed.limits
+        chance = np.quantile(self.indicator.null_values(scores, groups), 0.95)
+        low = max(self.indicator.measure(scores) - chance, 0.0)
+        return np.array([self.judged(scores)]), np.array([low]), self.allowed.limits
+
+    def judged(self, scores: np.ndarray) -> float:
+        """Return the indicator, without what chance contributes where rows are unseen."""
+        return self._judge.measure(scores)
 
     def reference_p_value(self, groups: np.ndarray | None = None) -> float | None:
         """Return how often chance reaches the reference; None of an absolute threshold."""

@@ -545,12 +545,17 @@ class KernelIndicator(LinearIndicator):
         value = float(norm_of(terms, self.norm))
         if self.norm != "adjusted_sd":
             return value
+        return float(self._adjusted(value, self.design.deviation(self.design.residual(z)) ** 2))
+
+    def _adjusted(self, value: Any, variance: Any) -> np.ndarray:
+        """Return deviations explained of a variance without the contribution of chance."""
         n_columns = self.design.fitted.n_columns
         free = self._size - 1 - self.design.n_covariates - n_columns
         if free <= 0:
-            return float("nan")
-        rest = max(self.design.deviation(self.design.residual(z)) ** 2 - value**2, 0.0)
-        return float(np.sqrt(max(value**2 - rest * n_columns / free, 0.0)))
+            return np.full_like(value, np.nan, dtype=np.float64)
+        explained = np.square(value)
+        unexplained = np.maximum(variance - explained, 0.0)
+        return np.sqrt(np.maximum(explained - unexplained * n_columns / free, 0.0))
 
 
 def group_indicator(
