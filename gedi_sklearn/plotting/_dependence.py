@@ -31,8 +31,6 @@ _WORDS = {
 }
 # Level of the band.
 _CHANCE = 0.95
-
-
 _SHOWN_CONSTRAINTS: dict = {
     "norm": [StrOptions({"l1", "sd"})],
     "bins": [Interval(Integral, 2, None, closed="left")],
