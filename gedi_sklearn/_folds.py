@@ -10,7 +10,6 @@ cross-fitted predictions behave like those for new rows.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -40,7 +39,6 @@ __all__ = [
     "CrossFitted",
     "FoldMaker",
     "Folds",
-    "InSample",
     "OutOfBag",
     "PredictionSource",
     "asks_for_groups",
@@ -303,8 +301,8 @@ def _check_positions(splits: list[Any], n_rows: int, origin: str) -> None:
             )
 
 
-class PredictionSource(ABC):
-    """Where the predictions for the rows of a fit come from.
+class PredictionSource:
+    """Where the predictions for the rows of a fit come from: the fitted model, as in the paper.
 
     Attributes
     ----------
@@ -312,24 +310,14 @@ class PredictionSource(ABC):
         Whether the rows are new to what predicts them.
     """
 
-    is_unseen: bool = True
+    is_unseen: bool = False
 
     def prepare(self, estimator: Any) -> Any:
         """Return an unfitted estimator whose fit will provide the predictions."""
         return estimator
 
-    @abstractmethod
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Return an estimator, or what takes its place, that predicts the rows of a fit on y."""
-
-
-class InSample(PredictionSource):
-    """The fitted estimator itself, as in the paper."""
-
-    is_unseen = False
-
-    def __call__(self, fitted: Any, y: np.ndarray) -> Any:
-        """Return the fitted estimator."""
         return fitted
 
 
@@ -450,6 +438,8 @@ class CrossFitted(PredictionSource):
         Number of processes for the folds.
     """
 
+    is_unseen = True
+
     X: Any
     folds: list[tuple[np.ndarray, np.ndarray]]
     fit_params: dict[str, Any]
@@ -556,7 +546,8 @@ def make_prediction_source(
     """
     (X,) = indexable(X)
     if isinstance(cv, str):
-        return OutOfBag(X, is_unseen=fold_maker.groups is None) if cv == "oob" else InSample()
+        is_unseen = fold_maker.groups is None
+        return OutOfBag(X, is_unseen=is_unseen) if cv == "oob" else PredictionSource()
     folds = fold_maker(cv, X)
     if (folds.n_tests != 1).any():
         raise ValueError(
