@@ -19,7 +19,7 @@ _LONGEST_STEP = 0.7
 
 
 class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
-    r"""Gradient boosting for real targets, with the constraint on its predictions inside.
+    r"""Gradient boosting for regression under a constraint on the predictions.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
     Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with

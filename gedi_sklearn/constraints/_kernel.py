@@ -25,7 +25,7 @@ _RELATIVE = ["boolean", Interval(Integral, 1, None, closed="left")]
 
 
 class DependenceConstraint(Constraint):
-    r"""Bound on the deviation that an attribute explains, whatever the shape of its influence.
+    r"""Bound on the deviation that an attribute explains, whatever the shape of its effect.
 
     .. math:: S(z) = \|\tilde F \tilde\alpha(z)\| / \sqrt n \le q
 

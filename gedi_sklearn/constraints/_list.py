@@ -8,7 +8,7 @@ from .._validation import _BaseComposition, remember_signature
 
 
 class ConstraintList(_BaseComposition):
-    """One constraint for each attribute, all of which are met at once.
+    """One constraint for each attribute, all to be satisfied at once.
 
     A plain list of constraints is accepted in its place. With names their parameters can be set and
     searched, as ``constraint__age__threshold``.
@@ -35,7 +35,7 @@ class ConstraintList(_BaseComposition):
         self.constraints = constraints
 
     def validate(self) -> None:
-        """Raise where the pairs are none, or names are not unique."""
+        """Raise if there are no pairs, or if names are not unique."""
         pairs = self.constraints
         is_pairs = isinstance(pairs, (list, tuple)) and all(
             isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str)

@@ -145,7 +145,7 @@ def gedi_inference(
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> GediInference:
-    """Tell what GeDI of Dask collections is by chance, and its upper limit.
+    """Test GeDI of Dask collections against chance, and give its upper limit.
 
     Parameters
     ----------

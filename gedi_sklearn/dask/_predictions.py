@@ -16,7 +16,7 @@ from ._indicators import accumulate
 
 
 def predict(estimator: Any, X: Any, *, sensitive_features: Any = None) -> da.Array:
-    """Predict Dask collections with an estimator that was fitted in memory, say on a sample.
+    """Predict Dask collections with an estimator fitted in memory, for example on a sample.
 
     Parameters
     ----------

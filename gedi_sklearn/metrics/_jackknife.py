@@ -50,8 +50,8 @@ class SummedIndicator(KernelIndicator):
     ) -> tuple[float, float, str]:
         """Return NaN, with a warning: robust standard errors need the rows."""
         warn_caller(
-            "an interval needs the rows themselves, of which an accumulator has sums only: it is "
-            "NaN. `upper` is defined.",
+            "an interval needs the rows themselves, and an accumulator keeps only sums: it is NaN. "
+            "`upper` is defined.",
             UndefinedMetricWarning,
         )
         return float("nan"), float("nan"), ""

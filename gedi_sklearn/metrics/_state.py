@@ -69,7 +69,7 @@ class AccumulatorState:
                 setattr(sums, name, read)
         sums.n_rows = self._integer("n_rows")
         if fault := sums.fault():
-            raise ValueError(f"state is none of any rows: it has {fault}.")
+            raise ValueError(f"state cannot come from any rows: it has {fault}.")
 
     @contextmanager
     def named(self, part: str) -> Iterator[None]:

@@ -18,7 +18,7 @@ from ..kernels import FittedKernel
 
 @dataclass(frozen=True)
 class TargetCorrection:
-    """What leads from targets and predictions to the nearest targets within a bound.
+    """The correction from targets and predictions to the nearest targets within a bound.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class TargetCorrection:
         if (y_pred is None) != (self.target_weight is None):
             had = "had none" if self.target_weight is None else "had some"
             raise ValueError(
-                f"y_pred is given where the accumulator had predictions, and only there: it {had}."
+                f"y_pred must be given if and only if the accumulator had predictions: it {had}."
             )
         if self.target_weight is not None:
             p = check_numbers(y_pred, "y_pred", n_columns=1)

@@ -14,7 +14,7 @@ _NAMES = ("auto", "gurobi", "highs")
 
 
 class Solver(BaseEstimator):
-    """What solves a projection. Its name alone, ``solver="highs"``, stands for its defaults.
+    """How a projection is solved; a name alone, ``solver="highs"``, stands for its defaults.
 
     Parameters
     ----------
