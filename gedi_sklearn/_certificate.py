@@ -31,14 +31,14 @@ __all__ = ["Certificate", "issue_certificate"]
 _LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _BISECTIONS = 20
 _ASSUMPTION = (
-    "{}, new ones are drawn as the training rows were, and models fitted on parts of these are no "
+    "{}, new rows are drawn like the training rows, and models fitted on parts of these are no "
     "better than the final one"
 )
 
 
 @dataclass(frozen=True)
 class Certificate(InWords):
-    """What is promised for new rows, and what it rests on; ``str()`` says it in words.
+    """A bound promised for new rows, and what it is based on; ``str()`` puts it in words.
 
     Of several constraints, which hold together, the numbers are those of the one that comes nearest
     to its bound.

@@ -232,11 +232,11 @@ class FoldMaker:
         worst = max(trends, key=lambda name: trends[name], default="")
         if worst and trends[worst] > max(_LEAST_TREND, _CHANCE / np.sqrt(len(self._counted) - 1)):
             warn_caller(
-                f"cv: {type(splitter).__name__} takes the rows as they come, and they are sorted: "
-                f"their position predicts {worst} (rank correlation {trends[worst]:.2f}). Its "
-                "folds show how the model extrapolates, not how it does on rows like these. Use "
-                "an integer, which shuffles, or shuffle=True; with `groups` where rows of one "
-                "person or period are alike."
+                f"cv: {type(splitter).__name__} does not shuffle the rows, which are sorted: their "
+                f"position predicts {worst} (rank correlation {trends[worst]:.2f}). Its folds "
+                "measure extrapolation, not performance on rows like these. Use an integer, which "
+                "shuffles, or shuffle=True; pass `groups` if rows of one person or period are "
+                "alike."
             )
 
 

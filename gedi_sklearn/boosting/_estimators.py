@@ -24,7 +24,7 @@ _SLOPES = (-3.0, 6.0)
 
 
 class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
-    r"""Gradient boosting for real targets, with the constraint on its predictions inside.
+    r"""Gradient boosting for regression under a constraint on the predictions.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
     Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with
@@ -236,7 +236,7 @@ class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
 
 
 class ConstrainedBoostingClassifier(ClassTargetsMixin, BaseConstrainedBoosting):
-    r"""Gradient boosting for classes, with the constraint on labels or probabilities inside.
+    r"""Gradient boosting for classification under a constraint on labels or probabilities.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
     Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with

@@ -1,4 +1,4 @@
-r"""Which coefficients of targets are allowed, and what a constraint says on given rows.
+r"""Constraints on the coefficients of targets, and their values on given rows.
 
 A constraint knows no solver and no data. On rows it becomes a :class:`FittedConstraint`: a fitted
 kernel, and a set

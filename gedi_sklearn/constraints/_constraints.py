@@ -42,7 +42,7 @@ OUTPUTS = ("predictions", "probabilities", "residuals", "distribution")
 
 
 class Constraint(BaseEstimator):
-    """What all constraints share: parameters, the kernel on given rows, the absolute threshold."""
+    """Base of all constraints: parameters, the kernel on given rows, the absolute threshold."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NOTION_PARAMETERS,
@@ -105,7 +105,7 @@ class Constraint(BaseEstimator):
         try:
             entries = np.atleast_1d(self.absolute_threshold(1.0))
         except OverflowError as error:  # Python's integers have no end
-            raise ValueError(f"threshold is a number that is no float: {error}.") from error
+            raise ValueError(f"threshold is a number that no float can hold: {error}.") from error
         if np.isnan(entries).any() or (entries < 0).any():
             raise ValueError(f"threshold must be at least 0, got {self.threshold!r}.")
 
@@ -177,7 +177,7 @@ class Constraint(BaseEstimator):
     def reference(
         self, design: Design, values: np.ndarray, columns: np.ndarray, *, is_class: bool
     ) -> float:
-        """Return the indicator of the original targets that `relative` asks for; 0 within rounding.
+        """Return the indicator of the original targets, as `relative` asks; 0 within rounding.
 
         An absolute threshold of 0 leaves its slack on that scale too.
         """
@@ -216,16 +216,16 @@ class Constraint(BaseEstimator):
 
     @property
     def needs_outcomes(self) -> bool:
-        """Whether it looks at some of the rows, or at residuals."""
+        """Whether it concerns some of the rows, or residuals."""
         return self.subset is not None or self.on == "residuals"
 
     def notion_in_words(self) -> str:
-        """Return of which rows, and of what, the indicator is; "" for the predictions of all."""
+        """Name the rows and the output that are measured; "" for the predictions of all rows."""
         of = "" if self.on == "predictions" else f" of {self.on}"
         return of if self.subset is None else f"{of} in subset {self.subset!r}"
 
     def in_words(self) -> str:
-        """Return the constraint as people write it, e.g. "DIDI ≤ 0.2 × DIDI of y"."""
+        """Return the constraint as a formula, e.g. "DIDI ≤ 0.2 × DIDI of y"."""
         raise NotImplementedError
 
 
@@ -235,7 +235,7 @@ _RELATIVE = ["boolean", Interval(Integral, 1, None, closed="left")]
 
 
 class DependenceConstraint(Constraint):
-    r"""Bound on the deviation that an attribute explains, whatever the shape of its influence.
+    r"""Bound on the deviation that an attribute explains, whatever the shape of its effect.
 
     .. math:: S(z) = \|\tilde F \tilde\alpha(z)\| / \sqrt n \le q
 
@@ -634,7 +634,7 @@ class DidiConstraint(Constraint):
 
 
 class ConstraintList(_BaseComposition):
-    """One constraint for each attribute, all of which are met at once.
+    """One constraint for each attribute, all to be satisfied at once.
 
     A plain list of constraints is accepted in its place. With names their parameters can be set and
     searched, as ``constraint__age__threshold``.
@@ -661,7 +661,7 @@ class ConstraintList(_BaseComposition):
         self.constraints = constraints
 
     def validate(self) -> None:
-        """Raise where the pairs are none, or names are not unique."""
+        """Raise if there are no pairs, or if names are not unique."""
         pairs = self.constraints
         is_pairs = isinstance(pairs, (list, tuple)) and all(
             isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str)

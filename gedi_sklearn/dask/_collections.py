@@ -227,7 +227,7 @@ def gedi_inference(
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> GediInference:
-    """Tell what GeDI of Dask collections is by chance, and its upper limit.
+    """Test GeDI of Dask collections against chance, and give its upper limit.
 
     Parameters
     ----------
@@ -413,7 +413,7 @@ def _count_groups(block: dict[str, Any], task: str) -> tuple[bool, dict[str, Any
 
 
 def predict(estimator: Any, X: Any, *, sensitive_features: Any = None) -> da.Array:
-    """Predict Dask collections with an estimator that was fitted in memory, say on a sample.
+    """Predict Dask collections with an estimator fitted in memory, for example on a sample.
 
     Parameters
     ----------

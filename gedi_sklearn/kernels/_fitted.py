@@ -305,7 +305,7 @@ class FittedKernel:
     def orthonormal_within_range(
         self, values: Any, covariates: Any = None, *, warns: bool = True
     ) -> np.ndarray:
-        """Return Q for new rows, each at the nearest value that the training rows have reached.
+        """Return Q for new rows, each at the nearest value within the range of the training rows.
 
         Beyond that range nothing is known, and powers run away.
 
@@ -365,7 +365,7 @@ class FittedKernel:
         return np.einsum("ij,ij->i", q, q)
 
     def check_size(self, n_rows: int) -> None:
-        """Refuse a matrix with so many rows, where it would be too large or take hours."""
+        """Refuse a matrix of this many rows if it would be too large or take hours."""
 
     def solve(self, weighted: np.ndarray, q: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return c = Q'Wz̃ and s = R⁻¹c, from Wz̃ and Q at the points of a design."""

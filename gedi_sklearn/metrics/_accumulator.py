@@ -52,7 +52,7 @@ _N_PARTS = 32
 
 
 class GediAccumulator(BaseEstimator):
-    r"""GeDI of any number of rows, from chunks of them, in one pass and O(k²) memory.
+    r"""GeDI of any number of rows, read in chunks: one pass and O(k²) memory.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class GediAccumulator(BaseEstimator):
         return self.sums_.n_rows if hasattr(self, "sums_") else 0
 
     def coefficients(self) -> np.ndarray:
-        """Return the coefficients α̃ of the predictions, or of the targets where there are none.
+        """Return the coefficients α̃ of the predictions, or of the targets if there are none.
 
         Returns
         -------
@@ -292,7 +292,7 @@ class GediAccumulator(BaseEstimator):
         {"norm": [StrOptions(set(NORMS))], "relative": RELATIVE}, prefer_skip_nested_validation=True
     )
     def gedi(self, *, norm: str = "l1", relative: bool | int = False) -> float:
-        """Return the indicator of the predictions, or of the targets where there are none.
+        """Return the indicator of the predictions, or of the targets if there are none.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class GediAccumulator(BaseEstimator):
         n_resamples: int = 1000,
         random_state: Any = None,
     ) -> GediInference:
-        """Return what chance gives, the p-value and the upper limit; see :func:`gedi_inference`.
+        """Return value by chance, p-value and upper limit; see :func:`gedi_inference`.
 
         Rows are dealt to 32 parts as they come, and the standard errors of ``upper`` are those of
         the jackknife that leaves one of them out: robust ones, which ``interval`` needs, would take
@@ -503,7 +503,7 @@ class GediAccumulator(BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict) -> Self:
-        """Return the accumulator that :meth:`to_dict` has written.
+        """Return the accumulator from what :meth:`to_dict` returned.
 
         Parameters
         ----------

@@ -113,8 +113,8 @@ def positive_unit(reference: float) -> float:
     """
     if not reference > 0.0:
         raise ValueError(
-            f"relative: the indicator of y_true is {reference:g}, so a share of it means nothing. "
-            "Pass relative=False, and where there is a threshold an absolute one."
+            f"relative: the indicator of y_true is {reference:g}, so a share of it is undefined. "
+            "Pass relative=False, and an absolute threshold if there is one."
         )
     return reference
 

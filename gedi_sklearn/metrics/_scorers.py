@@ -79,7 +79,7 @@ def make_disparity_scorer(
     response_method: Any = None,
     **metric_params: Any,
 ) -> DisparityScorer:
-    """Scorer of a disparity, negated: the largest score is the fairest.
+    """Make a scorer of a disparity, negated: the largest score is the fairest.
 
     "gedi_upper" takes `groups`, clusters of rows, by metadata routing
     (``set_score_request(groups=True)``); without them rows are taken as independent.
@@ -354,7 +354,7 @@ def _score(
     if groups is not None:
         if indicator is not _gedi_upper:
             raise ValueError(
-                "the scorer got groups=, which change limits and no indicator: only the metric "
+                "the scorer got groups=, which affect limits but no indicator: only the metric "
                 "'gedi_upper' takes them."
             )
         options["groups"] = groups

@@ -84,7 +84,7 @@ class AccumulatorState:
                 setattr(sums, name, read)
         sums.n_rows = self._integer("n_rows")
         if fault := sums.fault():
-            raise ValueError(f"state is none of any rows: it has {fault}.")
+            raise ValueError(f"state cannot come from any rows: it has {fault}.")
 
     @contextmanager
     def named(self, part: str) -> Iterator[None]:
@@ -175,8 +175,8 @@ class SummedIndicator(KernelIndicator):
     ) -> tuple[float, float, str]:
         """Return NaN, with a warning: robust standard errors need the rows."""
         warn_caller(
-            "an interval needs the rows themselves, of which an accumulator has sums only: it is "
-            "NaN. `upper` is defined.",
+            "an interval needs the rows themselves, and an accumulator keeps only sums: it is NaN. "
+            "`upper` is defined.",
             UndefinedMetricWarning,
         )
         return float("nan"), float("nan"), ""
@@ -226,7 +226,7 @@ def _turned(design: BaseDesign, whole: BaseDesign, z: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TargetCorrection:
-    """What leads from targets and predictions to the nearest targets within a bound.
+    """The correction from targets and predictions to the nearest targets within a bound.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ class TargetCorrection:
         if (y_pred is None) != (self.target_weight is None):
             had = "had none" if self.target_weight is None else "had some"
             raise ValueError(
-                f"y_pred is given where the accumulator had predictions, and only there: it {had}."
+                f"y_pred must be given if and only if the accumulator had predictions: it {had}."
             )
         if self.target_weight is not None:
             p = check_numbers(y_pred, "y_pred", n_columns=1)

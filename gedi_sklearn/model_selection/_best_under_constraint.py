@@ -136,7 +136,7 @@ class best_under_constraint:
         for parameter, name in (("score", score), ("disparity", given.removeprefix(start))):
             if name not in known:
                 own = getattr(self, parameter)
-                wrong = "is no key of cv_results_" if own else "finds none, or more than one"
+                wrong = "is not a key of cv_results_" if own else "finds none, or more than one"
                 keys = [start + name for name in known]
                 raise ValueError(f"{parameter}={own!r} {wrong}; there are {keys}.")
         return start + score, start + given.removeprefix(start)

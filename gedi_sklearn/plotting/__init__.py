@@ -1,4 +1,4 @@
-"""Pictures of a dependence, its coefficients and a fit, as scikit-learn's displays (extra `plot`).
+"""Displays of a dependence, its coefficients and a fit, like scikit-learn's (extra `plot`).
 
 A display holds arrays alone; matplotlib is imported by what draws.
 """

@@ -475,7 +475,7 @@ def _terms(fitted: FittedKernel) -> list[str]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CutsDisplay(PredictionDisplay):
-    r"""What the attribute explains of the share of rows above a cut, for every cut.
+    r"""How strongly the share of rows above a cut depends on the attribute, at every cut.
 
     At the left few rows are above the cut, as in triage; at 0.1 it is the top decile. The heights
     are deviations in points: that of the share above the cut, as the attribute explains it. The

@@ -130,7 +130,7 @@ class Projected(BoundsCuts, AttributeBlind):
         groups: Any = None,
         **fit_params: Any,
     ) -> Projected:
-        """Fit the inner estimator once, and find the correction of its predictions.
+        """Fit the inner estimator once, and compute the correction of its predictions.
 
         Parameters
         ----------

@@ -603,9 +603,9 @@ class Projection:
         if solution.status == "closest":
             warn_caller(ConstraintNotMetWarning.from_closest(violation))
             return True
-        advice = "Raise `time_limit` of the solver, or its own limits in `params`, for nearer ones."
+        advice = "Raise `time_limit` of the solver, or its limits in `params`, to get nearer ones."
         if solution.status == "work_limit":
-            advice = "The search had found nothing nearer for long; a larger `gap` ends it sooner."
+            advice = "The search had not improved for long; a larger `gap` ends it sooner."
         warn_caller(
             f"the projection stopped with status {solution.status!r} at a gap of "
             f"{solution.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "

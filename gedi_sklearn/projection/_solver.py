@@ -28,7 +28,7 @@ random_seed threads time_limit
 
 
 class Solver(BaseEstimator):
-    """What solves a projection. Its name alone, ``solver="highs"``, stands for its defaults.
+    """How a projection is solved; a name alone, ``solver="highs"``, stands for its defaults.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What was found of one set of predictions, in a form that can be handed over."""
+"""A report on one set of predictions, to be handed over."""
 
 from ._findings import Findings
 from ._report import FairnessReport, fairness_report

@@ -31,7 +31,7 @@ _PERMUTATIONS = 999
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """What :func:`fairness_report` found; ``print`` says it in words.
+    """The result of :func:`fairness_report`; ``print`` puts it in words.
 
     Attributes
     ----------
