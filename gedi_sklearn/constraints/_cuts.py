@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import clone
 
 from .._geometry import Ball
 from ..kernels import FittedKernel, fit_kernel
@@ -36,7 +35,7 @@ class FittedCuts:
         self.indicator = CutsIndicator(self.design)
         self.reference = self.indicator.reference(scores) if given.relative else 1.0
         self.threshold = float(given.absolute_threshold(self.reference))
-        self.constraint = clone(given).set_params(threshold=self.threshold, relative=False)
+        self.constraint = given.changed(threshold=self.threshold, relative=False)
         self.bounds_anything = bool(np.isfinite(self.threshold))
         self.allowed = Ball(1, 1.0, self.threshold)
         self.weight = np.broadcast_to(self.design.shares(slice(None)), len(scores))
