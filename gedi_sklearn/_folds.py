@@ -22,7 +22,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ._validation import _check_method_params, _safe_indexing, check_group_codes
+from ._validation import _check_method_params, check_group_codes, take_rows
 from .exceptions import warn_caller
 
 __all__ = ["CORRECTION_FOLDS", "FoldMaker", "Folds", "asks_for_groups"]
@@ -122,10 +122,11 @@ class FoldMaker:
             return self._as_folds(_given_splits(cv, len(self.y)), "given")
         if cv is None or isinstance(cv, Integral):
             cv = self.shuffled(_DEFAULT_FOLDS if cv is None else int(cv))
+            is_asked = self.groups is not None
         else:
             self._warn_of_order(cv)
+            is_asked = asks_for_groups(cv)
         keywords = dict(self.split_params)
-        is_asked = asks_for_groups(cv)
         if self.groups is not None and (is_asked or not hasattr(cv, "get_metadata_routing")):
             keywords.setdefault("groups", self.groups)
         # An error only where splitting fails without them: a splitter may find its groups itself.
@@ -138,7 +139,7 @@ class FoldMaker:
         y, counted = self.y, self._counted
         if len(counted) < len(y):
             keywords = _check_method_params(X, keywords, indices=counted)
-            X, y = _safe_indexing(X, counted), y[counted]
+            X, y = take_rows(X, counted), y[counted]
         try:
             splits = list(cv.split(X, y, **keywords))
         except (TypeError, ValueError) as error:

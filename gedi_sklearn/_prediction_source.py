@@ -19,7 +19,7 @@ from sklearn.utils import indexable
 
 from ._folds import FoldMaker
 from ._predictions import Responses, checked_predict, checked_predict_proba
-from ._validation import _check_method_params, _safe_indexing, holds_other_rows
+from ._validation import _check_method_params, holds_other_rows, take_rows
 from .exceptions import warn_caller
 
 __all__ = [
@@ -117,7 +117,7 @@ class OutOfBag(PredictionSource):
         values = np.array(getattr(ensemble, name), dtype=np.float64)
         unseen = _never_left_out(ensemble, len(values))
         if unseen.any():
-            rest = _safe_indexing(self.X, np.flatnonzero(unseen))
+            rest = take_rows(self.X, np.flatnonzero(unseen))
             values[unseen] = fitted.predict_proba(rest) if is_classifier else fitted.predict(rest)
             self._warn_once(
                 f"cv='oob': {int(unseen.sum())} of {len(values)} rows are in the sample of every "
@@ -239,7 +239,7 @@ def _fit_and_predict(
     """Return what a clone fitted on `train` predicts for `test`: probabilities where `classes`."""
     own = {name: value for name, value in fit_params.items() if not holds_other_rows(name)}
     keywords = {**fit_params, **_check_method_params(X, own, indices=train)}
-    estimator.fit(_safe_indexing(X, train), y[train], **keywords)
+    estimator.fit(take_rows(X, train), y[train], **keywords)
     return _predict(estimator, X, y, test, classes)
 
 
@@ -247,7 +247,7 @@ def _predict(
     estimator: Any, X: Any, y: np.ndarray, test: np.ndarray, classes: np.ndarray | None
 ) -> np.ndarray:
     """Return what a fitted estimator predicts for `test`: probabilities where `classes`."""
-    held_out = _safe_indexing(X, test)
+    held_out = take_rows(X, test)
     if classes is not None:
         return checked_predict_proba(estimator, held_out, classes)
     predictions = checked_predict(estimator, held_out, n_columns=int(np.prod(y.shape[1:])))

@@ -222,9 +222,10 @@ class Projection:
 
     def _set_rows(self, fitted: FittedConstraint) -> int:
         """Set what follows from the number of rows, and return the seed of the solver."""
-        n = len(fitted.weight)
+        n, given = len(fitted.weight), self._random_state
         self.gap = max(_LEAST_GAP, 1 / n) if isinstance(self._gap, str) else self._gap
-        given = self._random_state
+        if given is None and not self.is_classification:
+            return _FIXED_SEED  # there are no ties, and a generator takes longer than the solution
         # Ties and the solver draw from the same stream.
         rng = check_random_state(_FIXED_SEED if given is None else given)
         seed = int(rng.randint(np.iinfo(np.int32).max))
@@ -719,7 +720,8 @@ class UnseenProjection(Projection):
     ) -> None:
         self._outcomes, self._names = outcomes, names
         self._bounds = (*type(self)._bounds, *bounds)
-        super().__init__(y, **options)
+        # Estimators have checked these parameters already.
+        Projection.__init__.__wrapped__(self, y, **options)  # type: ignore[attr-defined]
 
 
 def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:
