@@ -31,7 +31,7 @@ from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ._predictions import Responses, checked_predict, checked_predict_proba
-from ._validation import _check_method_params, _safe_indexing, check_group_codes, holds_other_rows
+from ._validation import _check_method_params, check_group_codes, holds_other_rows, take_rows
 from .exceptions import warn_caller
 
 __all__ = [
@@ -142,10 +142,11 @@ class FoldMaker:
             return self._as_folds(_given_splits(cv, len(self.y)), "given")
         if cv is None or isinstance(cv, Integral):
             cv = self.shuffled(_DEFAULT_FOLDS if cv is None else int(cv))
+            is_asked = self.groups is not None
         else:
             self._warn_of_order(cv)
+            is_asked = asks_for_groups(cv)
         keywords = dict(self.split_params)
-        is_asked = asks_for_groups(cv)
         if self.groups is not None and (is_asked or not hasattr(cv, "get_metadata_routing")):
             keywords.setdefault("groups", self.groups)
         # An error only where splitting fails without them: a splitter may find its groups itself.
@@ -158,7 +159,7 @@ class FoldMaker:
         y, counted = self.y, self._counted
         if len(counted) < len(y):
             keywords = _check_method_params(X, keywords, indices=counted)
-            X, y = _safe_indexing(X, counted), y[counted]
+            X, y = take_rows(X, counted), y[counted]
         try:
             splits = list(cv.split(X, y, **keywords))
         except (TypeError, ValueError) as error:
@@ -373,7 +374,7 @@ class OutOfBag(PredictionSource):
         values = np.array(getattr(ensemble, name), dtype=np.float64)
         unseen = _never_left_out(ensemble, len(values))
         if unseen.any():
-            rest = _safe_indexing(self.X, np.flatnonzero(unseen))
+            rest = take_rows(self.X, np.flatnonzero(unseen))
             values[unseen] = fitted.predict_proba(rest) if is_classifier else fitted.predict(rest)
             self._warn_once(
                 f"cv='oob': {int(unseen.sum())} of {len(values)} rows are in the sample of every "
@@ -497,7 +498,7 @@ def _fit_and_predict(
     """Return what a clone fitted on `train` predicts for `test`: probabilities where `classes`."""
     own = {name: value for name, value in fit_params.items() if not holds_other_rows(name)}
     keywords = {**fit_params, **_check_method_params(X, own, indices=train)}
-    estimator.fit(_safe_indexing(X, train), y[train], **keywords)
+    estimator.fit(take_rows(X, train), y[train], **keywords)
     return _predict(estimator, X, y, test, classes)
 
 
@@ -505,7 +506,7 @@ def _predict(
     estimator: Any, X: Any, y: np.ndarray, test: np.ndarray, classes: np.ndarray | None
 ) -> np.ndarray:
     """Return what a fitted estimator predicts for `test`: probabilities where `classes`."""
-    held_out = _safe_indexing(X, test)
+    held_out = take_rows(X, test)
     if classes is not None:
         return checked_predict_proba(estimator, held_out, classes)
     predictions = checked_predict(estimator, held_out, n_columns=int(np.prod(y.shape[1:])))

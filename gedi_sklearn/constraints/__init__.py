@@ -17,6 +17,7 @@ from ._arguments import (
     constraint_in_words,
     fit_constraint,
     joint_columns,
+    refit_constraint,
     split_attributes,
 )
 from ._constraints import (

@@ -125,6 +125,31 @@ def fit_constraint(
     return replace(fitted, listed=listed, origin=origin)
 
 
+def refit_constraint(
+    fitted: FittedConstraint,
+    values: np.ndarray,
+    y: np.ndarray,
+    *,
+    weight: np.ndarray | None,
+    covariates: np.ndarray | None,
+    outcomes: Outcomes | None,
+) -> FittedConstraint:
+    """Return the same constraints, which need no check, on other rows; see :func:`fit_constraint`.
+
+    Relative thresholds are shares of the indicators of these rows' targets.
+    """
+    everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
+    origin = None if fitted.origin is None else y
+    other = replace(fitted, listed=[], weight=everything, origin=None)
+    columns, listed = other.columns(y), []
+    attributes = split_attributes(values, fitted.given_as_list)
+    for parts, attribute in zip(fitted.listed, attributes, strict=True):
+        given = parts[0].given
+        design = given.design(attribute, weight, covariates, outcomes)
+        listed.append(_fit_columns(given, design, attribute, columns, fitted.n_classes > 0))
+    return replace(other, listed=listed, origin=origin)
+
+
 def check_constraint(constraint: Any, owner: str = "") -> Constraint | list[Constraint]:
     """Return a copy of the constraint, or of those of a list; the default in the place of None.
 

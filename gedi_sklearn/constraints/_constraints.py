@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from .._geometry import Block, Box, coefficient_block, deviation_block, group_block
 from .._validation import (
@@ -77,6 +78,16 @@ class Constraint(BaseEstimator):
         """
         check_nested(self, params, {"kernel": "SplineKernel()"})
         return super().set_params(**params)
+
+    def __sklearn_clone__(self) -> Self:
+        # Each is copied several times in a fit, and scikit-learn reads all signatures to do so.
+        return self.changed(**{name: clone(own, safe=False) for name, own in vars(self).items()})
+
+    def changed(self, **params: Any) -> Self:
+        """Return the same with other parameters; the others are shared."""
+        other = copy.copy(self)
+        other.__dict__.update(params)
+        return other
 
     def validate(self) -> None:
         """Check the parameters' types and ranges.

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from .._geometry import Ball, Block, Span, capacity, pieces
 from .._validation import Outcomes
@@ -72,7 +71,7 @@ class ColumnConstraint:
     def __post_init__(self) -> None:
         self.kernel = self.design.fitted
         self.threshold = self.given.absolute_threshold(self.reference)
-        self.constraint = clone(self.given).set_params(threshold=self.threshold, relative=False)
+        self.constraint = self.given.changed(threshold=self.threshold, relative=False)
         self.block = self.constraint.block(
             self.design, unit=self.unit, is_class=self.is_class, outputs=self.outputs
         )
@@ -85,7 +84,7 @@ class ColumnConstraint:
 
     def at(self, threshold: Any) -> ColumnConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
-        given = clone(self.given).set_params(threshold=threshold)
+        given = self.given.changed(threshold=threshold)
         given.validate()
         return replace(self, given=given)
 
@@ -480,7 +479,7 @@ class FittedCuts:
         self._judge = CutsIndicator(self.design, "adjusted_sd" if is_unseen else "sd")
         self.reference = self.indicator.reference(scores) if given.relative else 1.0
         self.threshold = float(given.absolute_threshold(self.reference))
-        self.constraint = clone(given).set_params(threshold=self.threshold, relative=False)
+        self.constraint = given.changed(threshold=self.threshold, relative=False)
         self.bounds_anything = bool(np.isfinite(self.threshold))
         self.allowed = Ball(1, 1.0, self.threshold)
         self.weight = np.broadcast_to(self.design.shares(slice(None)), len(scores))

