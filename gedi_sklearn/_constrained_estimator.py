@@ -35,6 +35,7 @@ from ._validation import (
     drop_columns,
     is_plain,
     refuse_misplaced,
+    remember_signature,
 )
 from ._verdict import Verdict
 from .constraints import FittedConstraint, FittedCuts, check_constraint, fit_constraint
@@ -88,6 +89,10 @@ class ConstrainedEstimator(BaseEstimator):
     # What the constraint may be on.
     _can_bound: ClassVar[tuple[str, ...]] = ("predictions",)
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        remember_signature(cls)
+
     def __new__(cls, *args: Any, **parameters: Any) -> Any:
         """Refuse parameters of the constraint and the solver, with the object to write."""
         refuse_misplaced(cls.__name__, parameters)
@@ -130,8 +135,7 @@ class ConstrainedEstimator(BaseEstimator):
         return y, weight, attribute
 
     def _record_columns(self, X: Any) -> None:
-        """Record the parameters and the columns of the X of `fit`; some of its rows are enough."""
-        keep_parameters(self)
+        """Record the columns of the X of `fit`; some of its rows are enough."""
         _check_feature_names(self, X, reset=True)
         _check_n_features(self, X, reset=True)
         # By position: at prediction X may come without the names it had in `fit`.

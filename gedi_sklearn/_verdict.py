@@ -245,9 +245,14 @@ def _as_columns(values: np.ndarray) -> np.ndarray:
 
 def _top_decile(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return, of every column, 1 for the rows above the cut that at most a tenth exceed."""
-    order = np.argsort(columns, axis=0, kind="stable")
-    below = np.cumsum(weight[order], axis=0) < 0.9 * weight.sum() * (1 - 1e-12)
-    cuts = np.take_along_axis(columns, order, axis=0)[below.sum(axis=0), range(columns.shape[1])]
+    share = 0.9 * (1 - 1e-12)
+    if weight.strides[0]:
+        order = np.argsort(columns, axis=0, kind="stable")
+        below = (np.cumsum(weight[order], axis=0) < share * weight.sum()).sum(axis=0)
+        cuts = np.take_along_axis(columns, order[below, range(len(below))][None], axis=0)
+    else:  # equal weights need no sort
+        last = int(np.ceil(share * len(columns))) - 1
+        cuts = np.partition(columns, last, axis=0)[last]
     return (columns > cuts).astype(np.float64)
 
 

@@ -56,6 +56,7 @@ from ._columns import (
     drop_columns,
     holds_other_rows,
     select_columns,
+    take_rows,
 )
 from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
 from ._parameters import (

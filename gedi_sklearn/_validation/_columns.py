@@ -55,6 +55,11 @@ def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> l
     return positions
 
 
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return the rows of ``X`` at some positions, in its type."""
+    return X[rows] if is_plain(X) else _safe_indexing(X, rows)
+
+
 def select_columns(X: Any, columns: Any, name: str = "sensitive_columns") -> Any:
     """Return the columns of ``X`` that a parameter names, two-dimensional, in the type of X."""
     if X is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Real
 from typing import Any
 
@@ -64,6 +65,12 @@ class Targets:
     def n_classes(self) -> int:
         """Number of classes K; 0 for real targets."""
         return 0 if self.classes is None else len(self.classes)
+
+    def of_rows(self, rows: np.ndarray) -> Targets:
+        """Return the targets of some rows, of the same classes."""
+        other = copy.copy(self)
+        other.y = self.y[rows]
+        return other
 
     def encode(self, z: Any, name: str = "z") -> np.ndarray:
         """Return further targets as numbers, shape (n,)."""
@@ -153,8 +160,8 @@ def check_multiplied(y: np.ndarray, name: str) -> None:
         )
     if not y.any():
         raise ValueError(
-            f"loss='kl' keeps the mean of {name}, which holds nothing but zeros. There is nothing "
-            "to multiply."
+            f"loss='kl' keeps the mean of {name}, which holds only zeros. There is nothing to "
+            "multiply."
         )
 
 

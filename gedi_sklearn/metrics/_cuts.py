@@ -188,7 +188,7 @@ def check_cuts(norm: str, conditional_on: object, groups: object) -> None:
     """
     if norm != "sd":
         raise ValueError(
-            f"on='distribution' measures the deviation explained of the share above each cut; got "
+            f"on='distribution' measures the explained deviation of the share above each cut; got "
             f"norm={norm!r}. Pass norm='sd'."
         )
     for name, given in {"conditional_on": conditional_on, "groups": groups}.items():

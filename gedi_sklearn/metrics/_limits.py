@@ -55,6 +55,7 @@ from ._ellipsoids import (
     farthest_from_zero,
     fixed_draws,
     limit_of_lacking_rows,
+    quantile_of_draws,
     with_covariance,
 )
 from ._errors import Errors, Moments
@@ -421,7 +422,7 @@ def lower_limits(
     noise = np.hstack([norms(own.T) for own in draws(block, errors)])
     # As of a t distribution, by the ratio of the quantiles.
     wider = float(stdtrit(errors.n_free, level) / ndtri(level))
-    return values - errors.unit * wider * np.quantile(noise, level, axis=1)
+    return values - errors.unit * wider * quantile_of_draws(noise, level)
 
 
 def cluster_p_value(design: Design, z: np.ndarray, k: int, groups: np.ndarray) -> float:

@@ -12,9 +12,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
 from .._constrained_estimator import COLUMN_CONSTRAINTS, fit_method
-from .._folds import CORRECTION_FOLDS, FoldMaker
+from .._folds import CORRECTION_FOLDS, FoldMaker, make_prediction_source
 from .._meta_estimator import COVARIATE_CONSTRAINTS
-from .._prediction_source import make_prediction_source
 from .._predictions import asks_for_attribute
 from .._validation import (
     N_JOBS,
@@ -131,7 +130,7 @@ class Projected(BoundsCuts, AttributeBlind):
         groups: Any = None,
         **fit_params: Any,
     ) -> Projected:
-        """Fit the inner estimator once, and find the correction of its predictions.
+        """Fit the inner estimator once, and compute the correction of its predictions.
 
         Parameters
         ----------
@@ -206,10 +205,10 @@ class Projected(BoundsCuts, AttributeBlind):
                 self._learned = learned
             else:
                 is_unseen = source.is_unseen
-                with self._cross_correction(learned, fold_maker, covariates, is_unseen) as others:
-                    share = self._certify(learned, others)
-                    self._correct(learned, share)
-                    self._judge(learned, others, share, X)
+                others = self._cross_correction(learned, fold_maker, covariates, is_unseen)
+                share = self._certify(learned, others)
+                self._correct(learned, share)
+                self._judge(learned, others, share, X)
         return self
 
     def _fit_covariates(self, X: Any, n_rows: int) -> np.ndarray | None:
@@ -354,7 +353,7 @@ class Projected(BoundsCuts, AttributeBlind):
         is_unseen: bool,
     ) -> CrossCorrection:
         """Return corrections by other rows: by none where nobody asks for them."""
-        y, attribute = fold_maker.y, fold_maker.attribute
+        attribute = fold_maker.attribute
         constraint, scores = learned.projection.fitted_constraint_, learned.scores
         beside = None if covariates is None else self._covariate_encoder.transform(covariates)
 
@@ -367,12 +366,9 @@ class Projected(BoundsCuts, AttributeBlind):
         is_asked = self._is_exact and covariates is None and is_plain
         if is_unseen and self._kernels and (is_asked or self.confidence is not None):
             for train, test in fold_maker.correction_folds().splits:
-                weight = None if learned.weight is None else learned.weight[train]
-                own = beside[train] if beside is not None else None
-                rows = (y[train], attribute[train], weight, own, self._outcomes(y[train]))
                 try:
                     with silent():
-                        projection = self._make_projection(*rows)
+                        projection = learned.projection.on_rows(train)
                     columns: Any = learned.columns[test]
                     if self._is_exact:
                         other = () if beside is None else (beside[test],)

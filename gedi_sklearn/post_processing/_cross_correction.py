@@ -62,13 +62,6 @@ class CrossCorrection:
         self._correct, self._apply = correct, apply
         self._folds = folds
 
-    def __enter__(self) -> CrossCorrection:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for fold in self._folds:
-            fold.projection.close()
-
     def at(self, share: float) -> np.ndarray | None:
         """Return scores corrected to a share of the bound; None where that cannot be done."""
         corrected = self._scores.copy()

@@ -37,6 +37,7 @@ from ..constraints import (
     FittedConstraint,
     fit_constraint,
     joint_columns,
+    refit_constraint,
     split_attributes,
 )
 from ..exceptions import (
@@ -49,8 +50,7 @@ from ..kernels import AttributeEncoder, GroupColumns
 from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
 from ._gurobi import open_session
-from ._losses import KullbackLeibler, Loss, SquaredError
-from ._real_targets import RealTargets
+from ._real_targets import KullbackLeibler, Loss, RealTargets, SquaredError
 from ._result import ProjectionResult, Solution
 from ._solver import check_solver
 
@@ -193,32 +193,43 @@ class Projection:
         values = check_sensitive(sensitive_features, n_samples=n, kind="mixed")
         covariates = _check_covariates(conditional_on, n)
         weight = check_sample_weight(sample_weight, n)
+        self._given = {"values": values, "covariates": covariates, "weight": weight}
         self._rows = slice(None) if weight is None else weight > 0
-        counted_y, given = self.counted(self._targets.y), self._outcomes
         if self._targets.classes is not None:
-            check_all_weighted(self._targets.classes, counted_y)
+            check_all_weighted(self._targets.classes, self.counted(self._targets.y))
         fitted = fit_constraint(
             constraint,
-            self.counted(values),
-            counted_y,
-            weight=None if weight is None else self.counted(weight),
-            covariates=None if covariates is None else self.counted(covariates),
+            **self._of_rows(self._rows),
             n_classes=self._targets.n_classes,
-            outcomes=given and given._replace(labels=self.counted(given.labels)),
             bounds=self._bounds,
             names=self._names or self._columns,
             allow_constant=allow_constant,
         )
         chosen = check_solver(solver)
-        gap = chosen.gap
-        self.gap = max(_LEAST_GAP, 1 / len(fitted.weight)) if isinstance(gap, str) else gap
-        self._time_limit = chosen.time_limit
-        # Ties and the solver draw from the same stream.
-        rng = check_random_state(_FIXED_SEED if random_state is None else random_state)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        self._tie_order = rng.permutation(len(fitted.weight)).astype(np.int32)
+        self._gap, self._time_limit = chosen.gap, chosen.time_limit
+        self._random_state = random_state
+        seed = self._set_rows(fitted)
         self._session = open_session(chosen.name, chosen.params, seed, verbose > 1)
         self._set_constraint(fitted)
+
+    def _of_rows(self, rows: Any) -> dict[str, Any]:
+        """Return what a constraint on some rows is fitted to."""
+        given = {name: own if own is None else own[rows] for name, own in self._given.items()}
+        outcomes = self._outcomes
+        outcomes = outcomes and outcomes._replace(labels=outcomes.labels[rows])
+        return {"y": self._targets.y[rows], "outcomes": outcomes, **given}
+
+    def _set_rows(self, fitted: FittedConstraint) -> int:
+        """Set what follows from the number of rows, and return the seed of the solver."""
+        n, given = len(fitted.weight), self._random_state
+        self.gap = max(_LEAST_GAP, 1 / n) if isinstance(self._gap, str) else self._gap
+        if given is None and not self.is_classification:
+            return _FIXED_SEED  # there are no ties, and a generator takes longer than the solution
+        # Ties and the solver draw from the same stream.
+        rng = check_random_state(_FIXED_SEED if given is None else given)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        self._tie_order = rng.permutation(n).astype(np.int32)
+        return seed
 
     def __enter__(self) -> Projection:
         return self
@@ -250,6 +261,34 @@ class Projection:
             )
         other = copy.copy(self)
         other._set_constraint(self.fitted_constraint_.at(threshold))
+        return other
+
+    def on_rows(self, rows: np.ndarray) -> Projection:
+        """Return the projection of some rows of positive weight, on the constraint of these alone.
+
+        A relative threshold is a share of their reference. It shares the solver, and its end.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Positions of the rows.
+
+        Returns
+        -------
+        Projection
+
+        Raises
+        ------
+        RankDeficientKernelError
+            If the kernel's columns are dependent on these rows.
+        """
+        other, given = copy.copy(self), self._of_rows(rows)
+        fitted = refit_constraint(self.fitted_constraint_, **given)
+        other._targets, other._rows = self._targets.of_rows(rows), slice(None)
+        other._outcomes = given.pop("outcomes")
+        other._given = {name: given[name] for name in self._given}
+        other._set_rows(fitted)
+        other._set_constraint(fitted)
         return other
 
     def scaled(self, share: float | np.ndarray) -> Projection:
@@ -393,10 +432,7 @@ class Projection:
         return self.fitted_constraint_.indicator(self._encode(z))
 
     def gedi_on(
-        self,
-        sensitive_features: Any,
-        conditional_on: Any = None,
-        outcomes: Outcomes | None = None,
+        self, sensitive_features: Any, conditional_on: Any = None, outcomes: Outcomes | None = None
     ) -> Callable[[Any], float]:
         """Return the function that measures targets of other rows as :meth:`gedi` does these.
 
@@ -592,9 +628,7 @@ class Projection:
             yield Deadline(self._time_limit)
         except TimeoutError:
             raise SolverLimitError.from_limit(
-                solver=self._session.name,
-                status="time_limit",
-                **self.fitted_constraint_.describe(),
+                solver=self._session.name, status="time_limit", **self.fitted_constraint_.describe()
             ) from None
 
     def _encode(self, z: Any) -> np.ndarray:
@@ -614,9 +648,9 @@ class Projection:
         if solution.status == "closest":
             warn_caller(ConstraintNotMetWarning.from_closest(violation))
             return True
-        advice = "Raise `time_limit` of the solver, or its own limits in `params`, for nearer ones."
+        advice = "Raise `time_limit` of the solver, or its limits in `params`, to get nearer ones."
         if solution.status == "work_limit":
-            advice = "The search had found nothing nearer for long; a larger `gap` ends it sooner."
+            advice = "The search had not improved for long; a larger `gap` ends it sooner."
         warn_caller(
             f"the projection stopped with status {solution.status!r} at a gap of "
             f"{solution.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "
@@ -680,7 +714,8 @@ class UnseenProjection(Projection):
     ) -> None:
         self._outcomes, self._names = outcomes, names
         self._bounds = (*type(self)._bounds, *bounds)
-        super().__init__(y, **options)
+        # Estimators have checked these parameters already.
+        Projection.__init__.__wrapped__(self, y, **options)
 
 
 def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:
