@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_array
 
-from .._as_fitted import answers_as_fitted
 from .._constrained_estimator import COLUMN_CONSTRAINTS, ConstrainedEstimator, fit_method
+from .._predictions import answers_as_fitted
 from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
 from .._validation import Interval, check_random_state
 from .._verdict import make_verdict
