@@ -380,7 +380,9 @@ class Projected(BoundsCuts, AttributeBlind):
 
     def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         """Return the correction of some rows, which others will be judged by."""
-        return self._find_correction(projection, p, columns)
+        if not self.sensitive_at_predict:
+            return self._find_correction(projection, p, columns)
+        return Correction(*projection.correction(p))
 
     @property
     def _is_one_event(self) -> bool:

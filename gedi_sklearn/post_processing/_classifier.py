@@ -237,7 +237,7 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
 
     def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
-            return self._find_correction(projection, p, columns)
+            return super()._fold_correction(projection, p, columns)
         if self._is_exact or projection.violation(codes_of(p)) == 0.0:
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.
