@@ -180,10 +180,11 @@ class FoldMaker:
     @property
     def n_independent(self) -> int:
         """Number of rows, or of groups, that folds are made of: of classes, of the rarest."""
-        units = np.arange(len(self.y)) if self.groups is None else self.groups
-        kinds = self.y if self.is_classifier else np.zeros(len(self.y))
-        pairs = np.unique(np.column_stack([kinds, units])[self._counted], axis=0)
-        return int(np.unique(pairs[:, 0], return_counts=True)[1].min())
+        counted = self._counted
+        kinds = self.y[counted] if self.is_classifier else np.zeros(len(counted))
+        if self.groups is not None:
+            kinds = np.unique(np.column_stack([kinds, self.groups[counted]]), axis=0)[:, 0]
+        return int(np.unique(kinds, return_counts=True)[1].min())
 
     @property
     def _counted(self) -> np.ndarray:

@@ -207,7 +207,8 @@ class CrossFitted(PredictionSource):
             for train, test in self.folds
         )
         tested = [test for _, test in self.folds]
-        if len(others := np.setdiff1d(np.arange(len(y)), np.concatenate(tested))):
+        n_tests = np.bincount(np.concatenate(tested), minlength=len(y))
+        if len(others := np.flatnonzero(n_tests == 0)):
             tested.append(others)
             parts.append(_predict(fitted, self.X, y, others, predicted))
         values = np.empty((len(y), *parts[0].shape[1:]), dtype=np.result_type(*parts))
