@@ -149,6 +149,25 @@ def _of_levels(shares: list[float], rates: list[float]) -> Callable[..., Rows]:
     return draw
 
 
+def _fixed_group(m: int, spread: float) -> Callable[[np.random.Generator, int], Rows]:
+    def draw(rng: np.random.Generator, n: int) -> Rows:
+        group = (np.arange(n) < m) * 1.0
+        return Rows(group, group + np.where(group == 1, spread, 1.0) * rng.normal(size=n))
+
+    return draw
+
+
+def _fixed_levels(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    level = np.r_[np.zeros(m, int), 1 + np.arange(n - m) % 2]
+    return np.array(list("abc"))[level], np.array([1.0, 0.0, 0.3])[level]
+
+
+def _of_fixed_levels(
+    levels: np.ndarray, means: np.ndarray, rng: np.random.Generator, n: int
+) -> Rows:
+    return Rows(levels, means + rng.normal(size=n))
+
+
 def _outliers(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.normal(size=n) * np.where(rng.random(n) < 0.02, 8, 1)
 
@@ -174,6 +193,19 @@ def _rare() -> Iterator[Cell]:
         draw = _numbers(_group_of(share), _skewed)
         name = f"group of {share:.0%}, exponential to the 1.5"
         yield Cell(family, name, draw, n, truth=skewed)
+    share = np.sqrt(0.03 * 0.97)
+    by_deviation = {"norm": "sd"}
+    name = "group of 3%, rates 0.02 and 0.08, sd"
+    yield Cell(family, name, _two(0.03, 0.02, 0.08), 500, by_deviation, truth=0.06 * share)
+    yield Cell(family, "group of one row", _fixed_group(1, 1.0), 150, truth=1.0)
+    alone, truth = "group of one row, sd", np.sqrt(149) / 150
+    yield Cell(family, alone, _fixed_group(1, 1.0), 150, by_deviation, truth=truth)
+    yield Cell(family, "group of 5 rows, deviation 3", _fixed_group(5, 3.0), 300, truth=1.0)
+    for m, name in ((1, "three levels, one of one row"), (2, "three levels, one of two rows")):
+        levels, means = _fixed_levels(m, 150)
+        truth = float(gedi(means, sensitive_features=levels, kernel=1))
+        draw = partial(_of_fixed_levels, levels, means)
+        yield Cell(family, name, draw, 150, {"kernel": 1}, truth=truth)
     e = np.e
     singles: tuple[tuple[str, Any, Any, int, float], ...] = (
         (
@@ -314,7 +346,7 @@ def _well() -> Iterator[Cell]:
         "normal attribute": (_normal, lambda r, x: 0.5 * x + r.normal(size=len(x)), 0.5),
         "labels": (_normal, lambda r, x: _bernoulli(r, 1 / (1 + np.exp(-0.8 * x))), None),
     }
-    for n in (300, 2000):
+    for n in (300, 2000, 20_000):
         for name, (attribute, target, truth) in slope.items():
             yield Cell(WELL, name, _numbers(attribute, target), n, truth=truth)
         halves = _two(0.5, 0.3, 0.5)
@@ -326,6 +358,8 @@ def _well() -> Iterator[Cell]:
         spline = {"kernel": "spline", "norm": "sd"}
         attribute, target, _ = slope["normal attribute"]
         yield Cell(WELL, "spline, sd", _numbers(attribute, target), n, spline)
+        fifth = {"kernel": PolynomialKernel(5, standardize=True)}
+        yield Cell(WELL, "degree 5", _numbers(_uniform, _quintic), n, fifth)
 
 
 def _sums() -> Iterator[Cell]:

@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import (
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from benchmarks._boosting_models import tuned_model
 from benchmarks._constraints import named_constraint
+from benchmarks._learners import LEARNERS
 from benchmarks._tables import read_reference
 from benchmarks._units import models_of
 from benchmarks.tasks import Task
@@ -32,29 +25,6 @@ from gedi_sklearn import (
 )
 from gedi_sklearn.kernels import PolynomialKernel
 
-# By task kind: of a classifier and of a regressor. HistGB is the default of scikit-learn; "small"
-# has more and smaller steps of smaller trees, which suits the 1,993 rows of Communities.
-LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-    "RF": (
-        lambda: RandomForestClassifier(random_state=0),
-        lambda: RandomForestRegressor(random_state=0),
-    ),
-    "GB": (
-        lambda: GradientBoostingClassifier(random_state=0),
-        lambda: GradientBoostingRegressor(random_state=0),
-    ),
-    "HistGB": (
-        lambda: HistGradientBoostingClassifier(random_state=0),
-        lambda: HistGradientBoostingRegressor(random_state=0),
-    ),
-    "HistGB-small": (
-        lambda: HistGradientBoostingClassifier(max_leaf_nodes=8, random_state=0),
-        lambda: HistGradientBoostingRegressor(
-            learning_rate=0.03, max_iter=200, max_leaf_nodes=8, random_state=0
-        ),
-    ),
-    "linear": (lambda: LogisticRegression(max_iter=2000), lambda: Ridge(10.0)),
-}
 # The learner that the rivals wrap.
 RIVALS_LEARNER = "HistGB-small"
 # Shares of the variance that the attribute may explain: the bound of Scutari's ridge is not GeDI.
@@ -164,6 +134,10 @@ def _projected(task: Task, constraint: str) -> Iterator[Row]:
     if task.is_regression:
         yield row("HistGB")
     if constraint == "coarse":
+        yield row("extra trees")
+        yield row("stack")
+        if _is_long(task):
+            yield row("stack", 0.25)
         yield row(best, confidence=0.95)
         yield row("linear", blind=True)
         yield row(best, 0.4, blind=True, confidence=0.95)

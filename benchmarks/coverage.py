@@ -129,7 +129,9 @@ def simulate(cell: Cell, n_samples: int, n_jobs: int = 1) -> dict[str, Any]:
         if not np.isnan(low).all()
         else np.nan,
         "infinite": np.mean(~finite),
-        "width": np.mean((upper95 - value)[finite]) / np.mean((plain - value)[finite]),
+        "width": np.divide(*(np.sum((one - value)[finite]) for one in (upper95, plain)))
+        if finite.any()
+        else np.nan,
         "excess": np.median(upper95 - value) / np.median(exact - value),
     }
     shown = {name: "" if np.isnan(number) else f"{number:.4f}" for name, number in numbers.items()}
@@ -160,7 +162,7 @@ def _gedi(cell: Cell, rows: Rows, rng: np.random.Generator) -> list[float]:
     )
     low, high, _ = indicator.interval(rows.y, 0.95, rows.groups)
     plain, value = _plain(indicator, rows, norm), indicator.measure(rows.y)
-    exact = _clopper_pearson(rows) if _are_rates(rows) else np.nan
+    exact = _clopper_pearson(rows) if _are_rates(rows) and norm == "l1" else np.nan
     return [cell.true_value, upper90, upper95, low, high, plain, exact, value]
 
 

@@ -208,7 +208,7 @@ def count_fits(model: Any) -> int:
         return inner
     rounds = 1 + getattr(model, "n_iter_", 0) if hasattr(model, "history_") else 1
     cv = getattr(model, "cv", "train")
-    return rounds * (1 if isinstance(cv, str) else 1 + cv)
+    return rounds * (1 + cv if isinstance(cv, int) else 1)
 
 
 def tables(task: Task, lines: Sequence[Mapping[str, str]]) -> str:

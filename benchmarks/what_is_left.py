@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 
+from benchmarks._learners import LEARNERS
 from benchmarks._storage import append_row, create, read_rows
 from benchmarks._tables import insert_between, markdown
 from benchmarks._units import PACKAGES, versions
-from benchmarks._unseen_rows import LEARNERS
 from benchmarks.tasks import N_FOLDS, TASKS, Task, TaskData, load_task, split
 from gedi_sklearn import (
     CoarseConstraint,

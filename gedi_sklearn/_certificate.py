@@ -31,14 +31,14 @@ __all__ = ["Certificate", "issue_certificate"]
 _LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _BISECTIONS = 20
 _ASSUMPTION = (
-    "{}, new ones are drawn as the training rows were, and models fitted on parts of these are no "
+    "{}, new rows are drawn like the training rows, and models fitted on parts of these are no "
     "better than the final one"
 )
 
 
 @dataclass(frozen=True)
 class Certificate(InWords):
-    """What is promised for new rows, and what it rests on; ``str()`` says it in words.
+    """A bound promised for new rows, and what it is based on; ``str()`` puts it in words.
 
     Of several constraints, which hold together, the numbers are those of the one that comes nearest
     to its bound.
@@ -105,16 +105,6 @@ class _Limit(NamedTuple):
     few: str
 
 
-class Issued(NamedTuple):
-    """A certificate, and the share of the bound that predictions have to be corrected to.
-
-    Without a certificate that share is 1.
-    """
-
-    certificate: Certificate | None
-    share: float
-
-
 def issue_certificate(
     constraint: FittedConstraint | FittedCuts,
     corrected: Callable[[float], np.ndarray | None],
@@ -123,7 +113,7 @@ def issue_certificate(
     is_one_event: bool,
     n_folds: int,
     groups: np.ndarray | None = None,
-) -> Issued:
+) -> tuple[Certificate | None, float]:
     """Find the loosest correction whose upper limit is within the bound.
 
     Parameters
@@ -146,7 +136,10 @@ def issue_certificate(
 
     Returns
     -------
-    Issued
+    certificate : Certificate or None
+        What is promised.
+    share : float
+        The share of the bound that predictions have to be corrected to; 1 without a certificate.
 
     Raises
     ------
@@ -161,7 +154,7 @@ def issue_certificate(
     parts = [part for part in constraint.parts if part.bounds_anything]
     empty: dict[float, str] = {}
     if not parts:
-        return Issued(None, 1.0)
+        return None, 1.0
     if any((part.allowed.limits == 0).any() for part in parts):
         raise ValueError(
             f"confidence={confidence}: an upper limit is never 0, so a bound of 0 cannot be "
@@ -172,7 +165,7 @@ def issue_certificate(
     if lonely:
         failed = _Limit(np.inf, np.inf, np.nan, lonely)
         warn_caller(CertificateNotIssuedWarning.from_limit(confidence, *failed))
-        return Issued(None, 1.0)
+        return None, 1.0
     own_confidence = 1 - (1 - confidence) / len(parts)
 
     def limit(share: float) -> _Limit | None:
@@ -195,14 +188,14 @@ def issue_certificate(
     share, found = search(limit)
     if words := empty.get(share):
         warn_caller(CertificateNotIssuedWarning.from_labels(confidence, words))
-        return Issued(None, 1.0)
+        return None, 1.0
     if found is None or found.ratio > 1:
         warn_caller(
             CertificateNotIssuedWarning.from_limit(
                 confidence, *(found or _Limit(np.inf, np.inf, np.nan, ""))
             )
         )
-        return Issued(None, 1.0)
+        return None, 1.0
     certificate = Certificate(
         bound=found.bound,
         upper=found.upper,
@@ -217,7 +210,7 @@ def issue_certificate(
         ),
         few=found.few,
     )
-    return Issued(certificate, share)
+    return certificate, share
 
 
 def _in_sequence(limit: Callable[[float], _Limit | None]) -> tuple[float, _Limit | None]:

@@ -154,7 +154,7 @@ class InWords(ABC):
 
 @dataclass(frozen=True)
 class Verdict(InWords):
-    """What a constraint has come to; ``str()`` says it as a small table.
+    """Whether a constraint is met, on training and new rows; ``str()`` is a small table.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class Verdict(InWords):
             yield "reference", f"that of {self.reference_of}: {found} (p {value})"
 
     def warn(self) -> None:
-        """Warn of new rows beyond the bound, of what the kernel does not see, and of chance.
+        """Warn of new rows beyond the bound, of what the kernel misses, and of chance.
 
         Of the last two from 500 rows on.
         """
@@ -253,7 +253,7 @@ class Verdict(InWords):
                 warn_caller(one)
 
     def advice(self) -> Iterator[Warning]:
-        """Yield warnings of what the kernel does not see, and of chance, of however few rows."""
+        """Yield warnings of what the kernel misses, and of chance, however few the rows."""
         left = self.remainder
         if left is not None and left.low > left.asked + _MARGIN:
             yield UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)

@@ -127,7 +127,7 @@ class UnseenLevelError(ValueError):
 
 
 class TooManyGroupsError(ValueError):
-    """What was asked needs a matrix of rows and groups that is too large to hold or to use."""
+    """The request needs a matrix of rows by groups that is too large to store or to use."""
 
     @classmethod
     def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
@@ -135,11 +135,11 @@ class TooManyGroupsError(ValueError):
         return cls(
             f"an attribute of {n_groups} groups needs a matrix of {n_rows} x {n_groups} numbers "
             "here. Pool rare groups, or bin the attribute (`quantile_bin_edges`). So many groups "
-            "are for values, tests of independence, limits and the accumulator, without "
-            "clusters (`groups`) and `conditional_on`; under "
-            "DidiConstraint for real targets at squared error, in `project_targets`, "
-            "`ProjectedRegressor` and Moving (not dual) Targets: without `target_bounds`, "
-            "`confidence` and other constraints, and with `sensitive_at_predict`."
+            "are possible in values, tests of independence, limits and the accumulator, without "
+            "clusters (`groups`) and `conditional_on`; and under DidiConstraint for real targets "
+            "at squared error, in `project_targets`, `ProjectedRegressor` and Moving (not dual) "
+            "Targets, without `target_bounds`, `confidence` and other constraints, and with "
+            "`sensitive_at_predict`."
         )
 
 
@@ -247,7 +247,7 @@ class SolverLimitError(SolverError):
 
 
 class ConstraintNotMetWarning(UserWarning):
-    """The predictions for the rows of a fit, or projected classes, are beyond the constraint."""
+    """Predictions for the training rows, or projected classes, violate the constraint."""
 
     @classmethod
     def from_size(
@@ -268,11 +268,11 @@ class ConstraintNotMetWarning(UserWarning):
 
     @classmethod
     def from_closest(cls, violation: float) -> ConstraintNotMetWarning:
-        """Build the warning for classes that miss the constraint, since none were found."""
+        """Build the warning for projected classes that miss the constraint."""
         return cls(
             "Raise `threshold`, `slack` or `time_limit`, lower the degree, or use more rows: no "
-            "class labels that satisfy the constraint are known, and there may be none. The "
-            f"targets are the closest ones, which miss it by {violation:.2g}."
+            "class labels that satisfy the constraint were found, and there may be none. The "
+            f"targets are the closest ones found, which miss it by {violation:.2g}."
         )
 
     @classmethod
@@ -292,7 +292,7 @@ class ConstraintNotMetWarning(UserWarning):
 
 
 class EmptyBoundWarning(UserWarning):
-    """A bound on labels that so rare labels meet however they are arranged."""
+    """A bound on labels that labels so rare satisfy however they are arranged."""
 
     @classmethod
     def from_labels(cls, words: str, score: float | None) -> EmptyBoundWarning:
@@ -300,8 +300,8 @@ class EmptyBoundWarning(UserWarning):
         kept = "" if score is None else f", and the score keeps {score:.0%} of the indicator of y"
         return cls(
             "Bound the score instead, on='probabilities' (for two classes, in ProjectedClassifier "
-            f"and ConstrainedBoostingClassifier): the bound on labels says nothing, since {words}. "
-            f"Any arrangement of so few labels meets it{kept}."
+            f"and ConstrainedBoostingClassifier): the bound on labels has no effect, since "
+            f"{words}. Any arrangement of so few labels meets it{kept}."
         )
 
 
@@ -351,7 +351,7 @@ class FewRowsWarning(UserWarning):
         """Build the warning for a limit, with the place that most of its error comes from."""
         return cls(
             f"`{what}` rests on few rows: {place}. It is wide for that reason, and infinite where "
-            "one row or group alone determines a coefficient. Join rare levels, take a kernel of "
+            "one row or group alone determines a coefficient. Merge rare levels, use a kernel with "
             "fewer columns, or use more rows."
         )
 
@@ -360,8 +360,8 @@ class FewRowsWarning(UserWarning):
         """Build the warning for the limit of an accumulator."""
         return cls(
             f"`upper` of an accumulator may be too low: {place}, and below {least} it holds less "
-            "often than its confidence says. Take `gedi_inference` of the rows themselves, whose "
-            "limit allows for few and skewed ones, or join rare levels."
+            "often than its confidence states. Use `gedi_inference` on the rows themselves, whose "
+            "limit allows for few and skewed rows, or merge rare levels."
         )
 
 
@@ -372,7 +372,7 @@ class CertificateNotIssuedWarning(UserWarning):
     def from_labels(cls, confidence: float, words: str) -> CertificateNotIssuedWarning:
         """Build the warning for labels, in words, that could not exceed the bound."""
         return cls(
-            f"no certificate can be issued: the bound on labels says nothing, since {words}. "
+            f"no certificate can be issued: the bound on labels has no effect, since {words}. "
             f"Bound the score, on='probabilities', for a promise with {confidence:.0%} confidence."
         )
 
@@ -481,7 +481,7 @@ class AttributeScaleWarning(UserWarning):
 
 
 class AttributeRangeWarning(UserWarning):
-    """New rows have values of the attribute that no row of the fit has reached."""
+    """New rows have values of the attribute outside the range of the training rows."""
 
     @classmethod
     def from_rows(
@@ -490,6 +490,6 @@ class AttributeRangeWarning(UserWarning):
         """Build the warning for rows outside the range of an attribute."""
         return cls(
             f"{n_beyond} of {n_rows} rows ({n_beyond / n_rows:.1%}) have sensitive_features "
-            f"outside the range of the fit, [{low:g}, {high:g}]. They are corrected as the nearest "
-            "value of that range."
+            f"outside the range of the fit, [{low:g}, {high:g}]. They are corrected like the "
+            "nearest value of that range."
         )

@@ -153,11 +153,11 @@ def test_equal_weights_are_no_weights(backend, kind, scale):
 @for_each_backend
 def test_rows_too_few_for_a_split_are_said_to_be_the_cause(backend):
     X, y = data(30)
-    with pytest.warns(UserWarning, match="could split the 30 rows.* a leaf must weigh at least 20"):
+    with pytest.warns(UserWarning, match="could split the 30 rows.* a weight of at least 20"):
         boost(backend).fit(X, y)
     X, y = data()
     most = {"min_gain_to_split" if backend == "lightgbm" else "gamma": 1e9}
-    with pytest.warns(UserWarning, match="a split gain what backend_params"):
+    with pytest.warns(UserWarning, match="a split the gain that backend_params"):
         boost(backend, backend_params=most).fit(X, y)
 
 
@@ -506,5 +506,5 @@ def test_categories_of_any_kind_are_those_of_text(backend, levels):
     )
     model = boost(backend)
     assert_array_equal(model.fit(odd, y).predict(odd), model.fit(text, y).predict(text))
-    with pytest.raises(ValueError, match=r"{'b': '.*'}. Make text categories, dates numbers"):
+    with pytest.raises(ValueError, match=r"{'b': '.*'}. Convert text to categories, and dates"):
         model.fit(frame.assign(b=["u"] * 120), y)

@@ -234,7 +234,7 @@ def test_a_splitter_that_cuts_a_sorted_file_is_named_once(data, order):
     model = estimators(cv=KFold(3))["projected"]
     with pytest.warns(UserWarning, match=f"cv: KFold .* predicts .*{order} .*groups") as caught:
         model.fit(X[rows], t[rows])
-    assert sum("they are sorted" in str(one.message) for one in caught) == 1
+    assert sum("which are sorted" in str(one.message) for one in caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, t)

@@ -12,7 +12,8 @@ import pytest
 from gedi_sklearn import __version__
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, BUILD = PYPROJECT["project"], PYPROJECT["build-system"]
 
 
 def text_of(name):
@@ -35,11 +36,16 @@ def test_every_file_has_the_same_version(name, pattern):
 
 
 def test_the_recipe_needs_what_the_package_needs():
-    run = text_of("conda/meta.yaml").partition("  run:\n")[2].partition("\ntest:")[0]
-    needed = set(re.findall(r"- (\S+) >=(\S+)", run))
-    given = {tuple(one.split(">=")) for one in PROJECT["dependencies"]}
-    renamed = {("gurobi::gurobi" if name == "gurobipy" else name, least) for name, least in given}
-    assert needed == renamed | {("python", PROJECT["requires-python"].removeprefix(">="))}
+    jinja2, yaml = pytest.importorskip("jinja2"), pytest.importorskip("yaml")
+    recipe = yaml.safe_load(jinja2.Template(text_of("conda/meta.yaml")).render(PYTHON="python"))
+    # What conda calls otherwise. A requirement there cannot name its channel.
+    names = {"gurobipy": "gurobi"}
+    python = f"python {PROJECT['requires-python']}"
+    for part, given in {"run": PROJECT["dependencies"], "host": BUILD["requires"]}.items():
+        split = (re.fullmatch(r"([\w-]+)(.*)", one).groups() for one in given)
+        needed = {f"{names.get(name, name)} {least}" for name, least in split}
+        assert set(recipe["requirements"][part]) - {"pip"} == needed | {python}
+    assert recipe["source"] == {"path": ".."}
 
 
 @pytest.fixture

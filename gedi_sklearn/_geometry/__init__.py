@@ -3,9 +3,6 @@
 What constraints, solvers and estimators need of v = A c; nothing here knows an estimator.
 """
 
-from ._block import Block
-from ._capacity import capacity
-from ._gauges import coefficient_block, deviation_block, group_block
-from ._product import Product, pieces
+from ._block import Block, capacity, coefficient_block, deviation_block, group_block
 from ._sets import AllowedSet, Ball, Box, GroupBall, L1Ball, SoftSupport
-from ._span import Multipliers, Span, joint_multipliers
+from ._span import Multipliers, Product, Span, joint_multipliers, pieces

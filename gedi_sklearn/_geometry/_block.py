@@ -1,21 +1,26 @@
-"""One constraint on some outputs: the operator that makes v of coordinates, and the set of v."""
+"""One constraint on some outputs: the operator that makes v of coordinates, and the set of v.
+
+The blocks whose gauges are the indicators have no bound; constraints give them one.
+"""
 
 from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ..kernels import row_blocks
-from ._groups import shrink_deviations
-from ._sets import AllowedSet, GroupBall
+from ._sets import AllowedSet, Ball, GroupBall, L1Ball, shrink_deviations
 
 # Roundings that a product may have suffered.
 _MANY = 1000
+# Up to this many terms all patterns of signs are tried; of more columns nothing is computed.
+_MOST_SIGNS, _MOST_COLUMNS = 6, 64
 
 
 @dataclass(eq=False)
@@ -311,11 +316,7 @@ class GroupBlock(Block):
     sums_groups = True
 
     def __init__(
-        self,
-        design: Any,
-        allowed: GroupBall,
-        outputs: tuple[int, ...] = (0,),
-        factor: float = 1.0,
+        self, design: Any, allowed: GroupBall, outputs: tuple[int, ...] = (0,), factor: float = 1.0
     ) -> None:
         self.design, self.allowed, self.kernel = design, allowed, design.fitted
         self.outputs, self.factor = outputs, factor
@@ -354,3 +355,107 @@ class GroupBlock(Block):
         size = self.kernel.size_of_groups(self.kernel.coordinates(v))
         rounding = 4 * self.size * np.finfo(float).eps * float(np.abs(normal) @ size)
         return self.kernel.coordinates(move), self.allowed.support(normal) + rounding
+
+
+def coefficient_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
+    """Return ‖α̃‖₁ of an output, v = α̃ = T s.
+
+    Parameters
+    ----------
+    design : BaseDesign
+        The kernel on the rows.
+    outputs : tuple of int, default=(0,)
+        Which columns of the targets.
+    """
+    kernel = design.fitted
+    kernel.check_size(kernel.n_columns)
+    allowed = L1Ball(kernel.n_columns, 1.0, np.inf)
+    return Block(design, allowed, kernel.basis.to_raw, None, outputs)
+
+
+def deviation_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
+    """Return S of an output, the deviation that the kernel explains: ‖v‖₂."""
+    k, root = design.fitted.n_columns, np.sqrt(design.fitted.share)
+    design.fitted.check_size(k)
+    # In the coordinates of all rows a deviation within some of them is smaller.
+    to_v, from_v = np.eye(k) / root, np.eye(k) * root
+    return Block(design, Ball(k, 1.0, np.inf), to_v, from_v, outputs, of_coordinates=True)
+
+
+def group_block(design: Any, outputs: tuple[int, ...] = (0,), factor: float = 1.0) -> Block:
+    """Return Σ|d| of all outputs, v = d by how much the groups' means differ from that of all.
+
+    Beside covariates the means are those of the groups' coefficients.
+
+    Parameters
+    ----------
+    design : Design
+        A kernel that tells groups apart, on the rows.
+    outputs : tuple of int, default=(0,)
+        Which columns of the targets.
+    factor : float, default=1.0
+        What the sum is multiplied by.
+    """
+    weights, n_outputs = design.group_weights, len(outputs)
+    are_means = design.n_covariates == 0
+    allowed = GroupBall(n_outputs * len(weights), 1.0, np.inf, weights, are_means=are_means)
+    if design.fitted.has_closed_form:
+        return GroupBlock(design, allowed, outputs, factor)
+    indicators = design.fitted.basis.evaluate(np.arange(float(len(weights)))[:, None])
+    to_v = indicators - weights @ indicators
+    # A coefficient is how far a group's mean is from that of the first group.
+    per_unit = np.diag(to_v[1:] - to_v[0])[:, None]
+    from_v = np.hstack([np.full_like(per_unit, -1.0), np.eye(len(per_unit))]) / per_unit
+    return Block(design, allowed, to_v, from_v, outputs, factor)
+
+
+def capacity(block: Block, columns: np.ndarray) -> np.ndarray:
+    r"""Return an upper bound of the gauges of labels as rare as given ones.
+
+    In a direction s of v = A c a row adds :math:`w_i\, s \cdot A q_i`, its pull. Of m ones the
+    m largest pulls are the most, and as Q'W1 = 0 those of m zeros are the same. The largest s is
+    found among the patterns of signs of an L1 norm of few terms. Other norms are at most the sum
+    of the m largest norms of pulls, and a deviation at most that of the labels,
+    :math:`\sqrt{p (1 - p)}`.
+
+    Parameters
+    ----------
+    block : Block
+        The block, on the rows.
+    columns : ndarray of shape (n, C)
+        All columns of the targets, those of the block of zeros and ones.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        One number for each limit, the sum over the columns that it bounds together; infinite for
+        kernels of many columns.
+    """
+    design, norm, own = block.design, block.allowed.norm, block.of(columns)
+    size = len(block.allowed.limits)
+    if block.size > _MOST_COLUMNS:
+        return np.full(size, np.inf)
+    share = np.broadcast_to(design.shares(slice(None)), design.n_rows)
+    pulls = share[:, None] * (design.orthonormal @ block.operator.T)
+    found = [_of_one(pulls, share, norm, min(m, len(own) - m)) for m in own.sum(axis=0).astype(int)]
+    return np.concatenate(found) if norm == "each" else np.sum(found, axis=0)
+
+
+def _of_one(pulls: np.ndarray, share: np.ndarray, norm: str, m: int) -> np.ndarray:
+    """Return the numbers of one column with m labels of the rarer kind."""
+    if norm == "sd":
+        p = min(_largest(share, m), 0.5)
+        return np.array([min(np.sqrt(p * (1 - p)), _largest(np.linalg.norm(pulls, axis=1), m))])
+    if norm == "l1" and pulls.shape[1] > _MOST_SIGNS:
+        return np.array([_largest(np.abs(pulls).sum(axis=1), m)])
+    directions = np.eye(pulls.shape[1])
+    if norm == "l1":
+        directions = np.array(list(product((1.0, -1.0), repeat=pulls.shape[1])))
+    along = [pulls @ direction for direction in directions]
+    both = np.array([max(_largest(own, m), _largest(-own, m)) for own in along])
+    return both if norm == "each" else both.max(keepdims=True)
+
+
+def _largest(values: np.ndarray, m: int) -> float:
+    """Return the sum of the m largest values."""
+    return float(np.partition(values, len(values) - m)[len(values) - m :].sum()) if m else 0.0

@@ -272,7 +272,7 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
     try:
         floats = array.astype(np.float64)
     except (OverflowError, TypeError) as error:  # Python's integers have no end
-        raise ValueError(f"{name} holds a number that is no float: {error}.") from error
+        raise ValueError(f"{name} holds a number that no float can hold: {error}.") from error
     if array.dtype.kind in "iuO":
         _refuse_lost_integers(array, floats, name)
     return floats

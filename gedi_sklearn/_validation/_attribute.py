@@ -146,8 +146,8 @@ def check_levels(values: np.ndarray, name: str) -> None:
         ):
             warn_caller(
                 f"{name} is text, such as {column[0]!r}, but every value is a number: each is "
-                "taken as a level of its own. Convert it to float if numbers are meant, to a "
-                "pandas category if levels are."
+                "taken as a separate level. Convert it to float to use numbers, or to a pandas "
+                "category to keep levels."
             )
 
 
@@ -284,7 +284,7 @@ def warn_many_groups(n_groups: int, n_rows: int) -> None:
     if n_rows > 20 and n_groups > round(0.5 * n_rows):
         warn_caller(
             f"sensitive_features has {n_groups} different values for {n_rows} rows, more than "
-            "half as many, and each is a group of its own: the value says little. Pass a "
+            "half as many, and each is a separate group: the value means little. Pass a "
             "continuous attribute as numbers to `gedi`, or in bins (`didi(n_bins=...)`); merge "
             "rare categories."
         )

@@ -49,6 +49,6 @@ def check_all_weighted(classes: np.ndarray, codes: np.ndarray) -> None:
     absent = np.setdiff1d(np.arange(len(classes)), codes)
     if absent.size:
         raise ValueError(
-            f"class(es) {classes[absent].tolist()} of y are found in rows of zero sample_weight "
-            "only, which do not count. Leave these rows out."
+            f"class(es) {classes[absent].tolist()} of y occur only in rows of zero sample_weight, "
+            "which do not count. Leave these rows out."
         )

@@ -69,6 +69,5 @@ def check_notion(subset: Any, on: str, relative: Any) -> None:
         given = f"subset={subset!r}" if subset is not None else f"on={on!r}"
         raise ValueError(
             f"relative={relative!r} with {given}: the target is constant there (its residual is "
-            "0), so there is nothing to be relative to. Pass relative=False, and a threshold in "
-            "units of y."
+            "0), so a share of it is undefined. Pass relative=False, and a threshold in units of y."
         )

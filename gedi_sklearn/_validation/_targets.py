@@ -160,8 +160,8 @@ def check_multiplied(y: np.ndarray, name: str) -> None:
         )
     if not y.any():
         raise ValueError(
-            f"loss='kl' keeps the mean of {name}, which holds nothing but zeros. There is nothing "
-            "to multiply."
+            f"loss='kl' keeps the mean of {name}, which holds only zeros. There is nothing to "
+            "multiply."
         )
 
 

@@ -1,6 +1,5 @@
 """Gradient boosting whose multipliers ascend while the trees grow (extra `boosting`)."""
 
-from ._classifier import ConstrainedBoostingClassifier
-from ._regressor import ConstrainedBoostingRegressor
+from ._estimators import ConstrainedBoostingClassifier, ConstrainedBoostingRegressor
 
 __all__ = ["ConstrainedBoostingClassifier", "ConstrainedBoostingRegressor"]

@@ -25,7 +25,7 @@ _LEAVES, LEAF_WEIGHT = 31, 20
 _NUMBERS = ("Int8", "Int16", "Int32", "Int64", "UInt", "Float32", "Float64", "Boolean")
 _CATEGORIES = ("Categorical", "Enum")
 _PANDAS = "category"
-_ADVICE = "Make text categories, dates numbers."
+_ADVICE = "Convert text to categories, and dates to numbers."
 
 
 def check_features(X: Any) -> Any:
@@ -312,7 +312,7 @@ class LightGBM(Backend):
 
 def _table(X: Any) -> Any:
     """Return X as LightGBM takes it: no sparse array, only a sparse matrix."""
-    _check_polars(X, _NUMBERS, "LightGBM takes categories of pandas: X.to_pandas(), or XGBoost.")
+    _check_polars(X, _NUMBERS, "LightGBM takes pandas categories: use X.to_pandas(), or XGBoost.")
     return sp.csr_matrix(X) if sp.issparse(X) else X
 
 

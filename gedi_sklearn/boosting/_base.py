@@ -29,11 +29,10 @@ from .._validation import (
 from .._verdict import make_verdict
 from ..constraints import FittedConstraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
-from ._ascent import Ascent
 from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._parameters import refusals_named, refuse_backend_object
-from ._training import UNITS, Member, Rows, Trained, train
+from ._training import UNITS, Ascent, Member, Rows, Trained, train
 
 # By which share of a bound rows held out may exceed it without a warning, and from how many rows
 # on: labels of few come in steps.
@@ -357,7 +356,7 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
             return {}
         if not (get_config()["enable_metadata_routing"] and has_splitter(self.cv)):
             raise TypeError(
-                f"fit() got {sorted(given)}, which only a splitter in cv is passed, and with "
+                f"fit() got {sorted(given)}, which only a splitter in cv takes, and only with "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
         return dict(process_routing(self, "fit", **given).splitter.split)
@@ -426,16 +425,14 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         verdict = make_verdict(constraint, y, z, scores=scores, groups=groups, **seen)
         if self.cv is None:
             constraint.warn_excess(
-                z,
-                "Raise `n_estimators` or `learning_rate`",
-                "The multipliers have not converged.",
+                z, "Raise `n_estimators` or `learning_rate`", "The multipliers have not converged."
             )
         elif trained.excess > _FOLLOWS and len(y) >= _LEAST_ROWS:
             warn_caller(
-                f"the predictions of rows held out exceed the bound by {trained.excess:.0%} of it: "
-                "they do not follow the multipliers, which grow and cost accuracy. The constraint "
-                "rests on a few rows, as that of a high degree does: lower the degree, use more "
-                "rows, or cv=None.",
+                f"predictions of held-out rows exceed the bound by {trained.excess:.0%}: they do "
+                "not follow the multipliers, which keep growing and cost accuracy. The "
+                "constraint depends on few rows, as it does at a high degree: lower the degree, "
+                "use more rows, or cv=None.",
                 ConstraintNotMetWarning,
             )
         self._take_verdict(verdict)
@@ -447,9 +444,9 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         name = backend.leaf_weight
         least = backend.table.check(self.backend_params or {}).get(name, LEAF_WEIGHT)
         warn_caller(
-            f"all predictions are the same: no tree could split the {len(rows.y)} rows. Where the "
-            f"mean weight is 1, a leaf must weigh at least {least:g}, and a split gain what "
-            f"backend_params ask for. Use more rows, or a smaller {name!r} in backend_params."
+            f"all predictions are the same: no tree could split the {len(rows.y)} rows. With a "
+            f"mean weight of 1, a leaf needs a weight of at least {least:g}, and a split the gain "
+            f"that backend_params set. Use more rows, or a smaller {name!r} in backend_params."
         )
 
     def _scores(self, X: Any) -> np.ndarray:

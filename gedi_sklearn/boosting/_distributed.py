@@ -25,10 +25,9 @@ from .._validation import (
 )
 from ..constraints import FittedConstraint, joint_columns
 from ..kernels import FittedKernel
-from ._ascent import Ascent
 from ._backends import XGBoost, check_features
 from ._parameters import refusals_named
-from ._training import Member, Rows, Trained, train
+from ._training import Ascent, Member, Rows, Trained, train
 
 __all__ = ["fit_on_cluster", "is_dask", "lazily"]
 
@@ -82,12 +81,7 @@ def lazily(method: Callable[[Any], np.ndarray], X: Any) -> Any:
 
 
 def fit_on_cluster(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    **refused: Any,
+    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, **refused: Any
 ) -> Any:
     """Fit on the rows of a Dask collection; further keywords of `fit` are refused."""
     refused |= {"cv": estimator.cv, "confidence": estimator.confidence}

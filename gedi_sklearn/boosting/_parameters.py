@@ -59,9 +59,9 @@ class Table(NamedTuple):
         Its name.
     names : callable
         Returns the one name of a parameter by each of its names.
-    taken : frozenset of str
-        What has an effect here.
-    refused : dict of str to frozenset of str
+    taken : str
+        What has an effect here, name by name.
+    refused : dict of str to str
         What has not, or may not have one, by the reason.
     values : dict of str to dict of str to str
         Of some parameters the values that are refused, with the reason.
@@ -71,8 +71,8 @@ class Table(NamedTuple):
 
     package: str
     names: Callable[[], Mapping[str, str]]
-    taken: frozenset[str]
-    refused: dict[str, frozenset[str]]
+    taken: str
+    refused: dict[str, str]
     values: dict[str, dict[str, str]]
     needs: dict[str, tuple[str, ...]]
 
@@ -113,12 +113,13 @@ class Table(NamedTuple):
         if not isinstance(key, str):
             raise ValueError(f"backend_params must have names as keys, text; got {key!r}.")
         name = self.names().get(key, key)
-        if name in self.taken:
+        taken = self.taken.split()
+        if name in taken:
             return name
-        reasons = (reason for reason, names in self.refused.items() if name in names)
+        reasons = (reason for reason, names in self.refused.items() if name in names.split())
         if reason := next(reasons, None):
             raise ValueError(f"backend_params sets {key!r}, {reason}.")
-        near = get_close_matches(key, self.taken, n=1)
+        near = get_close_matches(key, taken, n=1)
         raise ValueError(
             f"backend_params sets {key!r}, which is no parameter of {self.package} that has an "
             f"effect here. {f'Did you mean {near[0]!r}?' if near else 'Leave it out.'}"
@@ -136,10 +137,6 @@ class Table(NamedTuple):
 
 # Time and line of C++ before a message of XGBoost.
 _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 _OF_COLUMNS = ("monotone_constraints", "interaction_constraints")
@@ -209,33 +206,25 @@ def _xgboost_names() -> dict[str, str]:
 XGBOOST = Table(
     package="XGBoost",
     names=_xgboost_names,
-    taken=_names(
-        """
-        booster colsample_bylevel colsample_bynode colsample_bytree device gamma
-        grow_policy interaction_constraints max_bin max_cached_hist_node max_cat_threshold
-        max_cat_to_onehot max_delta_step max_depth max_leaves min_child_weight
-        monotone_constraints multi_strategy num_parallel_tree reg_alpha reg_lambda
-        sampling_method seed seed_per_iteration subsample tree_method verbosity
-        """
+    taken=(
+        "booster colsample_bylevel colsample_bynode colsample_bytree device gamma grow_policy "
+        "interaction_constraints max_bin max_cached_hist_node max_cat_threshold "
+        "max_cat_to_onehot max_delta_step max_depth max_leaves min_child_weight "
+        "monotone_constraints multi_strategy num_parallel_tree reg_alpha reg_lambda "
+        "sampling_method seed seed_per_iteration subsample tree_method verbosity"
     ),
     refused={
-        _OWN: _names(
-            """
-        base_score early_stopping_rounds eta eval_metric n_estimators nthread
-        num_boost_round num_class num_round objective
-        """
+        _OWN: (
+            "base_score early_stopping_rounds eta eval_metric n_estimators nthread "
+            "num_boost_round num_class num_round objective"
         ),
-        _OF_A_LOSS: _names(
-            """
-        aft_loss_distribution aft_loss_distribution_scale expectile_alpha huber_slope
-        quantile_alpha scale_pos_weight tweedie_variance_power
-        """
+        _OF_A_LOSS: (
+            "aft_loss_distribution aft_loss_distribution_scale expectile_alpha huber_slope "
+            "quantile_alpha scale_pos_weight tweedie_variance_power"
         ),
-        _OF_FINISHED_TREES: _names(
-            """
-        normalize_type one_drop process_type rate_drop refresh_leaf sample_type skip_drop
-        updater
-        """
+        _OF_FINISHED_TREES: (
+            "normalize_type one_drop process_type rate_drop refresh_leaf sample_type skip_drop "
+            "updater"
         ),
     },
     values={"booster": {"dart": _OF_FINISHED_TREES, "gblinear": "which grows no trees"}},
@@ -254,51 +243,37 @@ def _lightgbm_names() -> dict[str, str]:
 LIGHTGBM = Table(
     package="LightGBM",
     names=_lightgbm_names,
-    taken=_names(
-        """
-        bagging_fraction bagging_freq bagging_seed bin_construct_sample_cnt boosting
-        cat_l2 cat_smooth cegb_penalty_feature_coupled cegb_penalty_feature_lazy
-        cegb_penalty_split cegb_tradeoff data_random_seed data_sample_strategy
-        deterministic device_type enable_bundle extra_seed extra_trees feature_contri
-        feature_fraction feature_fraction_bynode feature_fraction_seed feature_pre_filter
-        force_col_wise force_row_wise forcedbins_filename forcedsplits_filename
-        gpu_device_id gpu_platform_id gpu_use_dp histogram_pool_size
-        interaction_constraints is_enable_sparse lambda_l1 lambda_l2 linear_lambda
-        linear_tree max_bin max_bin_by_feature max_cat_threshold max_cat_to_onehot
-        max_delta_step max_depth min_data_in_bin min_data_in_leaf min_data_per_group
-        min_gain_to_split min_sum_hessian_in_leaf monotone_constraints
-        monotone_constraints_method monotone_penalty num_grad_quant_bins num_leaves
-        other_rate path_smooth quant_train_renew_leaf seed stochastic_rounding top_rate
-        use_missing use_quantized_grad verbosity zero_as_missing
-        """
+    taken=(
+        "bagging_fraction bagging_freq bagging_seed bin_construct_sample_cnt boosting cat_l2 "
+        "cat_smooth cegb_penalty_feature_coupled cegb_penalty_feature_lazy cegb_penalty_split "
+        "cegb_tradeoff data_random_seed data_sample_strategy deterministic device_type "
+        "enable_bundle extra_seed extra_trees feature_contri feature_fraction "
+        "feature_fraction_bynode feature_fraction_seed feature_pre_filter force_col_wise "
+        "force_row_wise forcedbins_filename forcedsplits_filename gpu_device_id gpu_platform_id "
+        "gpu_use_dp histogram_pool_size interaction_constraints is_enable_sparse lambda_l1 "
+        "lambda_l2 linear_lambda linear_tree max_bin max_bin_by_feature max_cat_threshold "
+        "max_cat_to_onehot max_delta_step max_depth min_data_in_bin min_data_in_leaf "
+        "min_data_per_group min_gain_to_split min_sum_hessian_in_leaf monotone_constraints "
+        "monotone_constraints_method monotone_penalty num_grad_quant_bins num_leaves other_rate "
+        "path_smooth quant_train_renew_leaf seed stochastic_rounding top_rate use_missing "
+        "use_quantized_grad verbosity zero_as_missing"
     ),
     refused={
-        _OWN: _names(
-            """
-        boost_from_average early_stopping_min_delta early_stopping_round first_metric_only
-        learning_rate metric metric_freq num_class num_iterations num_threads objective
-        """
+        _OWN: (
+            "boost_from_average early_stopping_min_delta early_stopping_round first_metric_only "
+            "learning_rate metric metric_freq num_class num_iterations num_threads objective"
         ),
-        _OF_A_LOSS: _names(
-            """
-        alpha fair_c is_unbalance neg_bagging_fraction objective_seed
-        poisson_max_delta_step pos_bagging_fraction reg_sqrt scale_pos_weight sigmoid
-        tweedie_variance_power
-        """
+        _OF_A_LOSS: (
+            "alpha fair_c is_unbalance neg_bagging_fraction objective_seed "
+            "poisson_max_delta_step pos_bagging_fraction reg_sqrt scale_pos_weight sigmoid "
+            "tweedie_variance_power"
         ),
-        _OF_FINISHED_TREES: _names(
-            """
-        drop_rate drop_seed max_drop refit_decay_rate skip_drop uniform_drop
-        xgboost_dart_mode
-        """
+        _OF_FINISHED_TREES: (
+            "drop_rate drop_seed max_drop refit_decay_rate skip_drop uniform_drop xgboost_dart_mode"
         ),
-        "which is ignored there. Make the columns categories of a frame": _names(
-            "categorical_feature"
-        ),
+        "which is ignored there. Make the columns categories of a frame": "categorical_feature",
     },
-    values={
-        "boosting": dict.fromkeys(("dart", "rf", "random_forest"), _OF_FINISHED_TREES),
-    },
+    values={"boosting": dict.fromkeys(("dart", "rf", "random_forest"), _OF_FINISHED_TREES)},
     needs={
         "bagging_fraction": ("bagging_freq",),
         "bagging_freq": ("bagging_fraction",),

@@ -1,4 +1,4 @@
-r"""Which coefficients of targets are allowed, and what a constraint says on given rows.
+r"""Constraints on the coefficients of targets, and their values on given rows.
 
 A constraint knows no solver and no data. On rows it becomes a :class:`FittedConstraint`: a fitted
 kernel, and a set
@@ -20,12 +20,15 @@ from ._arguments import (
     refit_constraint,
     split_attributes,
 )
-from ._base import Constraint
-from ._cuts import FittedCuts
-from ._didi import DidiConstraint
-from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint
-from ._kernel import CoarseConstraint, DependenceConstraint, FineConstraint
-from ._list import ConstraintList
+from ._constraints import (
+    CoarseConstraint,
+    Constraint,
+    ConstraintList,
+    DependenceConstraint,
+    DidiConstraint,
+    FineConstraint,
+)
+from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
 
 __all__ = [
     "CoarseConstraint",

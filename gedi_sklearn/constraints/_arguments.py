@@ -14,10 +14,8 @@ from sklearn.base import clone
 from .._validation import Outcomes
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import Design, FittedKernel, is_categorical, warn_attribute_scale
-from ._base import Constraint
+from ._constraints import Constraint, ConstraintList, DependenceConstraint
 from ._fitted import ColumnConstraint, FittedConstraint
-from ._kernel import DependenceConstraint
-from ._list import ConstraintList
 
 # What to write in the place of a name that comes to mind.
 _BY_NAME = {
@@ -32,9 +30,8 @@ _WHERE = {
     "probabilities": "ProjectedClassifier, ConstrainedBoostingClassifier and "
     "LagrangianDualClassifier bound the probability of the second of two classes. Use one of "
     "these, or on='predictions'.",
-    "residuals": "it is for ProjectedRegressor and ProjectedClassifier, since a learner that is "
-    "fitted on moved targets has other residuals than were moved. Use one of these, or "
-    "on='predictions'.",
+    "residuals": "only ProjectedRegressor and ProjectedClassifier bound residuals, which change "
+    "when a learner is fitted on corrected targets. Use one of these, or on='predictions'.",
     "distribution": "only ProjectedRegressor, and ProjectedClassifier of two classes, bound the "
     "share of rows above every cut, with a single DependenceConstraint. Use one of these, or "
     "on='predictions'.",
@@ -219,10 +216,7 @@ def _object_to_write(given: Any) -> str:
 
 
 def _check_attributes(
-    constraint: Any,
-    built: list[Constraint],
-    attributes: list[np.ndarray],
-    names: list[str] | None,
+    constraint: Any, built: list[Constraint], attributes: list[np.ndarray], names: list[str] | None
 ) -> None:
     """Refuse a list of constraints that does not match the columns of the attribute."""
     if len(built) != len(attributes):
@@ -249,21 +243,17 @@ def _check_notions(
     if special and outcomes is None:
         given = f"on={special[0].on!r}" if special[0].subset is None else "subset="
         raise ValueError(
-            f"{given} needs predictions of rows that their model has not seen: in-sample ones are "
-            "close to y, so that nothing remains to constrain. Use ProjectedRegressor or "
-            "ProjectedClassifier with cross-fitted predictions (cv=5), or for subset= Moving "
-            "Targets with cv=5 or cv='oob', or boosting with cv=5."
+            f"{given} needs out-of-fold predictions: in-sample ones are close to y, so that "
+            "nothing remains to constrain. Use ProjectedRegressor or ProjectedClassifier with "
+            "cross-fitted predictions (cv=5), or for subset= Moving Targets with cv=5 or cv='oob', "
+            "or boosting with cv=5."
         )
     if not on <= set(bounds):
         raise ValueError(f"on={built[0].on!r} cannot be bounded here: {_WHERE[built[0].on]}")
 
 
 def _fit_columns(
-    constraint: Constraint,
-    design: Design,
-    values: np.ndarray,
-    columns: np.ndarray,
-    is_class: bool,
+    constraint: Constraint, design: Design, values: np.ndarray, columns: np.ndarray, is_class: bool
 ) -> list[ColumnConstraint]:
     """Return one constraint on the rows, or one per class, on a kernel that they share."""
     numbers = tuple(range(columns.shape[1]))
@@ -299,8 +289,8 @@ def _warn_percent(fitted: list[ColumnConstraint], columns: np.ndarray) -> None:
         return
     if all(part.judge(columns).violation == 0.0 for part in fitted):
         warn_caller(
-            f"threshold={largest:g} is {100 * largest:,.0f} % of the indicator of y, which y "
-            f"itself meets. For {largest:g} % write {largest / 100:g}, for no constraint inf."
+            f"threshold={largest:g} is {100 * largest:,.0f} % of the indicator of y, a bound that "
+            f"y itself meets. For {largest:g} % write {largest / 100:g}, for no constraint inf."
         )
 
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._geometry import Block, Span, capacity, pieces
+from .._geometry import Ball, Block, Span, capacity, pieces
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
-from ..kernels import Design, GroupColumns
-from ..metrics import Limits, lower_limits, upper_limits
-from ._base import Constraint
+from ..kernels import Design, FittedKernel, GroupColumns, fit_kernel
+from ..metrics import CutsIndicator, Limits, lower_limits, upper_limits
+from ._constraints import Constraint
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
 VIOLATION_TOLERANCE = 1e-9
@@ -24,7 +24,6 @@ _ROUNDING_SHOWS = 1e-5
 # Predictions are said to miss the constraint from this share of the bound on, where a bound counts
 # as at least a tenth of the constraint's unit, and from this number of rows on.
 _EXCESS_SHOWS, _LEAST_BOUND, _LEAST_ROWS = 0.1, 0.1, 50
-
 # Labels of a larger share of the rows are not rare.
 _RARE = 0.25
 
@@ -148,8 +147,15 @@ class ColumnConstraint:
         """
         return upper_limits(self.block, columns, confidence, simultaneous=True, groups=groups)
 
-    def excess(self, columns: np.ndarray) -> Excess | None:
-        """Return by how much predictions exceed a bound, where that is worth a warning."""
+    def excess(self, columns: np.ndarray) -> tuple[float, float, float, float] | None:
+        """Return by how much predictions exceed a bound, where that is worth a warning.
+
+        Returns
+        -------
+        share, size, low, bound : float
+            The excess as a share of the bound, what is bounded, its lower 95 % confidence limit,
+            and the bound. None where the draw of the rows explains it.
+        """
         sizes, limits = self.allowed.sizes(self.block.measure(columns)[0]), self.allowed.limits
         bounded, share = np.isfinite(limits), np.zeros(len(limits))
         least = np.maximum(limits[bounded], _LEAST_BOUND * self.allowed.unit)
@@ -160,24 +166,7 @@ class ColumnConstraint:
         worst = int(np.where(low > limits, share, -np.inf).argmax())
         if not (low[worst] > limits[worst] and share[worst] > _EXCESS_SHOWS):
             return None
-        return Excess(float(share[worst]), float(sizes[worst]), float(low[worst]), limits[worst])
-
-
-class Excess(NamedTuple):
-    """By how much a bound is exceeded, beyond what the draw of the rows explains.
-
-    Attributes
-    ----------
-    share : float
-        The excess as a share of the bound.
-    size, low, bound : float
-        What is bounded, its lower 95 % confidence limit, and the bound.
-    """
-
-    share: float
-    size: float
-    low: float
-    bound: float
+        return float(share[worst]), float(sizes[worst]), float(low[worst]), limits[worst]
 
 
 class Judgement(NamedTuple):
@@ -373,10 +362,11 @@ class FittedConstraint:
         columns = self.columns(z)
         found = [own for part in self.parts if (own := part.excess(columns)) is not None]
         if found:
-            worst = max(found)._asdict()
-            del worst["share"]
+            _, size, low, bound = max(found)
             warn_caller(
-                ConstraintNotMetWarning.from_size(**worst, what_to_do=what_to_do, reason=reason)
+                ConstraintNotMetWarning.from_size(
+                    size=size, low=low, bound=bound, what_to_do=what_to_do, reason=reason
+                )
             )
 
     def indicator(self, z: np.ndarray, gauges: Sequence[list[Block]] | None = None) -> float:
@@ -452,3 +442,89 @@ class FittedConstraint:
 def _joined(indicators: list[list[float]]) -> float:
     """Return the sum over constraints of the worst of each; NaN where there is none."""
     return float(sum(map(max, indicators))) if indicators else float("nan")
+
+
+class FittedCuts:
+    """A bound on the largest cut of scores, judged as other constraints are.
+
+    Scores that meet it are no convex set, so that there is nothing to project on.
+
+    Parameters
+    ----------
+    given : Constraint
+        The constraint, with ``on="distribution"``.
+    values : ndarray of shape (n, m)
+        Attribute of rows of positive weight.
+    weight : ndarray of shape (n,) or None
+        Their weights.
+    scores : ndarray of shape (n,)
+        The learner's own, of whose indicator a relative threshold is a share.
+    is_unseen : bool
+        Whether they are of rows that the learner has not seen. Scores moved by other rows are
+        then judged without what chance contributes to every cut.
+    """
+
+    def __init__(
+        self,
+        given: Constraint,
+        values: np.ndarray,
+        weight: np.ndarray | None,
+        scores: np.ndarray,
+        *,
+        is_unseen: bool,
+    ) -> None:
+        self.given, self.scores = given, scores
+        self.design = fit_kernel(given.kernel, values, weight=weight).with_matrix()
+        self.indicator = CutsIndicator(self.design)
+        self._judge = CutsIndicator(self.design, "adjusted_sd" if is_unseen else "sd")
+        self.reference = self.indicator.reference(scores) if given.relative else 1.0
+        self.threshold = float(given.absolute_threshold(self.reference))
+        self.constraint = given.changed(threshold=self.threshold, relative=False)
+        self.bounds_anything = bool(np.isfinite(self.threshold))
+        self.allowed = Ball(1, 1.0, self.threshold)
+        self.weight = np.broadcast_to(self.design.shares(slice(None)), len(scores))
+
+    @property
+    def kernel(self) -> FittedKernel:
+        """The kernel of the attribute."""
+        return self.design.fitted
+
+    @property
+    def parts(self) -> list[FittedCuts]:
+        """The only constraint, in the form of those of several."""
+        return [self]
+
+    def columns(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores as columns."""
+        return scores[:, None]
+
+    def sizes(
+        self, columns: np.ndarray, groups: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is judged, its lower 95 % confidence limit and the bound, shape (1,) each."""
+        scores = columns[:, 0]
+        chance = np.quantile(self.indicator.null_values(scores, groups), 0.95)
+        low = max(self.indicator.measure(scores) - chance, 0.0)
+        return np.array([self.judged(scores)]), np.array([low]), self.allowed.limits
+
+    def judged(self, scores: np.ndarray) -> float:
+        """Return the indicator, without what chance contributes where rows are unseen."""
+        return self._judge.measure(scores)
+
+    def reference_p_value(self, groups: np.ndarray | None = None) -> float | None:
+        """Return how often chance reaches the reference; None of an absolute threshold."""
+        if not self.given.relative:
+            return None
+        drawn = self.indicator.null_values(self.scores, groups)
+        return float((1 + (drawn >= self.reference).sum()) / (1 + len(drawn)))
+
+    def emptiness(self, scores: np.ndarray) -> str:
+        """Return "": scores are no labels, which may be too few to exceed a bound."""
+        return ""
+
+    def upper_limits(
+        self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> Limits:
+        """Return the upper confidence limit of the largest cut, of scores moved on these rows."""
+        scores = columns[:, 0]
+        return self.indicator.upper_limit(scores, confidence, is_fitted=True, groups=groups)

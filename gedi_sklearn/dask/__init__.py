@@ -9,9 +9,16 @@ Only sums travel between machines: of the products of the kernel's columns and t
 of each group for DIDI. What is computed runs on the client that is active, if there is one.
 """
 
-from ._collections import row_blocks_of
-from ._indicators import accumulate, didi, gedi, gedi_inference
-from ._predictions import predict, predict_proba, project_targets
+from ._collections import (
+    accumulate,
+    didi,
+    gedi,
+    gedi_inference,
+    predict,
+    predict_proba,
+    project_targets,
+    row_blocks_of,
+)
 
 __all__ = [
     "accumulate",

@@ -20,7 +20,7 @@ over blocks of rows, so that the state is O(k²) whatever the number of rows.
 """
 
 from .._validation import is_text as is_categorical
-from ._categories import AttributeEncoder, warn_many_levels
+from ._columns import AttributeEncoder, warn_many_levels
 from ._design import BaseDesign, Design
 from ._fit import (
     fit_codes,
@@ -30,12 +30,15 @@ from ._fit import (
     list_columns,
     warn_attribute_scale,
 )
-from ._fitted import FittedKernel
-from ._group_sums import sums_of
-from ._indicators import GroupColumns, IndicatorKernel
+from ._fitted import FittedKernel, GroupColumns, IndicatorKernel
 from ._moments import BLOCK, row_blocks
-from ._named import (
+from ._sums import Sums, sums_of
+from ._transformers import (
     KERNEL_CONSTRAINTS,
+    NAMED_KERNELS,
+    FourierKernel,
+    PolynomialKernel,
+    SplineKernel,
     describe_kernel,
     is_degree,
     kernel_from_dict,
@@ -43,18 +46,5 @@ from ._named import (
     kernel_to_dict,
     resolve_kernel,
 )
-from ._sums import Sums
-from ._transformers import (
-    NAMED_KERNELS,
-    FourierKernel,
-    PolynomialKernel,
-    SplineKernel,
-)
 
-__all__ = [
-    "NAMED_KERNELS",
-    "FittedKernel",
-    "FourierKernel",
-    "PolynomialKernel",
-    "SplineKernel",
-]
+__all__ = ["NAMED_KERNELS", "FittedKernel", "FourierKernel", "PolynomialKernel", "SplineKernel"]

@@ -11,9 +11,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsv
 
 from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ._covariates import Covariates
-from ._fitted import FittedKernel
-from ._indicators import GroupColumns
+from ._fitted import Covariates, FittedKernel, GroupColumns
 from ._moments import row_blocks
 
 # Estimated relative rounding error from which a coefficient comes with a warning.

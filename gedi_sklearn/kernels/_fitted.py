@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dtrtri
 
-from .._validation import check_attribute_columns, check_numbers, check_sensitive
-from ..exceptions import AttributeRangeWarning, warn_caller
-from ._basis import Basis
-from ._categories import AttributeEncoder, GroupEncoder
-from ._covariates import Regression
+from .._validation import check_attribute_columns, check_numbers, check_same_length, check_sensitive
+from ..exceptions import (
+    AttributeRangeWarning,
+    RankDeficientKernelError,
+    TooManyGroupsError,
+    warn_caller,
+)
+from ._columns import (
+    AttributeEncoder,
+    Basis,
+    ColumnBasis,
+    GroupEncoder,
+    KernelColumns,
+    LevelIndicators,
+)
 
-if TYPE_CHECKING:
-    from ._indicators import GroupColumns
-
+# A column is dependent on its predecessors if its part outside their span has less than this
+# fraction of its norm; rounding leaves about 1e-15.
+RANK_TOLERANCE = 1e-12
 # Condition of the conversion to raw units up to which no refinement is needed with many rows.
 _HARMLESS_CONVERSION = 1e4
 # Shares of the attribute's range: a copy in single precision is no other value, a value farther
@@ -27,6 +38,126 @@ _SAME_VALUE = 1e-6
 _FAR = 0.2
 # Share of rows outside from which they are worth one.
 _MANY = 0.1
+# Numbers of the largest matrix that is made of indicators, and the most groups of a square one.
+_MOST_NUMBERS, _MOST_GROUPS = 2e8, 8000
+
+
+class Regression(NamedTuple):
+    """The regression of a kernel's standardised columns on covariates, for new rows.
+
+    Attributes
+    ----------
+    mean, scale : ndarray of shape (p,)
+        Subtracted from and divided out of the covariates.
+    coefficients : ndarray of shape (1 + p, k)
+        Of the constant and these covariates.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    coefficients: np.ndarray
+
+    def predict(self, covariates: Any, n_rows: int) -> np.ndarray:
+        """Return what the covariates of new rows say of the columns, shape (n, k)."""
+        p = len(self.mean)
+        # A constant category leaves no covariates.
+        covariates = check_numbers(covariates, "conditional_on") if p else np.empty((n_rows, 0))
+        check_same_length(n_rows, conditional_on=covariates)
+        if covariates.shape[1] != p:
+            raise ValueError(
+                f"conditional_on has {covariates.shape[1]} column(s), but the kernel was fitted "
+                f"with {p}."
+            )
+        return _with_constant((covariates - self.mean) / self.scale) @ self.coefficients
+
+
+class Covariates:
+    """Covariates on rows, and the columns of a kernel residualised on them and on the constant.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, p)
+        What targets may depend on; the columns may be linearly dependent.
+    share : ndarray of shape (n,)
+        Weights of the rows, summing to 1.
+    columns : ndarray of shape (n, k)
+        Standardised columns of the kernel.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n, k)
+        Their residuals.
+    regression : Regression
+        Their regression.
+    n_independent : int
+        Number of independent covariates.
+
+    Raises
+    ------
+    RankDeficientKernelError
+        If the covariates determine a column of the kernel (rank 0: all of them).
+    """
+
+    def __init__(self, values: np.ndarray, share: np.ndarray, columns: np.ndarray) -> None:
+        self.values, self.share, self._root = values, share, np.sqrt(share)
+        # A constant category leaves no covariates, which `numpy.average` cannot take.
+        mean = share @ values if share.strides[0] else values.mean(axis=0)
+        spread = np.abs(values - mean).max(axis=0)
+        spread[spread == 0] = 1.0
+        system = _with_constant((values - mean) / spread) * self._root[:, None]
+        basis, triangle, order = qr(system, mode="economic", pivoting=True)
+        size = np.abs(np.diag(triangle))
+        rank = int((size > RANK_TOLERANCE * size[0]).sum())
+        self.n_independent = rank - 1
+        # Orthonormal under the weights; it spans the constant and the covariates.
+        self._basis = np.asarray(basis)[:, :rank]
+        explained, self.columns = self._regress(columns)
+        coefficients = np.zeros((system.shape[1], columns.shape[1]))
+        coefficients[order[:rank]] = solve_triangular(triangle[:rank, :rank], explained)
+        self.regression = Regression(mean, spread, coefficients)
+        self.factor = self._factorize(columns)
+
+    def _factorize(self, columns: np.ndarray) -> np.ndarray:
+        """Return the factor R of the residualised columns."""
+        norms = np.sqrt(np.square(columns * self._root[:, None]).sum(axis=0))
+        factor = np.asarray(np.linalg.qr(self.columns * self._root[:, None], mode="r"))
+        factor = factor * np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]
+        rank = int((np.diag(factor) > RANK_TOLERANCE * norms).sum())
+        if rank < len(norms):
+            error = RankDeficientKernelError(
+                f"conditional_on leaves {rank} of the kernel's {len(norms)} column(s): the "
+                "covariates determine the others. Leave out covariates, or use a lower degree."
+            )
+            error.rank = rank
+            raise error
+        return factor
+
+    def _regress(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coordinates of a target, or of a matrix, on the covariates, and the residual."""
+        root = self._root.reshape((-1,) + (1,) * (z.ndim - 1))
+        weighted = z * root
+        first = self._basis.T @ weighted
+        weighted = weighted - self._basis @ first
+        # A second pass removes what rounding leaves of a large explained part.
+        second = self._basis.T @ weighted
+        return first + second, (weighted - self._basis @ second) / root
+
+    def residual(self, z: np.ndarray) -> np.ndarray:
+        """Return the residual of a target on the covariates, shape (n,)."""
+        return self._regress(z)[1]
+
+    @property
+    def orthonormal(self) -> np.ndarray:
+        """The constant and the covariates, orthonormal under the weights, shape (n, p + 1)."""
+        return self._basis / self._root[:, None]
+
+    def leverage(self) -> np.ndarray:
+        """Return the leverage of each row in a fit on the constant and the covariates, (n,)."""
+        return np.square(self._basis).sum(axis=1)
+
+
+def _with_constant(columns: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.ones(len(columns)), columns])
 
 
 class FittedKernel:
@@ -174,7 +305,7 @@ class FittedKernel:
     def orthonormal_within_range(
         self, values: Any, covariates: Any = None, *, warns: bool = True
     ) -> np.ndarray:
-        """Return Q for new rows, each at the nearest value that the training rows have reached.
+        """Return Q for new rows, each at the nearest value within the range of the training rows.
 
         Beyond that range nothing is known, and powers run away.
 
@@ -234,7 +365,7 @@ class FittedKernel:
         return np.einsum("ij,ij->i", q, q)
 
     def check_size(self, n_rows: int) -> None:
-        """Refuse a matrix with so many rows, where it would be too large or take hours."""
+        """Refuse a matrix of this many rows if it would be too large or take hours."""
 
     def solve(self, weighted: np.ndarray, q: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return c = Q'Wz̃ and s = R⁻¹c, from Wz̃ and Q at the points of a design."""
@@ -318,3 +449,186 @@ class FittedKernel:
         product with its inverse is as accurate as triangular solves, and ten times as fast.
         """
         return np.asarray(dtrtri(self.R_)[0])
+
+
+class IndicatorKernel(FittedKernel):
+    r"""The indicators of the groups 1…g−1, fitted from the weights of the groups alone.
+
+    They are orthonormal in closed form. Column j sets group j against those after it, with group 0
+    as the last one: with p the weights of the groups and :math:`S_j = p_0 + \sum_{l > j} p_l`,
+
+    .. math:: Q_j = \frac{S_j}{p_j} a_j \text{ in group } j, \quad -a_j \text{ in those after it},
+       \quad a_j = \sqrt{p_j / (S_j (S_j + p_j))}.
+
+    Products with Q are then cumulative sums, and thousands of groups need no matrix.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (g,)
+        p, positive, summing to 1.
+    names : list of str, default=None
+        Names of the groups 1…g−1; None where nobody asks for them.
+    """
+
+    has_closed_form = True
+    conversion_is_harmless = True
+
+    def __init__(self, weights: np.ndarray, names: list[str] | None = None) -> None:
+        self.weights, own = weights, weights[1:]
+        columns_of = KernelColumns(LevelIndicators(len(weights)))
+        basis = ColumnBasis(columns_of, own, np.sqrt(own * (1 - own)))
+        super().__init__(columns_of.kernel, basis, names or [""] * len(own), 1)
+        self.range_ = np.array([[0.0], [len(own)]])
+
+    def of_share(self, share: float) -> Self:
+        other = copy.copy(self)
+        other.share = self.share * share
+        for name in ("R_", "_against", "_own", "coefficient_sizes", "dependence"):
+            vars(other).pop(name, None)
+        return other
+
+    @cached_property
+    def _after(self) -> np.ndarray:
+        return np.cumsum(np.r_[self.weights[0], self.weights[:1:-1]])[::-1]
+
+    @cached_property
+    def _against(self) -> np.ndarray:
+        own = self.weights[1:]
+        return np.sqrt(own / (self._after * (self._after + own) * self.share))
+
+    @cached_property
+    def _own(self) -> np.ndarray:
+        return self._after * self._against / self.weights[1:]
+
+    @cached_property
+    def R_(self) -> np.ndarray:
+        """The factor R of the standardised indicators; see the base class."""
+        self.check_size(self.n_columns)
+        factor = np.triu(-np.outer(self._against, self.weights[1:]), 1)
+        np.fill_diagonal(factor, self._after * self._against)
+        return factor * (self.share / self.scale)
+
+    @property
+    def scale(self) -> np.ndarray:
+        return self.basis.scale  # type: ignore[attr-defined]
+
+    def to_raw(self, standardized: np.ndarray) -> np.ndarray:
+        return standardized / self.scale
+
+    def orthonormal_columns(self, values: np.ndarray, covariates: Any = None) -> np.ndarray:
+        self.check_size(len(values))
+        # Group 0 is the last one that a column is set against.
+        place = np.where(values == 0, self.n_columns + 1, values) - 1
+        column = np.arange(self.n_columns)
+        return np.where(column < place, -self._against, (column == place) * self._own)
+
+    def check_size(self, n_rows: int) -> None:
+        smaller, numbers = min(n_rows, self.n_columns), n_rows * self.n_columns
+        if smaller > _MOST_GROUPS or numbers > _MOST_NUMBERS:
+            raise TooManyGroupsError.from_numbers(n_rows, self.n_columns + 1)
+
+    def explained(self, values: Any, coordinates: np.ndarray) -> np.ndarray:
+        return self.of_groups(coordinates)[self._encoded(values)[:, 0].astype(int)]
+
+    def orthonormal_within_range(  # type: ignore[override]
+        self, values: Any, covariates: Any = None, *, warns: bool = True
+    ) -> GroupColumns:
+        """Return Q for new rows, as its products; a group that is not known is an error."""
+        return self.group_columns(self._encoded(values)[:, 0].astype(int))
+
+    def group_columns(self, codes: np.ndarray) -> GroupColumns:
+        return GroupColumns(self, codes)
+
+    def squares(self, q: GroupColumns) -> np.ndarray:
+        return np.append((1 / self.weights - 1) / self.share, 0.0)[q.codes]
+
+    def of_groups(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return Q c in every group, shape (…, g)."""
+        return self._joined(coordinates, -1.0)
+
+    def size_of_groups(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return what bounds the terms of :meth:`of_groups`, |Q| |c| in every group."""
+        return self._joined(np.abs(coordinates), 1.0)
+
+    def _joined(self, c: np.ndarray, sign: float) -> np.ndarray:
+        before = np.cumsum(self._against * c, axis=-1)
+        own = self._own * c
+        own[..., 1:] += sign * before[..., :-1]
+        return np.concatenate([sign * before[..., -1:], own], axis=-1)
+
+    def coordinates(self, values: np.ndarray) -> np.ndarray:
+        """Return c = Q'W v of a function that is v in every group, shape (k,)."""
+        weighted = self.share * self.weights * values
+        after = np.cumsum(np.r_[weighted[0], weighted[:1:-1]])[::-1]
+        return self._against * (self._after * self.share * values[1:] - after)
+
+    def deviations(self, weighted: np.ndarray) -> np.ndarray:
+        """Return by how much group means differ from that of all, from the sums of Wz̃, (g,)."""
+        return weighted / (self.share * self.weights)
+
+    def solve(self, weighted: np.ndarray, q: Any) -> tuple[np.ndarray, np.ndarray]:
+        deviations = self.deviations(weighted)
+        return self.coordinates(deviations), (deviations[1:] - deviations[0]) * self.scale
+
+    def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
+        return self.share * (self.weights * self.of_groups(multipliers))[1:]
+
+    @cached_property
+    def coefficient_sizes(self) -> np.ndarray:
+        return np.sqrt((1 / self.weights[1:] + 1 / self.weights[0]) / self.share)
+
+    @cached_property
+    def dependence(self) -> float:
+        return float(np.linalg.norm(self.scale * self.coefficient_sizes))
+
+    def raw_correction(self, coordinates: np.ndarray) -> np.ndarray:
+        of_groups = self.of_groups(coordinates)
+        return of_groups[1:] - of_groups[0]
+
+
+class GroupColumns:
+    """The orthonormal indicators of rows, without the matrix that they are.
+
+    Parameters
+    ----------
+    kernel : IndicatorKernel
+        The indicators.
+    codes : ndarray of int, shape (n,)
+        The group of each row; −1 where all columns are 0.
+    """
+
+    __array_ufunc__ = None  # vector @ self is the product below
+
+    def __init__(self, kernel: IndicatorKernel, codes: np.ndarray) -> None:
+        self.kernel, self.codes = kernel, codes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return len(self.codes), self.kernel.n_columns
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> GroupColumns:
+        return GroupColumns(self.kernel, self.codes[rows])
+
+    def __matmul__(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return Q c on the rows, (n,) of (k,) and (n, m) of (k, m)."""
+        if coordinates.ndim > 1:
+            return np.column_stack([self @ own for own in coordinates.T])
+        return np.append(self.kernel.of_groups(coordinates), 0.0)[self.codes]
+
+    def __rmatmul__(self, of_rows: np.ndarray) -> np.ndarray:
+        """Return Q'z of numbers of rows, shape (k,)."""
+        kernel, known = self.kernel, self.codes >= 0
+        n_groups = len(kernel.weights)
+        sums = np.bincount(self.codes[known], weights=of_rows[known], minlength=n_groups)
+        return kernel.coordinates(kernel.deviations(sums))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self.kernel.check_size(len(self.codes))
+        known = self.codes >= 0
+        columns = np.zeros(self.shape, dtype)
+        columns[known] = self.kernel.orthonormal_columns(self.codes[known, None].astype(float))
+        return columns

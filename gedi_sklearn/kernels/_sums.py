@@ -1,4 +1,4 @@
-"""What sums of rows have in common, whatever the kernel."""
+"""Sums over rows from which every coefficient follows: for data that come in chunks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..exceptions import IllConditionedKernelWarning, RankDeficientKernelError
 from ._design import BaseDesign
-from ._fitted import FittedKernel
+from ._fit import are_far_from_parallel
+from ._fitted import RANK_TOLERANCE, FittedKernel, IndicatorKernel
+from ._moments import sum_products
 
 # A sum of squares may be so much below 0, as a share of the largest, by rounding.
 _ROUNDING = 1e-6
+# Where the columns of all rows are this far from orthonormal, coefficients have lost digits.
+_LARGEST_CONDITION = 1e6
+# Rows of a run whose sums take longer than the calls that ask for them.
+_RUN = 1000
 
 
 class Sums(ABC):
@@ -180,3 +187,427 @@ class SummedDesign(BaseDesign):
     @property
     def n_rows(self) -> int:
         return self._sums.n_rows
+
+
+class KernelSums(Sums):
+    """Sums of products of a kernel's columns and of targets, part by part.
+
+    The columns are those of a kernel that is fitted beforehand, orthonormal on the rows that it
+    was fitted on. So the sums are well scaled, they can be added up in any order, and a linear
+    map leads from them to the columns that are orthonormal on all rows.
+
+    Parameters
+    ----------
+    fitted, origin, n_parts
+        As in :class:`Sums`.
+
+    Attributes
+    ----------
+    products : ndarray of shape (n_parts, d, d)
+        Of each part the sum of w a a', a = (1, Q, targets − origin), d = 1 + k + t.
+    squares : ndarray of shape (1 + k, 1 + k)
+        The sum of w² (1, Q)(1, Q)'.
+    end_values, end_weights : ndarray of shape (2m, m) and (2m,)
+        The rows with the smallest and the largest value of every attribute, and their weights,
+        0 where there are none yet.
+    are_powers : bool
+        Whether the columns are powers of one attribute, and sums of powers are taken.
+    """
+
+    names = (*Sums.names, "products", "squares", "end_values", "end_weights")
+    fixed = ("center", "root", "to_raw")
+
+    def __init__(self, fitted: FittedKernel, origin: np.ndarray, n_parts: int) -> None:
+        super().__init__(fitted, origin, n_parts)
+        k, t = fitted.n_columns, len(origin)
+        # Sums of columns as they are are cheaper, and as good where these are far from parallel.
+        root = np.eye(1 + k)
+        root[0, 1:], root[1:, 1:] = fitted.center_, fitted.R_
+        self._is_of_columns = are_far_from_parallel(root.T @ root)
+        self.are_powers = fitted.is_single_polynomial and self._is_of_columns
+        self._to_orthonormal = np.eye(1 + k + t)
+        if self._is_of_columns:
+            self._to_orthonormal[0, 1 : k + 1] = -fitted.center_ @ fitted.R_inverse
+            self._to_orthonormal[1 : k + 1, 1 : k + 1] = fitted.R_inverse
+        m = fitted.range_.shape[1]
+        self.products = np.zeros((n_parts, 1 + k + t, 1 + k + t))
+        self.squares = np.zeros((1 + k, 1 + k))
+        self.end_values, self.end_weights = np.zeros((2 * m, m)), np.zeros(2 * m)
+
+    @property
+    def part_weights(self) -> np.ndarray:
+        return self.products[:, 0, 0]
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.end_values, self.end_weights
+
+    def add_rows(
+        self, values: np.ndarray, targets: list[np.ndarray], weight: np.ndarray | None
+    ) -> bool:
+        parts, k = self._next_parts(len(values)), self.fitted.n_columns
+        extremes: list[int] = []  # rows with the smallest and the largest values of blocks
+
+        def write_columns(rows: slice, out: np.ndarray) -> None:
+            own = values[rows]
+            if self._is_of_columns:
+                self.fitted.basis.evaluate(own, out)
+            else:
+                self.fitted.write_orthonormal(own, out)
+            # Now that the block is in the cache; column by column, which numpy does several times
+            # as fast as along an axis.
+            for column in own.T:
+                extremes.extend((rows.start + column.argmin(), rows.start + column.argmax()))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = sum_products(
+                write_columns,
+                len(values),
+                targets,
+                [None] if weight is None else [weight, weight**2, None],
+                origin=self.origin,
+                n_columns=k,
+                are_powers=self.are_powers,
+                n_parts=len(parts),
+            )
+            sums = self._to_orthonormal.T @ sums @ self._to_orthonormal
+        if not np.isfinite(sums).all():
+            return False
+        self.products[parts] += sums[:, 0]
+        total = sums.sum(axis=0)
+        squares, unweighted = total[[0, 0] if weight is None else [1, 2]]
+        measured = [0, *range(k + 1, len(unweighted))]
+        self.squares += squares[: k + 1, : k + 1]
+        self.unweighted += unweighted[measured][:, measured]
+        self.n_rows += len(values)
+        own = values[extremes]
+        rows = np.asarray(extremes)[[*own.argmin(axis=0), *own.argmax(axis=0)]]
+        self._add_ends(values[rows], np.ones(len(rows)) if weight is None else weight[rows])
+        return True
+
+    def _next_parts(self, n_rows: int) -> np.ndarray:
+        """Return the parts that rows are dealt to, each of which gets a run of them.
+
+        Short chunks fill one part after the other, whichever they began with. Once all parts have a
+        run of some length, which costs no more than its rows do, no shorter runs are needed.
+        """
+        n_parts = len(self.products)
+        if self.n_rows < n_parts * _RUN:
+            n_runs, first = n_parts, self.n_rows
+        else:
+            n_runs, first = min(max(n_rows // _RUN, 1), n_parts), self.n_rows // _RUN
+        return (first + np.arange(n_runs)) % n_parts
+
+    def _add_ends(self, values: np.ndarray, weight: np.ndarray) -> None:
+        """Keep the rows with the extremes of each attribute, the heavier one of equals."""
+        new, old = _ends(values), _ends(self.end_values)
+        is_better = (old < new) | ((old == new) & (self.end_weights >= weight))
+        kept = (self.end_weights > 0) & ((weight == 0) | is_better)
+        self.end_values = np.where(kept[:, None], self.end_values, values)
+        self.end_weights = np.where(kept, self.end_weights, weight)
+
+    def _add(self, other: Any) -> None:
+        d, t = self.products.shape[1], len(self.origin)
+        shift = np.eye(d)
+        shift[d - t :, 0] = other.origin - self.origin
+        self.products += shift @ other.products @ shift.T
+        self.squares += other.squares
+        self._add_ends(*other.ends)
+
+    @property
+    def has_constant(self) -> bool:
+        """Whether an attribute has one value in all rows."""
+        low, high = np.split(self.end_values, 2)
+        return bool((np.diag(low) == np.diag(high)).any())
+
+    def state(self) -> dict[str, np.ndarray]:
+        fitted = self.fitted
+        basis = {"center": fitted.center_, "root": fitted.R_, "to_raw": fitted.basis.to_raw}
+        return {**basis, **super().state()}
+
+    def fault(self) -> str | None:
+        total = self.products.sum(axis=0)
+        if (self.part_weights < 0).any() or (self.end_weights <= 0).any():
+            return "negative weights"
+        if total[0, 0] ** 2 > self.n_rows * self.squares[0, 0] * (1 + 1e-9):
+            return "weights that no rows have"
+        return self._fault_of_products(self.products, total, self.squares)
+
+    def design(
+        self, *, columns: np.ndarray | None = None, without: int | None = None
+    ) -> MomentDesign:
+        products = self.products.sum(axis=0)
+        if without is not None:
+            products = products - self.products[without]
+        return MomentDesign(self, products, columns)
+
+
+class MomentDesign(SummedDesign):
+    """A kernel on rows of which only sums are left.
+
+    Attributes
+    ----------
+    condition : float
+        Condition of the columns that were summed up, each scaled, and of their centring.
+    """
+
+    def __init__(
+        self, sums: KernelSums, products: np.ndarray, columns: np.ndarray | None = None
+    ) -> None:
+        k, given = sums.fitted.n_columns, sums.fitted
+        self._sums = sums
+        self.total = products[0, 0]
+        means = products[0] / self.total
+        self._column_means = means[1 : k + 1]
+        covariance = products / self.total - np.outer(means, means)
+        self._target_means = sums.origin + means[k + 1 :]
+        self._target_covariance = covariance[k + 1 :, k + 1 :]
+        own = covariance[1 : k + 1, 1 : k + 1]
+        # What is subtracted from the sums of squares, over what remains.
+        with np.errstate(divide="ignore"):
+            self.condition = float(
+                np.divide(1 + self._column_means**2, np.maximum(np.diag(own), 0.0)).max()
+            )
+        try:
+            self._factor, condition = _upper_factor(own, self._column_means)
+        except RankDeficientKernelError:
+            if self.is_ill_conditioned and not sums.has_constant:
+                raise ValueError(IllConditionedKernelWarning.from_reference(np.inf)) from None
+            raise
+        self.condition = max(self.condition, condition)
+        coordinates = np.linalg.solve(self._factor.T, covariance[1 : k + 1, k + 1 :])
+        chosen = np.arange(k) if columns is None else columns
+        center = given.center_ + means[1 : k + 1] @ given.R_
+        # R of all columns, and with it the orthonormal basis, leads to those of some.
+        R = self._factor @ given.R_
+        basis = given.basis.restandardized(center, R)
+        self._turn = np.eye(k)
+        if columns is not None:
+            basis = basis.of_columns(columns)
+            self._turn, R = np.linalg.qr(R[:, columns])
+            signs = np.where(np.diag(R) < 0, -1.0, 1.0)
+            self._turn, R = self._turn * signs, R * signs[:, None]
+        self._coordinates = self._turn.T @ coordinates
+        names = [given.names[j] for j in chosen]
+        self.fitted = FittedKernel(given.kernel, basis, names, given.n_attributes, given.encoder)
+        self.fitted.center_, self.fitted.R_ = center[chosen], R
+        self.fitted.attribute_columns = given.attribute_columns
+
+    @property
+    def is_ill_conditioned(self) -> bool:  # type: ignore[override]
+        return self.condition > _LARGEST_CONDITION
+
+    def mean(self, z: np.ndarray) -> float:
+        return float(self._target_means @ z)
+
+    def deviation(self, z: np.ndarray) -> float:
+        return float(np.sqrt(max(z @ self._target_covariance @ z, 0.0)))
+
+    def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        coordinates = self._coordinates @ z
+        return coordinates, np.linalg.solve(self.fitted.R_, coordinates)
+
+    def null_covariance(self, z: np.ndarray) -> np.ndarray:
+        # From the columns that were summed up, with a leading 1, to the orthonormal ones.
+        centred = np.vstack([-self._column_means, np.eye(len(self._factor))])
+        to_orthonormal = np.linalg.solve(self._factor.T, centred.T).T @ self._turn
+        gram = to_orthonormal.T @ self._sums.squares @ to_orthonormal / self.total**2
+        return self._sums.null_variance(z) * gram
+
+
+def _ends(values: np.ndarray) -> np.ndarray:
+    """Return the least values, and minus the largest, of the rows (2m, m) that have them."""
+    m = values.shape[1]
+    return np.concatenate([values[:m].diagonal(), -values[m:].diagonal()])
+
+
+def _upper_factor(covariance: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the upper Cholesky factor and the condition of the scaled columns.
+
+    Raises
+    ------
+    RankDeficientKernelError
+        If the columns are dependent.
+    """
+    variance = np.diag(covariance)
+    varies = variance > RANK_TOLERANCE * (1 + means**2)
+    scale = np.sqrt(np.where(varies, variance, 1.0))
+    values = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
+    rank = min(int((values > RANK_TOLERANCE).sum()), int(varies.sum()))
+    if rank < len(values):
+        raise RankDeficientKernelError.from_rank(rank, len(values), None)
+    return np.linalg.cholesky(covariance).T, float(values[-1] / values[0])
+
+
+def sums_of(fitted: FittedKernel, origin: np.ndarray, n_parts: int) -> Sums:
+    """Return sums of no row, of the kind that a fitted kernel takes."""
+    kind = GroupSums if fitted.has_closed_form else KernelSums
+    return kind(fitted, origin, n_parts)
+
+
+class GroupSums(Sums):
+    """Sums of weights and targets in every group, part by part, and no matrix of groups.
+
+    Parameters
+    ----------
+    fitted, origin, n_parts
+        As in :class:`Sums`; the kernel numbers the groups.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_parts, g)
+        Of each part the sum of w in every group.
+    targets : ndarray of shape (n_parts, g, t)
+        The same of w (targets − origin).
+    products : ndarray of shape (n_parts, t, t)
+        Of each part the sum of w (targets − origin)(targets − origin)'.
+    squares : ndarray of shape (g,)
+        The sum of w² in every group.
+    heaviest : ndarray of shape (g,)
+        The largest w in every group.
+    """
+
+    names = (*Sums.names, "weights", "targets", "products", "squares", "heaviest")
+
+    def __init__(self, fitted: FittedKernel, origin: np.ndarray, n_parts: int) -> None:
+        super().__init__(fitted, origin, n_parts)
+        g, t = fitted.n_columns + 1, len(origin)
+        self.weights = np.zeros((n_parts, g))
+        self.targets = np.zeros((n_parts, g, t))
+        self.products = np.zeros((n_parts, t, t))
+        self.squares, self.heaviest = np.zeros((2, g))
+
+    @property
+    def part_weights(self) -> np.ndarray:
+        return self.weights.sum(axis=1)
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        heaviest = self.heaviest[self.heaviest > 0]
+        return np.arange(float(len(heaviest)))[:, None], heaviest
+
+    def add_rows(
+        self, values: np.ndarray, targets: list[np.ndarray], weight: np.ndarray | None
+    ) -> bool:
+        n_parts, g = self.weights.shape
+        codes, z = values[:, 0].astype(int), np.column_stack(targets) - self.origin
+        w = np.ones(len(codes)) if weight is None else weight
+        # Short chunks fill one part after the other, whichever they began with.
+        parts = np.arange(n_parts)
+        sizes = len(codes) // n_parts + (parts < len(codes) % n_parts)
+        part = (np.repeat(parts, sizes) + self.n_rows) % n_parts
+        cell, size = part * g + codes, n_parts * g
+        products = np.stack([np.bincount(part, w * a * b, n_parts) for a in z.T for b in z.T])
+        if not np.isfinite(products).all():
+            return False
+        self.products += products.T.reshape(self.products.shape)
+        self.weights += np.bincount(cell, w, size).reshape(n_parts, g)
+        sums = np.stack([np.bincount(cell, w * own, size) for own in z.T], axis=-1)
+        self.targets += sums.reshape(self.targets.shape)
+        self.squares += np.bincount(codes, w**2, g)
+        np.maximum.at(self.heaviest, codes, w)
+        with_constant = np.column_stack([np.ones(len(z)), z])
+        self.unweighted += with_constant.T @ with_constant
+        self.n_rows += len(codes)
+        return True
+
+    def few(self, z: np.ndarray, least: float) -> str:
+        """Return which level has fewer rows, or of labels fewer of the rarer one."""
+        total = self.weights.sum(axis=0)
+        present = np.flatnonzero(total)
+        total = total[present]
+        # Of unequal weights as many rows as have the same variance.
+        size = events = total**2 / self.squares[present]
+        if self._are_labels(z):
+            rate = self.origin @ z + self.targets.sum(axis=0)[present] @ z / total
+            events = np.round(size * np.minimum(rate, 1 - rate))
+        worst = int(events.argmin())
+        if events[worst] >= least:
+            return ""
+        words = f"{self.fitted.describe(present[[worst]])} has {size[worst]:.0f} rows"
+        if self._are_labels(z):
+            words += f", {events[worst]:.0f} of them with the rarer label"
+        return words
+
+    def _add(self, other: Any) -> None:
+        shift = other.origin - self.origin
+        by_part = other.targets.sum(axis=1)
+        crossed = by_part[:, :, None] * shift
+        self.products += other.products + crossed + np.swapaxes(crossed, 1, 2)
+        self.products += other.part_weights[:, None, None] * np.outer(shift, shift)
+        self.targets += other.targets + other.weights[..., None] * shift
+        self.weights += other.weights
+        self.squares += other.squares
+        self.heaviest = np.maximum(self.heaviest, other.heaviest)
+
+    def fault(self) -> str | None:
+        if (self.weights < 0).any() or (self.squares < 0).any():
+            return "negative weights"
+        total = self.weights.sum(axis=0)
+        if (total**2 > self.n_rows * self.squares * (1 + 1e-9)).any():
+            return "weights that no rows have"
+        means = self.targets.sum(axis=0) / np.where(total, total, 1.0)[:, None]
+        within = self.products.sum(axis=0) - (total * means.T) @ means
+        return self._fault_of_products(self.products, within)
+
+    def design(
+        self, *, columns: np.ndarray | None = None, without: int | None = None
+    ) -> GroupMomentDesign:
+        kept = np.arange(len(self.weights)) != without
+        return GroupMomentDesign(self, kept, np.flatnonzero(self.squares))
+
+
+class GroupMomentDesign(SummedDesign):
+    """The indicators of groups on rows of which only sums are left.
+
+    Parameters
+    ----------
+    sums : GroupSums
+        The sums.
+    kept : ndarray of bool
+        The parts whose rows count.
+    present : ndarray of int
+        The groups that have rows in some part.
+
+    Raises
+    ------
+    RankDeficientKernelError
+        If one of them has none here (rank 0: it is the only one).
+    """
+
+    fitted: IndicatorKernel
+
+    def __init__(self, sums: GroupSums, kept: np.ndarray, present: np.ndarray) -> None:
+        weights, given = sums.weights[kept][:, present].sum(axis=0), sums.fitted
+        n_present = int((weights > 0).sum())
+        if n_present < max(len(weights), 2):
+            raise RankDeficientKernelError.from_rank(n_present - 1, len(weights) - 1, None)
+        encoder: Any = given.encoder
+        encoder = encoder.of_levels(present)
+        self._squares = sums.squares[present]
+        self._sums, self.total = sums, float(weights.sum())
+        self.fitted = IndicatorKernel(weights / self.total, encoder.names)
+        self.fitted.encoder = encoder
+        self.fitted.attribute_columns = given.attribute_columns
+        self._means = sums.targets[kept][:, present].sum(axis=0) / weights[:, None]
+        self._mean = self.fitted.weights @ self._means
+        self._products = sums.products[kept].sum(axis=0) / self.total
+
+    def mean(self, z: np.ndarray) -> float:
+        return float((self._sums.origin + self._mean) @ z)
+
+    def deviation(self, z: np.ndarray) -> float:
+        covariance = self._products - np.outer(self._mean, self._mean)
+        return float(np.sqrt(max(z @ covariance @ z, 0.0)))
+
+    def solve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        kernel, means = self.fitted, (self._means - self._mean) @ z
+        return kernel.coordinates(means), (means[1:] - means[0]) * kernel.scale
+
+    def null_noise(self, z: np.ndarray) -> np.ndarray:
+        squares = self._squares / self.total**2
+        return self._sums.null_variance(z) * squares / self.fitted.weights**2
+
+    def null_covariance(self, z: np.ndarray) -> np.ndarray:
+        q = self.fitted.orthonormal_columns(np.arange(float(len(self._squares)))[:, None])
+        return (q * (self.null_noise(z) * self.fitted.weights**2)[:, None]).T @ q

@@ -1,6 +1,5 @@
 """Neural networks trained on the Lagrangian dual of the constraint (extra `torch`)."""
 
-from ._classifier import LagrangianDualClassifier
-from ._regressor import LagrangianDualRegressor
+from ._estimators import LagrangianDualClassifier, LagrangianDualRegressor
 
 __all__ = ["LagrangianDualClassifier", "LagrangianDualRegressor"]

@@ -33,7 +33,7 @@ from ..kernels import (
     resolve_kernel,
     sums_of,
 )
-from ._gedi import NORMS, RELATIVE
+from ._gedi import NORMS, RELATIVE, check_relative, positive_unit
 from ._inference import INFERENCE_CONSTRAINTS, GediInference
 from ._inputs import (
     Sample,
@@ -44,10 +44,7 @@ from ._inputs import (
     undefined,
     undefined_if_constant,
 )
-from ._jackknife import SummedIndicator
-from ._reference import check_relative, positive_unit
-from ._state import AccumulatorState
-from ._target_correction import TargetCorrection
+from ._summed import AccumulatorState, SummedIndicator, TargetCorrection
 
 # Rows of the first chunk that fix the scale of the kernel.
 _N_REFERENCE = 1000
@@ -55,7 +52,7 @@ _N_PARTS = 32
 
 
 class GediAccumulator(BaseEstimator):
-    r"""GeDI of any number of rows, from chunks of them, in one pass and O(k²) memory.
+    r"""GeDI of any number of rows, read in chunks: one pass and O(k²) memory.
 
     Parameters
     ----------
@@ -277,7 +274,7 @@ class GediAccumulator(BaseEstimator):
         return self.sums_.n_rows if hasattr(self, "sums_") else 0
 
     def coefficients(self) -> np.ndarray:
-        """Return the coefficients α̃ of the predictions, or of the targets where there are none.
+        """Return the coefficients α̃ of the predictions, or of the targets if there are none.
 
         Returns
         -------
@@ -295,7 +292,7 @@ class GediAccumulator(BaseEstimator):
         {"norm": [StrOptions(set(NORMS))], "relative": RELATIVE}, prefer_skip_nested_validation=True
     )
     def gedi(self, *, norm: str = "l1", relative: bool | int = False) -> float:
-        """Return the indicator of the predictions, or of the targets where there are none.
+        """Return the indicator of the predictions, or of the targets if there are none.
 
         Parameters
         ----------
@@ -342,7 +339,7 @@ class GediAccumulator(BaseEstimator):
         n_resamples: int = 1000,
         random_state: Any = None,
     ) -> GediInference:
-        """Return what chance gives, the p-value and the upper limit; see :func:`gedi_inference`.
+        """Return value by chance, p-value and upper limit; see :func:`gedi_inference`.
 
         Rows are dealt to 32 parts as they come, and the standard errors of ``upper`` are those of
         the jackknife that leaves one of them out: robust ones, which ``interval`` needs, would take
@@ -506,7 +503,7 @@ class GediAccumulator(BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict) -> Self:
-        """Return the accumulator that :meth:`to_dict` has written.
+        """Return the accumulator from what :meth:`to_dict` returned.
 
         Parameters
         ----------

@@ -37,10 +37,13 @@ class CutsIndicator(KernelIndicator):
     ----------
     design : Design
         The kernel on the rows.
+    norm : {"sd", "adjusted_sd"}, default="sd"
+        The latter subtracts at every cut what chance contributes. The largest of many cuts still
+        exceeds that of the population, but by less.
     """
 
-    def __init__(self, design: Design) -> None:
-        super().__init__(design, "sd")
+    def __init__(self, design: Design, norm: str = "sd") -> None:
+        super().__init__(design, norm)
 
     def curve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return S(t) at every distinct score but the largest.
@@ -85,7 +88,10 @@ class CutsIndicator(KernelIndicator):
             own = slice(*np.searchsorted(last, [block.start, block.start + len(rows)]))
             values[own] = np.linalg.norm(sums[last[own] - block.start], axis=1)
             total = sums[-1]
-        return values
+        if self.norm == "sd":
+            return values
+        below = np.cumsum(shares[order])[last]
+        return self._adjusted(values, below * (1 - below))
 
     def measure(self, z: np.ndarray) -> float:
         return float(self.curve(z)[1].max(initial=0.0))
@@ -182,7 +188,7 @@ def check_cuts(norm: str, conditional_on: object, groups: object) -> None:
     """
     if norm != "sd":
         raise ValueError(
-            f"on='distribution' measures the deviation explained of the share above each cut; got "
+            f"on='distribution' measures the explained deviation of the share above each cut; got "
             f"norm={norm!r}. Pass norm='sd'."
         )
     for name, given in {"conditional_on": conditional_on, "groups": groups}.items():

@@ -33,7 +33,7 @@ from ._inputs import (
     residuals,
     undefined,
 )
-from ._linear import GroupIndicator
+from ._linear import group_indicator
 
 _N_BINS: list = [Interval(Integral, 2, 1_000_000, closed="both")]
 
@@ -146,7 +146,7 @@ def didi(
     y_true, y_pred, sensitive_features, sample_weight = rows
     given = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
     attribute = "groups" if n_bins is None else "numbers"
-    sample, columns, reference = _target_columns(*given, task=task, attribute=attribute, on=on)
+    sample, columns, reference = _target_columns(given, task, attribute, on)
     if n_bins is None:
         codes, groups = check_group_codes(sample.values)
         is_constant = len(groups) == 1
@@ -164,7 +164,9 @@ def didi(
         warn_many_groups(len(groups), n_rows)
     else:
         codes = bin_codes(sample.values[:, 0], n_bins, sample.counts)
-    return _disparity(codes, columns, reference, sample.weight, relative)
+    indicator = group_indicator(codes, sample.weight)
+    value = sum(indicator.measure(column) for column in columns.T)
+    return ratio(value, sum(map(indicator.reference, reference.T))) if relative else value
 
 
 @validate_params(
@@ -249,7 +251,7 @@ def bin_codes(values: np.ndarray, n_bins: Any, counts: np.ndarray | None) -> np.
     if used < asked:
         warn_caller(
             f"{asked} bins were asked for, {used} are used: sensitive_features has too few "
-            "distinct values, so that edges coincide or a bin is empty.",
+            "distinct values, so that edges coincide or a bin is empty."
         )
     return (np.cumsum(is_used) - 1)[codes]
 
@@ -266,28 +268,14 @@ def _given_edges(n_bins: Any) -> np.ndarray:
 
 
 def _target_columns(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    *,
-    task: str,
-    attribute: str,
-    on: str,
+    given: tuple[Any, Any, Any, Any, Any], task: str, attribute: str, on: str
 ) -> tuple[Sample, np.ndarray, np.ndarray]:
     """Return the sample, target and original target, (n, c): one column, or one per class."""
-    sample = check_sample(
-        y_true,
-        y_pred,
-        sensitive_features,
-        sample_weight,
-        pos_label,
-        numeric_targets=task == "regression" or pos_label is not None,
-        attribute=attribute,
-    )
+    has_label = given[-1] is not None
+    numeric = task == "regression" or has_label
+    sample = check_sample(*given, numeric_targets=numeric, attribute=attribute)
     if task == "auto":
-        task = "classification" if pos_label is not None else _detect_task(sample)
+        task = "classification" if has_label else _detect_task(sample)
     if task == "regression":
         columns = sample.target.astype(np.float64, copy=False)[:, None]
         reference = sample.y_true.astype(np.float64, copy=False)[:, None]
@@ -300,7 +288,7 @@ def _target_columns(
         if columns.shape != reference.shape:
             classes = np.union1d(classes, sample.target)
             reference = (sample.y_true[:, None] == classes).astype(np.float64)
-        columns = residuals(columns, reference, y_pred)
+        columns = residuals(columns, reference, given[1])
     return sample, columns, reference
 
 
@@ -337,18 +325,3 @@ def _class_columns(target: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 def _distinct(labels: np.ndarray) -> np.ndarray:
     return check_group_codes(labels[:, None])[1][:, 0]
-
-
-def _disparity(
-    codes: np.ndarray,
-    columns: np.ndarray,
-    reference: np.ndarray,
-    weight: np.ndarray | None,
-    relative: bool,
-) -> float:
-    """Return the sum of the indicator over the columns."""
-    indicator = GroupIndicator(codes, weight)
-    value = sum(indicator.measure(column) for column in columns.T)
-    if not relative:
-        return value
-    return ratio(value, sum(indicator.reference(column) for column in reference.T))

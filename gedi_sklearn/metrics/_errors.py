@@ -30,8 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import Design
-from ._ellipsoids import MAX_PATTERNS
-from ._group_covariance import GroupCovariance
+from ._ellipsoids import MAX_PATTERNS, GroupCovariance
 
 # Numbers of a block of rows in all directions: what stays in the cache.
 _BLOCK = 200_000

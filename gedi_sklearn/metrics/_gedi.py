@@ -21,6 +21,7 @@ from ..kernels import (
     KERNEL_CONSTRAINTS,
     AttributeEncoder,
     fit_resolved,
+    kernel_of_degree,
     list_columns,
     resolve_kernel,
     warn_attribute_scale,
@@ -37,12 +38,88 @@ from ._inputs import (
     undefined_if_constant,
 )
 from ._linear import KernelIndicator
-from ._reference import check_relative, positive_unit, reference_disparity
 
-INDICATOR_CONSTRAINTS: dict = {
-    "kernel": [*KERNEL_CONSTRAINTS, "array-like"],
-}
 NORMS = ("l1", "sd", "adjusted_sd")
+
+
+def reference_disparity(
+    y: np.ndarray,
+    values: np.ndarray,
+    *,
+    kernel: Any,
+    relative: bool | int = True,
+    weight: np.ndarray | None = None,
+    norm: str = "l1",
+    covariates: np.ndarray | None = None,
+    size: float | None = None,
+) -> float:
+    """Return the indicator of the original targets, by which relative values are divided.
+
+    In the L1 norm it is that of the degree `relative`, in units of y that of the same kernel.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Original targets.
+    values : ndarray of shape (n, m)
+        The attribute.
+    kernel : int, str, transformer, callable or array of shape (n, k)
+        The kernel of the indicator; the reference takes the same family and standardisation. One
+        without a degree is its own reference.
+    relative : bool or int, default=True
+        Degree of the reference in the L1 norm; True is 1.
+    weight : ndarray of shape (n,), default=None
+        Positive weights.
+    norm : {"l1", "sd", "adjusted_sd"}, default="l1"
+        The norm of the indicator; see :func:`gedi`.
+    covariates : ndarray of shape (n, p), default=None
+        What the indicator is conditional on.
+    size : float, default=None
+        Number of rows that the weights stand for.
+
+    Returns
+    -------
+    float
+        Exactly 0.0 where it counts as zero.
+    """
+    kernel = resolve_kernel(kernel)
+    if norm == "l1":
+        kernel = kernel_of_degree(kernel, int(relative))
+    design = fit_resolved(kernel, values, weight, target=y).beside(covariates)
+    return KernelIndicator(design, norm, size).reference(y)
+
+
+def check_relative(relative: Any, norm: str) -> None:
+    """Refuse a degree beside a norm in units of y, whose reference is that of the same kernel.
+
+    Raises
+    ------
+    ValueError
+    """
+    if norm != "l1" and not isinstance(relative, (bool, np.bool_)):
+        raise ValueError(
+            f"relative={relative!r} was given together with "
+            f"norm={norm!r}, where a relative value is a "
+            "share of the indicator of y with the same kernel: pass True or False."
+        )
+
+
+def positive_unit(reference: float) -> float:
+    """Return a reference that values are divided by; refuse 0.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not reference > 0.0:
+        raise ValueError(
+            f"relative: the indicator of y_true is {reference:g}, so a share of it is undefined. "
+            "Pass relative=False, and an absolute threshold if there is one."
+        )
+    return reference
+
+
+INDICATOR_CONSTRAINTS: dict = {"kernel": [*KERNEL_CONSTRAINTS, "array-like"]}
 # True is degree 1.
 RELATIVE = ["boolean", Interval(Integral, 0, None, closed="left")]
 
@@ -172,20 +249,9 @@ def gedi(
     >>> gedi([1.0, 2.0, 3.0, 4.0], [1.0, 1.5, 2.0, 2.5], sensitive_features=age, relative=True)
     0.5
     """
+    rows = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
     try:
-        fitted = fit_arguments(
-            y_true,
-            y_pred,
-            sensitive_features,
-            kernel,
-            relative,
-            norm,
-            conditional_on,
-            pos_label,
-            sample_weight,
-            subset,
-            on,
-        )
+        fitted = fit_arguments(rows, kernel, relative, norm, conditional_on, subset, on)
     except RankDeficientKernelError as error:
         return undefined_if_constant(error, conditional=conditional_on is not None)
     if fitted is None:
@@ -210,9 +276,7 @@ def gedi(
         "sample_weight": TARGET_CONSTRAINTS["sample_weight"],
     }
     | INDICATOR_CONSTRAINTS
-    | {
-        "return_names": ["boolean"],
-    },
+    | {"return_names": ["boolean"]},
     prefer_skip_nested_validation=True,
 )
 def gedi_coefficients(
@@ -329,20 +393,25 @@ class FittedGedi(NamedTuple):
 
 
 def fit_arguments(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
+    rows: tuple[Any, Any, Any, Any, Any],
     kernel: Any,
     relative: bool | int,
     norm: str,
     conditional_on: Any,
-    pos_label: Any,
-    sample_weight: Any,
     subset: Any,
     on: str,
     groups: Any = None,
 ) -> FittedGedi | None:
     """Check the arguments of :func:`gedi`, and fit its kernel; see :func:`fit_gedi`.
+
+    Parameters
+    ----------
+    rows : tuple
+        Targets, predictions, attribute, weights and the positive label, for :func:`check_sample`.
+    kernel, relative, norm, conditional_on, subset, on
+        As in :func:`gedi`.
+    groups : array-like of shape (n,), default=None
+        Clusters of rows.
 
     Returns
     -------
@@ -353,12 +422,12 @@ def fit_arguments(
     check_notion(subset, on, relative)
     if on == "distribution":
         check_cuts(norm, conditional_on, groups)
-    arrays = (y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups)
-    given = on_subset(subset, y_true, pos_label, *arrays)
+    y_true, *others, pos_label = rows
+    given = on_subset(subset, y_true, pos_label, *others, conditional_on, kernel, groups)
     if given is None:
         return None
-    y_true, y_pred, sensitive_features, sample_weight, conditional_on, kernel, groups = given
-    sample = check_sample(y_true, y_pred, sensitive_features, sample_weight, pos_label, on=on)
+    y_true, y_pred, values, weight, conditional_on, kernel, groups = given
+    sample = check_sample(y_true, y_pred, values, weight, pos_label, on=on)
     fitted = fit_gedi(sample, kernel, norm, conditional_on)
     if on == "distribution":
         return fitted._replace(indicator=CutsIndicator(fitted.indicator.design))

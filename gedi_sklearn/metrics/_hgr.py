@@ -306,7 +306,7 @@ def _warn_outside(x: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> No
         warn_caller(
             f"{outside:.1%} of the rows lie outside the grid of ±{_HALF_WIDTH} standard "
             "deviations of sensitive_features and targets: what happens there is invisible to "
-            f"this indicator{among}. Use method='kernel', or gedi.",
+            f"this indicator{among}. Use method='kernel', or gedi."
         )
 
 

@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import (
-    Interval,
-    StrOptions,
-    check_random_state,
-    validate_params,
-)
+from .._validation import Interval, StrOptions, check_random_state, validate_params
 from ..exceptions import FewRowsWarning, warn_caller
 from ._cuts import CutsIndicator
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments
@@ -30,7 +25,7 @@ INFERENCE_CONSTRAINTS: dict = {
 
 
 class GediInference:
-    """What is known of an indicator beyond its value; see :func:`gedi_inference`, which makes one.
+    """Chance, p-value and limits of an indicator, as :func:`gedi_inference` returns them.
 
     Each attribute is computed when it is first asked for, and kept.
 
@@ -89,7 +84,7 @@ class GediInference:
 
     @classmethod
     def undefined(cls, n_resamples: int) -> GediInference:
-        """Return that of no rows, which is NaN."""
+        """Return the inference of no rows: every number is NaN."""
         nothing = cls.__new__(cls)
         names = ("value", "null_mean", "null_q95", "pvalue", "upper")
         nothing.__dict__.update(dict.fromkeys(names, float("nan")))
@@ -267,7 +262,7 @@ def gedi_inference(
     n_resamples: int = 1000,
     random_state: Any = None,
 ) -> GediInference:
-    r"""Whether GeDI is chance, and between which limits its true value is.
+    r"""Test GeDI against chance, and give confidence limits for its true value.
 
     With G = F̃ᵀF̃ and sd the deviation of the targets (with divisor n − 1), targets that do not
     depend on the attribute have
@@ -408,20 +403,8 @@ def gedi_inference(
     >>> by_chance.value < by_chance.null_q95, by_chance.interval[0]
     (True, 0.0)
     """
-    measured = fit_arguments(
-        y_true,
-        y_pred,
-        sensitive_features,
-        kernel,
-        relative,
-        norm,
-        conditional_on,
-        pos_label,
-        sample_weight,
-        subset,
-        on,
-        groups,
-    )
+    rows = (y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    measured = fit_arguments(rows, kernel, relative, norm, conditional_on, subset, on, groups)
     if measured is None:
         return GediInference.undefined(n_resamples)
     kind = CutsInference if on == "distribution" else GediInference
@@ -468,7 +451,7 @@ def _blocks_of(groups: np.ndarray) -> np.ndarray:
     counts = np.unique(groups, return_counts=True)[1]
     if (counts != counts[0]).any():
         raise ValueError(
-            "method='permutation' exchanges the targets of whole groups, which have to be of one "
+            "method='permutation' exchanges the targets of whole groups, which must be of equal "
             f"size; got groups of {counts.min()} to {counts.max()} rows. Use method='asymptotic'."
         )
     return np.argsort(groups, kind="stable").reshape(len(counts), -1)

@@ -228,11 +228,7 @@ def _plain_numbers(values: Any, name: str, ensure_all_finite: bool) -> np.ndarra
         )
     # Predictions are measured in the unit of the targets, and may be as small as they like.
     return check_numbers(
-        values,
-        name,
-        n_columns=1,
-        sets_scale=name == "y_true",
-        ensure_all_finite=ensure_all_finite,
+        values, name, n_columns=1, sets_scale=name == "y_true", ensure_all_finite=ensure_all_finite
     )
 
 

@@ -27,11 +27,10 @@ from .._validation._scorer import BaseScorer
 from ..exceptions import RankDeficientKernelError, warn_caller
 from ..kernels import KERNEL_CONSTRAINTS
 from ._didi import didi
-from ._gedi import gedi
+from ._gedi import check_relative, gedi
 from ._hgr import hgr
 from ._inference import gedi_inference
 from ._inputs import is_constraint, on_subset, ratio
-from ._reference import check_relative
 
 _COLUMNS = [Integral, str, list, tuple, None]
 # What the scorer gives an indicator itself, and what has no say in the upper limit.
@@ -80,7 +79,7 @@ def make_disparity_scorer(
     response_method: Any = None,
     **metric_params: Any,
 ) -> DisparityScorer:
-    """Scorer of a disparity, negated: the largest score is the fairest.
+    """Make a scorer of a disparity, negated: the largest score is the fairest.
 
     "gedi_upper" takes `groups`, clusters of rows, by metadata routing
     (``set_score_request(groups=True)``); without them rows are taken as independent.
@@ -355,7 +354,7 @@ def _score(
     if groups is not None:
         if indicator is not _gedi_upper:
             raise ValueError(
-                "the scorer got groups=, which change limits and no indicator: only the metric "
+                "the scorer got groups=, which affect limits but no indicator: only the metric "
                 "'gedi_upper' takes them."
             )
         options["groups"] = groups

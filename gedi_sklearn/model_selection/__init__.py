@@ -1,4 +1,4 @@
-"""Choosing a model by two numbers: how good it is, and how fair."""
+"""Model selection by two numbers: accuracy and fairness."""
 
 from ._best_under_constraint import best_under_constraint
 from ._tradeoff_curve import TradeoffCurve, tradeoff_curve

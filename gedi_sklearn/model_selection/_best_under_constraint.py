@@ -75,10 +75,7 @@ class best_under_constraint:
     )
     @named_in_errors("best_under_constraint")
     def __init__(
-        self,
-        score: str = "r2",
-        disparity: str | None = None,
-        at_most: float = 0.05,
+        self, score: str = "r2", disparity: str | None = None, at_most: float = 0.05
     ) -> None:
         self.score = score
         self.disparity = disparity
@@ -122,7 +119,7 @@ class best_under_constraint:
         fairest = int(np.argmin(np.where(known, disparity, np.inf)))
         warn_caller(
             f"no candidate has {key!r} within at_most={self.at_most}: the fairest one, "
-            f"at {disparity[fairest]:.4g}, is selected. Widen the search, or raise `at_most`.",
+            f"at {disparity[fairest]:.4g}, is selected. Widen the search, or raise `at_most`."
         )
         return fairest
 
@@ -139,7 +136,7 @@ class best_under_constraint:
         for parameter, name in (("score", score), ("disparity", given.removeprefix(start))):
             if name not in known:
                 own = getattr(self, parameter)
-                wrong = "is no key of cv_results_" if own else "finds none, or more than one"
+                wrong = "is not a key of cv_results_" if own else "finds none, or more than one"
                 keys = [start + name for name in known]
                 raise ValueError(f"{parameter}={own!r} {wrong}; there are {keys}.")
         return start + score, start + given.removeprefix(start)

@@ -63,7 +63,7 @@ class DualTargets(TargetsEstimator):
 
 
 class DualTargetsRegressor(RealLearners, DualTargets):
-    r"""Regression whose predictions meet a bound, by a search for the multipliers of the bound.
+    r"""Regression under a bound on its predictions, by a search for its multipliers.
 
     A quasi-Newton method on the k multipliers λ of the learner's own problem, whose targets are
     y − Qλ with Q the orthonormal kernel columns. The *predictions* satisfy the constraint, within
@@ -167,7 +167,7 @@ class DualTargetsRegressor(RealLearners, DualTargets):
 
 
 class DualTargetsClassifier(ClassLearners, DualTargets):
-    r"""Two classes whose predicted labels meet a bound, by a search for its multipliers.
+    r"""Binary classification under a bound on its labels, by a search for its multipliers.
 
     The targets of the next fit are the labels that a threshold on the scores of the first fit
     gives, shifted by the k multipliers of the constraint so that it compensates for the difference

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from .._prediction_source import PredictionSource
+from .._folds import PredictionSource
 from .._predictions import checked_predict, checked_predict_proba
 from .._validation import check_numbers, check_positive
 

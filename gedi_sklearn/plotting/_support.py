@@ -19,19 +19,12 @@ from .._validation import (
     select_columns,
     validate_params,
 )
-from ..metrics import (
-    INDICATOR_CONSTRAINTS,
-    TARGET_CONSTRAINTS,
-)
+from ..metrics import INDICATOR_CONSTRAINTS, TARGET_CONSTRAINTS
 
 # In all displays: what is measured, what it is compared with, and the bound.
 MEASURED_COLOR, REFERENCE_COLOR, THRESHOLD_COLOR = "C0", "0.6", "C3"
 
-PREDICTION_CONSTRAINTS: dict = {
-    **TARGET_CONSTRAINTS,
-    **INDICATOR_CONSTRAINTS,
-    "name": [str, None],
-}
+PREDICTION_CONSTRAINTS: dict = {**TARGET_CONSTRAINTS, **INDICATOR_CONSTRAINTS, "name": [str, None]}
 _ESTIMATOR_CONSTRAINTS: dict = {
     "sensitive_features": ["array-like", None],
     "sensitive_columns": [Integral, str, list, tuple, None],
@@ -65,13 +58,12 @@ def axes_or_new(display: Any, ax: Any) -> Any:
     return plt.subplots()[1] if ax is None else ax
 
 
-def estimator_sample(
+def _sample_of(
     estimator: Any,
     X: Any,
     y: Any,
-    *,
-    sensitive_features: Any,
-    sensitive_columns: Any,
+    attribute: Any,
+    columns: Any,
     response_method: str,
     pos_label: Any,
 ) -> dict[str, Any]:
@@ -81,11 +73,11 @@ def estimator_sample(
     ``classes_[1]``, and the targets are then the indicator of that class. An estimator whose
     `predict` asks for the attribute, alone or at the end of a pipeline, is given it.
     """
-    check_sensitive(sensitive_features, X=X, sensitive_columns=sensitive_columns, kind="mixed")
-    if sensitive_columns is not None:
-        sensitive_features = select_columns(X, sensitive_columns)
+    check_sensitive(attribute, X=X, sensitive_columns=columns, kind="mixed")
+    if columns is not None:
+        attribute = select_columns(X, columns)
     needs_attribute = takes_attribute(estimator, response_method)
-    keywords = {"sensitive_features": sensitive_features} if needs_attribute else {}
+    keywords = {"sensitive_features": attribute} if needs_attribute else {}
     responses = Responses(estimator, X=X, keywords=keywords)
     y_pred, positive = _get_response_values(
         responses, X, response_method=response_method, pos_label=pos_label
@@ -102,12 +94,8 @@ def estimator_sample(
         y, pos_label = (check_labels(y, "y") == positive).astype(np.float64), None
     elif is_classifier(estimator) and is_text(np.asarray(estimator.classes_)):
         pos_label = positive
-    return {
-        "y_true": y,
-        "y_pred": y_pred,
-        "sensitive_features": sensitive_features,
-        "pos_label": pos_label,
-    }
+    own = {"y_true": y, "y_pred": y_pred, "pos_label": pos_label}
+    return {**own, "sensitive_features": attribute}
 
 
 class PredictionDisplay(ABC):
@@ -168,14 +156,7 @@ class PredictionDisplay(ABC):
         display : object
         """
         import_pyplot(f"{cls.__name__}.from_estimator")
-        sample = estimator_sample(
-            estimator,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sensitive_columns=sensitive_columns,
-            response_method=response_method,
-            pos_label=pos_label,
-        )
+        given = (sensitive_features, sensitive_columns, response_method, pos_label)
+        sample = _sample_of(estimator, X, y, *given)
         name = name or cls._name_of(estimator, response_method)
         return cls.from_predictions(**sample, name=name, **keywords)

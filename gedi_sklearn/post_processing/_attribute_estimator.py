@@ -11,9 +11,8 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 
-from .._folds import FoldMaker
+from .._folds import CrossFitted, FoldMaker, PredictionSource, make_prediction_source
 from .._meta_estimator import MetaEstimator, decides_on_weights
-from .._prediction_source import CrossFitted, PredictionSource, make_prediction_source
 from .._validation import (
     _num_samples,
     _safe_indexing,

@@ -12,9 +12,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
 from .._constrained_estimator import COLUMN_CONSTRAINTS, fit_method
-from .._folds import CORRECTION_FOLDS, FoldMaker
+from .._folds import CORRECTION_FOLDS, FoldMaker, make_prediction_source
 from .._meta_estimator import COVARIATE_CONSTRAINTS
-from .._prediction_source import make_prediction_source
 from .._predictions import asks_for_attribute
 from .._validation import (
     N_JOBS,
@@ -131,7 +130,7 @@ class Projected(BoundsCuts, AttributeBlind):
         groups: Any = None,
         **fit_params: Any,
     ) -> Projected:
-        """Fit the inner estimator once, and find the correction of its predictions.
+        """Fit the inner estimator once, and compute the correction of its predictions.
 
         Parameters
         ----------

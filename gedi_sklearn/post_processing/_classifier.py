@@ -148,7 +148,7 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
         subsets = [parts[0].given.subset for parts in projection.fitted_constraint_.listed]
         if not self._bounds_labels and any(subset is not None for subset in subsets):
             raise ValueError(
-                "on='probabilities' bounds those of all rows: beside subset= use on='predictions'."
+                "on='probabilities' bounds those of all rows: with subset= use on='predictions'."
             )
         return [None if subset is None else outcomes.rows(subset) for subset in subsets]
 

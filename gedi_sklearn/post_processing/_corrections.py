@@ -247,7 +247,7 @@ def _explains(constraint: FittedConstraint, expected: np.ndarray) -> bool:
 def _too_blind(constraint: FittedConstraint) -> InfeasibleProjectionError:
     facts = constraint.describe()
     return InfeasibleProjectionError(
-        "sensitive_at_predict=False: the other columns of X say too little of the attribute to "
+        "sensitive_at_predict=False: the other columns of X predict the attribute too poorly to "
         f"correct for it ({facts['n_columns']} kernel column(s), {facts['n_rows']} rows). Lower "
         "the degree, raise `threshold`, give another `attribute_estimator`, or pass the attribute "
         "at prediction time."

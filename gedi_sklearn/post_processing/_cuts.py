@@ -90,7 +90,7 @@ class BoundsCuts:
         attribute = fold_maker.attribute[counted]
         own, known = None if weight is None else weight[counted], fold_maker.attribute
         try:
-            fitted = FittedCuts(given, attribute, own, p[counted])
+            fitted = FittedCuts(given, attribute, own, p[counted], is_unseen=is_unseen)
         except RankDeficientKernelError as error:
             if error.rank > 0:
                 raise
@@ -151,8 +151,7 @@ class BoundsCuts:
             groups=groups,
             names=self._attribute_columns,
         )
-        value = fitted.indicator.measure(scores)
-        low = fitted.sizes(scores[:, None], groups)[1][0] if value > bound else 0.0
+        (value,), (low,), _ = fitted.sizes(scores[:, None], groups)
         if low > bound:  # less is chance
             warn_caller(
                 f"the rate above the worst cut depends on the attribute by {value:.3g} "

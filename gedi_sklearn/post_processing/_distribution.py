@@ -212,7 +212,7 @@ class DistributionCorrection:
         return mixed(share, self.scores, self.moved_by_others)
 
     def _measure(self, share: float) -> float:
-        return self.constraint.indicator.measure(self.at(share))
+        return self.constraint.judged(self.at(share))
 
     @cached_property
     def furthest(self) -> float:
@@ -223,10 +223,15 @@ class DistributionCorrection:
         return float(min(shares, key=self._measure))
 
     def share(self, bound: float) -> float:
-        """Return the least share from which on, up to the furthest, scores are within a bound."""
+        """Return the least share from which on, up to the furthest, scores are within a bound.
+
+        Of 0 the furthest: what cannot be told from chance is not 0.
+        """
+        if bound == 0:
+            return self.furthest
 
         def exceeds(share: float) -> bool:
-            return self._measure(share) > bound
+            return not self._measure(share) <= bound  # also where it is NaN
 
         high = self.furthest
         for low in np.linspace(0, high, _N_SHARES)[::-1]:

@@ -5,16 +5,10 @@ A problem is a fitted constraint and a loss: :mod:`._real_targets`,
 geometry, and a solver for its linear or quadratic models.
 """
 
-from ._losses import Loss
 from ._project import ProjectionPath, project_targets, projection_path
 from ._projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
+from ._real_targets import Loss
 from ._result import ProjectionResult
 from ._solver import Solver
 
-__all__ = [
-    "ProjectionPath",
-    "ProjectionResult",
-    "Solver",
-    "project_targets",
-    "projection_path",
-]
+__all__ = ["ProjectionPath", "ProjectionResult", "Solver", "project_targets", "projection_path"]

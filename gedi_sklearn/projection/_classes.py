@@ -23,13 +23,12 @@ from .._deadline import Deadline
 from .._validation import check_group_codes
 from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
 from ..exceptions import InfeasibleProjectionError
-from ._allocation import Allocation
-from ._allocation_search import AllocationSearch
+from ._allocation import Allocation, AllocationSearch
 from ._cells import Cells, LinearImage, ball_of_means, class_costs, row_scale
-from ._highs import LinearModel, SolverSession
 from ._relaxation import Core, relax, relaxed_multipliers
 from ._result import Found, Solution
 from ._search import MOST_COLUMNS, Search
+from ._solver import LinearModel, SolverSession
 
 # How near to its optimum the relaxation is solved where it is asked for alone; costs are at most 1.
 _EXACT = 1e-6

@@ -104,12 +104,7 @@ class Exchange:
     """
 
     def __init__(
-        self,
-        cells: Cells,
-        multipliers: np.ndarray,
-        best: Incumbent,
-        effort: Effort,
-        seed: int = 0,
+        self, cells: Cells, multipliers: np.ndarray, best: Incumbent, effort: Effort, seed: int = 0
     ) -> None:
         self.cells, self.best, self.effort = cells, best, effort
         self.rng = np.random.default_rng(seed)

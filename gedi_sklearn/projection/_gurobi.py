@@ -18,8 +18,8 @@ import numpy as np
 from .._deadline import Deadline
 from .._geometry import Multipliers, Span
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
-from . import _highs
-from ._highs import LinearModel, Outcome, SolverSession
+from . import _solver
+from ._solver import LinearModel, Outcome, SolverSession
 
 _LICENCE_NAMES = """
 CloudAccessID CloudPool CloudSecretKey ComputeServer LicenseID ServerPassword TokenServer TSPort
@@ -193,11 +193,7 @@ class GurobiSession(SolverSession):
                 if len(unit):
                     model.addConstr((rows.sums / unit) @ w <= 1)
             model.setObjective(r @ r)
-            settings = {
-                "Method": _DUAL_SIMPLEX,
-                "OptimalityTol": 1e-9,
-                "TimeLimit": deadline.left,
-            }
+            settings = {"Method": _DUAL_SIMPLEX, "OptimalityTol": 1e-9, "TimeLimit": deadline.left}
             status = self._optimize(model, settings)
             if status == "time_limit":
                 raise TimeoutError
@@ -269,7 +265,7 @@ def _notify_restricted_licence(model: Any) -> None:
         warn_caller(
             "Gurobi runs on the size-limited licence that comes with pip: for non-production use "
             f"only, end date {ends}. For production configure your own licence, or use "
-            "solver='highs'.",
+            "solver='highs'."
         )
 
 
@@ -296,7 +292,7 @@ def open_session(
     """
     params = dict(given or {})
     use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
-    name, known = ("gurobi", PARAMETERS) if use_gurobi else ("highs", _highs.PARAMETERS)
+    name, known = ("gurobi", PARAMETERS) if use_gurobi else ("highs", _solver.PARAMETERS)
     unknown = sorted(set(params) - known, key=str)
     undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
     if undefined:
@@ -309,7 +305,7 @@ def open_session(
             f"{sorted(known)}."
         )
     if not use_gurobi:
-        return _highs.HighsSession(params, seed, verbose)
+        return _solver.HighsSession(params, seed, verbose)
     kind = GurobiSession if solver == "gurobi" else AutoSession
     return kind(params, seed, verbose)
 
@@ -346,7 +342,7 @@ class AutoSession(SolverSession):
             self.close()
             limit = self.params.get("TimeLimit")
             kept = {} if limit is None else {"time_limit": limit}
-            self._current = _highs.HighsSession(kept, self.seed, self.verbose)
+            self._current = _solver.HighsSession(kept, self.seed, self.verbose)
             return self._current.solve_linear(model, gap, start, deadline, most_nodes)
 
     @property

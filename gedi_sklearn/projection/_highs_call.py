@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from highspy import Highs, HighsLp, HighsModelStatus, HighsStatus, HighsVarType, MatrixFormat
 
 from ..exceptions import SolverError
-from ._highs import LinearModel
+from ._solver import LinearModel
 
 # HiGHS's model status. Everything else is an error.
 _STATUS = {
@@ -37,10 +37,7 @@ class _Silent(Highs):
 
 
 def run(
-    model: LinearModel,
-    n_integers: int,
-    options: dict[str, Any],
-    start: np.ndarray | None = None,
+    model: LinearModel, n_integers: int, options: dict[str, Any], start: np.ndarray | None = None
 ) -> tuple[Highs, str]:
     """Solve a model, from values of its integers; return what holds its solution, and the status.
 

@@ -19,9 +19,7 @@ _DEFAULT_SHARES = np.linspace(1.0, 0.0, 21)
 
 
 @validate_params(
-    {
-        "target_weight": [Interval(Real, 0, None, closed="left")],
-    },
+    {"target_weight": [Interval(Real, 0, None, closed="left")]},
     # The constructor of Projection checks the rest.
     prefer_skip_nested_validation=False,
 )

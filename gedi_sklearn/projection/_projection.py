@@ -50,8 +50,7 @@ from ..kernels import AttributeEncoder, GroupColumns
 from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
 from ._gurobi import open_session
-from ._losses import KullbackLeibler, Loss, SquaredError
-from ._real_targets import RealTargets
+from ._real_targets import KullbackLeibler, Loss, RealTargets, SquaredError
 from ._result import ProjectionResult, Solution
 from ._solver import check_solver
 
@@ -452,10 +451,7 @@ class Projection:
         return self.fitted_constraint_.indicator(self._encode(z))
 
     def gedi_on(
-        self,
-        sensitive_features: Any,
-        conditional_on: Any = None,
-        outcomes: Outcomes | None = None,
+        self, sensitive_features: Any, conditional_on: Any = None, outcomes: Outcomes | None = None
     ) -> Callable[[Any], float]:
         """Return the function that measures targets of other rows as :meth:`gedi` does these.
 
@@ -651,9 +647,7 @@ class Projection:
             yield Deadline(self._time_limit)
         except TimeoutError:
             raise SolverLimitError.from_limit(
-                solver=self._session.name,
-                status="time_limit",
-                **self.fitted_constraint_.describe(),
+                solver=self._session.name, status="time_limit", **self.fitted_constraint_.describe()
             ) from None
 
     def _encode(self, z: Any) -> np.ndarray:
@@ -673,9 +667,9 @@ class Projection:
         if solution.status == "closest":
             warn_caller(ConstraintNotMetWarning.from_closest(violation))
             return True
-        advice = "Raise `time_limit` of the solver, or its own limits in `params`, for nearer ones."
+        advice = "Raise `time_limit` of the solver, or its limits in `params`, to get nearer ones."
         if solution.status == "work_limit":
-            advice = "The search had found nothing nearer for long; a larger `gap` ends it sooner."
+            advice = "The search had not improved for long; a larger `gap` ends it sooner."
         warn_caller(
             f"the projection stopped with status {solution.status!r} at a gap of "
             f"{solution.gap:.2g} (asked: {self.gap:.2g}). Its targets satisfy the constraint. "
@@ -740,7 +734,7 @@ class UnseenProjection(Projection):
         self._outcomes, self._names = outcomes, names
         self._bounds = (*type(self)._bounds, *bounds)
         # Estimators have checked these parameters already.
-        Projection.__init__.__wrapped__(self, y, **options)  # type: ignore[attr-defined]
+        Projection.__init__.__wrapped__(self, y, **options)
 
 
 def _check_covariates(conditional_on: Any, n_samples: int) -> np.ndarray | None:

@@ -1,7 +1,7 @@
 r"""Real targets under a loss with a link: a closed form, or a dual in as many numbers as columns.
 
 Minimising the loss of z against predictions and y is minimising that against one t
-(:mod:`._losses`), and only the part of z in the span Q of the kernels is constrained.
+(:class:`Loss`), and only the part of z in the span Q of the kernels is constrained.
 
 **Squared error** without bounds on the targets has a closed form: the nearest z is t + Qx, where
 x = B'μ leads from the coordinates of t to the nearest allowed ones
@@ -20,24 +20,333 @@ the solution.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from .._deadline import Deadline
-from .._geometry import Multipliers
+from .._geometry import Multipliers, joint_multipliers
 from ..constraints import FittedConstraint
-from ..kernels import row_blocks
-from ._highs import SolverSession
-from ._losses import KullbackLeibler, Loss, SquaredError, joint_targets
-from ._newton import Dual
+from ..exceptions import InfeasibleProjectionError, SolverError
+from ..kernels import BLOCK, row_blocks
 from ._result import Solution
+from ._solver import SolverSession
 
+_MAX_STEPS = 200
+# A step is taken at once where the quadratic function errs by no more than this.
+_TRUSTED = 0.1
+# Share of the tolerance that needs no further step.
+_SURE = 1e-3
+# Curvature that is added where hardly a row can move, and rounding of what is below 0.
+_FLAT, _BELOW = 1e-12, 1e-12
 # How near the coordinates of z must come to the allowed point, in deviations of t, and in its size.
 _TOLERANCE, _LEAST_TOLERANCE = 1e-12, 1e-15
 # Rounding of a difference of squares, relative to these.
 _ROUNDING = 1e-14
+
+
+class Loss(ABC):
+    """A loss of targets z against t, those of least loss, on rows of some weights.
+
+    At multipliers μ of the constraint every row has a *move* m = Q(x)B'μ, and the targets that
+    minimise loss(z, t) − Σ ω z m depend on m alone: t + m for the squared error, cut at the bounds
+    where there are any, and t·exp(ν + m) for the Kullback-Leibler divergence, with ν such that the
+    mean is kept. A loss is this link, its derivative, and the value of its conjugate.
+
+    Attributes
+    ----------
+    rows : slice or ndarray of bool
+        Which rows can move.
+    unit : float
+        What counts as 1 among :meth:`rates`.
+    """
+
+    # The loss over that of the dual, for weights of sum 1.
+    factor: ClassVar[float]
+    # Whether the mean of the targets is that of t.
+    keeps_mean: ClassVar[bool]
+    # Whether z = t + m, without bounds.
+    is_linear: bool = False
+
+    rows: slice | np.ndarray = slice(None)
+    unit: float = 1.0
+
+    @staticmethod
+    @abstractmethod
+    def of_rows(z: Any, p: Any, y: Any, target_weight: float) -> Any:
+        """Return the loss of every row against predictions and y, or y alone where p is None."""
+
+    @abstractmethod
+    def changes(self, move: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return u = z − t at a move, Σ ω (u m − loss), and what is added to every move."""
+
+    @abstractmethod
+    def sums(self, q: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return Σ ω u q at the moves q μ, its derivative by μ, and Σ ω (u m − loss).
+
+        In one pass over the rows, block by block: what is in the cache is used for all three.
+        """
+
+    @abstractmethod
+    def rates(self, changes: np.ndarray) -> np.ndarray:
+        """Return the derivative of every target by its move, for a mean that is free."""
+
+    def most(self, move: np.ndarray) -> float:
+        """Return the largest Σ ω u m of any targets."""
+        return np.inf
+
+
+def joint_targets(p: Any, y: Any, target_weight: float) -> tuple[Any, float]:
+    """Return t, the mean of predictions and y by their weights, and the sum of these."""
+    if p is None:
+        return y, 1.0
+    total = 1.0 + target_weight
+    return (p + target_weight * y) / total, total
+
+
+class SquaredError(Loss):
+    """(z − t)², between bounds: z = t + m, cut there.
+
+    Parameters
+    ----------
+    t : ndarray of shape (n,)
+        The targets of least loss.
+    share : ndarray of shape (n,)
+        Weights, of sum 1.
+    bounds : tuple of (float, float), default=(-inf, inf)
+        Lowest and highest target.
+    """
+
+    factor, keeps_mean = 2.0, False
+
+    def __init__(
+        self, t: np.ndarray, share: np.ndarray, bounds: tuple[float, float] = (-np.inf, np.inf)
+    ) -> None:
+        self._share, self.is_linear = share, bool(np.isinf(bounds).all())
+        self._low, self._high = (end - t if np.isfinite(end) else end for end in bounds)
+
+    @staticmethod
+    def of_rows(z: Any, p: Any, y: Any, target_weight: float) -> Any:
+        if p is None:
+            return (z - y) ** 2
+        return (z - p) ** 2 + target_weight * (z - y) ** 2
+
+    def changes(self, move: np.ndarray) -> tuple[np.ndarray, float, float]:
+        u = np.clip(move, self._low, self._high)
+        return u, float(self._share @ (move * u - 0.5 * u**2)), 0.0
+
+    def sums(self, q: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        smooth, sums, derivative = 0.0, np.zeros(len(mu)), np.zeros((len(mu), len(mu)))
+        low, high = (np.broadcast_to(end, len(q)) for end in (self._low, self._high))
+        for rows in row_blocks(len(q)):
+            own, share = q[rows], self._share[rows]
+            move = own @ mu
+            u = np.clip(move, low[rows], high[rows])
+            sums += (share * u) @ own
+            derivative += (own * (share * (u == move))[:, None]).T @ own
+            smooth += float(share @ (move * u - 0.5 * u**2))
+        return sums, derivative, smooth
+
+    def rates(self, changes: np.ndarray) -> np.ndarray:
+        return np.asarray((changes > self._low) & (changes < self._high), dtype=float)
+
+
+class KullbackLeibler(Loss):
+    """z log(z/t) − z + t: z = t·exp(ν + m), of the mean of t. A target of 0 stays 0.
+
+    Against predictions and y it is that against their mean, not the sum of both, whose t would be 0
+    wherever y is.
+
+    Parameters
+    ----------
+    t : ndarray of shape (n,)
+        The targets of least loss, at least 0 and not all of them 0.
+    share : ndarray of shape (n,)
+        Weights, of sum 1.
+    """
+
+    factor, keeps_mean = 1.0, True
+
+    def __init__(self, t: np.ndarray, share: np.ndarray) -> None:
+        is_positive = t > 0
+        if not is_positive.all():
+            self.rows = is_positive
+        self._t = t[self.rows]
+        self._mass = share[self.rows] * self._t
+        self.unit = float(self._mass.sum())
+
+    @staticmethod
+    def of_rows(z: Any, p: Any, y: Any, target_weight: float) -> Any:
+        t, total = joint_targets(p, y, target_weight)
+        # Faster than scipy's kl_div; a target of 0 has stayed 0.
+        ratio = np.divide(z, t, out=np.ones_like(z), where=t > 0)
+        losses = t * (ratio * np.log(np.maximum(ratio, np.finfo(float).tiny)) - ratio + 1)
+        return total * np.maximum(losses, 0.0)
+
+    def changes(self, move: np.ndarray) -> tuple[np.ndarray, float, float]:
+        top = float(move.max())
+        changes = np.exp(move - top)
+        factor = self.unit / float(self._mass @ changes)
+        nu = float(np.log(factor)) - top
+        changes *= factor * self._t
+        changes -= self._t
+        return changes, -nu * self.unit - float(self._mass @ move), nu
+
+    def sums(self, q: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        size, top = 1 + len(mu), -np.inf
+        products, before, block = np.zeros((size, size)), np.zeros(size), np.ones((size, BLOCK))
+        for rows in row_blocks(len(q)):
+            mass = self._mass[rows]
+            own = block[:, : len(mass)]
+            own[1:] = q[rows].T
+            move = mu @ own[1:]
+            below, top = top, max(top, float(move.max()))
+            products *= np.exp(below - top)
+            products += own * (mass * np.exp(move - top)) @ own.T
+            before += own @ mass
+        mean = products[0, 1:] / products[0, 0]
+        derivative = products[1:, 1:] / products[0, 0] - np.outer(mean, mean)
+        nu = float(np.log(self.unit / products[0, 0])) - top
+        smooth = -nu * self.unit - float(before[1:] @ mu)
+        return self.unit * mean - before[1:], self.unit * derivative, smooth
+
+    def rates(self, changes: np.ndarray) -> np.ndarray:
+        return self._t + changes
+
+    def most(self, move: np.ndarray) -> float:
+        return float(self._mass @ (move.max() - move))
+
+
+# What a step is multiplied by until it helps.
+_LENGTHS = 0.5 ** np.arange(40)
+
+
+class _State(NamedTuple):
+    """The dual at multipliers μ.
+
+    Attributes
+    ----------
+    gradient : ndarray of shape (Σk,)
+        BQ'Wz, the coordinates of z.
+    hessian : ndarray of shape (Σk, Σk)
+        Their derivative.
+    smooth : float
+        φ(μ), but for what is linear in the coordinates of t.
+    """
+
+    mu: np.ndarray
+    gradient: np.ndarray
+    hessian: np.ndarray
+    smooth: float
+
+
+class Dual:
+    """h(μ) = φ(μ) + σ(−μ) for targets t and a loss.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        The constraints on the rows.
+    t : ndarray of shape (n,)
+        The targets of least loss.
+    loss : Loss
+        The loss against them.
+    """
+
+    def __init__(self, constraint: FittedConstraint, t: np.ndarray, loss: Loss) -> None:
+        self._constraint, self._span, self._loss = constraint, constraint.span, loss
+        span = self._span
+        seen = span.q if len(span.blocks) == 1 else span.q @ span.stacked.T
+        self._seen, self._share = seen[loss.rows], span.normalized_weight[loss.rows]
+        self._start = span.stacked @ constraint.coordinates(t)
+        # A constant satisfies every constraint on the targets themselves.
+        self._can_fail = len(self._share) < len(t) or constraint.origin is not None
+
+    def minimise(
+        self, tolerance: float, deadline: Deadline
+    ) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Return the minimiser, whose z has allowed coordinates within a tolerance.
+
+        Returns
+        -------
+        mu : ndarray of shape (Σk,)
+            The multipliers μ.
+        changes : ndarray
+            z − t of the rows that can move.
+        excess : float
+            How much more than the least the loss of z is, at most.
+        intercept : float
+            What is added to every move.
+
+        Raises
+        ------
+        InfeasibleProjectionError
+            If no targets satisfy the constraint.
+        """
+        state, was_near = self._at(np.zeros(len(self._start))), False
+        for _ in range(_MAX_STEPS):
+            deadline.check()
+            hessian = state.hessian
+            point = state.gradient - hessian @ state.mu
+            found = joint_multipliers(self._span.blocks, point, hessian, deadline)
+            step = hessian @ (found.mu - state.mu)
+            after = self._at(found.mu)
+            # What leads to the allowed point is the step, where z is as the quadratic function.
+            error = float(np.linalg.norm(state.gradient + step - after.gradient))
+            # A last step takes out what the added curvature has done to the one before.
+            if error <= _SURE * tolerance or (was_near and error <= tolerance):
+                excess = self._excess(after, self._span.outward(found)[0])
+                changes, _, intercept = self._loss.changes(self._seen @ after.mu)
+                return after.mu, changes, excess, intercept
+            was_near = error <= tolerance
+            if not error <= _TRUSTED * np.linalg.norm(step):
+                after = self._descended(state, after)
+            self._check_feasible(after.mu)
+            state = after
+        raise SolverError.from_status("exact", f"no convergence in {_MAX_STEPS} Newton steps")
+
+    def _descended(self, state: _State, after: _State) -> _State:
+        """Return the first state on the way to another one whose value is no larger."""
+        value, step = self._value(state), after.mu - state.mu
+        for length in _LENGTHS:
+            if length < 1:
+                after = self._at(state.mu + length * step)
+            if self._value(after) <= value + 1e-15 * abs(value):
+                return after
+        return state
+
+    def _at(self, mu: np.ndarray) -> _State:
+        sums, hessian, smooth = self._loss.sums(self._seen, mu)
+        # Where hardly a row can move the quadratic function is flat; keep the step finite.
+        hessian += _FLAT * self._loss.unit * np.eye(len(mu))
+        return _State(mu, self._start + sums, hessian, smooth)
+
+    def _value(self, state: _State) -> float:
+        return state.smooth + float(state.mu @ self._start) + self._span.support(state.mu)
+
+    def _excess(self, state: _State, near: np.ndarray) -> float:
+        """Return the loss at a state less what multipliers near to its prove."""
+        proven = float(near @ state.gradient) + self._span.support(near)
+        if np.array_equal(near, state.mu):
+            return proven
+        beside = self._at(near).smooth - state.smooth
+        return proven + beside - float((near - state.mu) @ (state.gradient - self._start))
+
+    def _check_feasible(self, mu: np.ndarray) -> None:
+        """Refuse sets that every z misses in one direction.
+
+        μ'BQ'Wz is at most that of the targets that reach farthest, but at least −σ(−μ) in the sets.
+        """
+        if not self._can_fail:
+            return
+        reached, support = self._loss.most(self._seen @ mu), self._span.support(mu)
+        most = float(mu @ self._start) + reached
+        if most + support < -_BELOW * (abs(reached) + support):
+            raise InfeasibleProjectionError.from_support(
+                n_positive=len(self._share), **self._constraint.describe()
+            )
 
 
 class _Nearest(NamedTuple):
@@ -188,8 +497,9 @@ class RealTargets:
         share = self.span.normalized_weight
         deviation = float(np.sqrt(share @ (t - share @ t) ** 2))
         enough = max(_TOLERANCE * deviation, _LEAST_TOLERANCE * float(share @ np.abs(t)))
-        found = Dual(self.constraint, t, loss).minimise(max(enough, np.finfo(float).tiny), deadline)
+        dual, tolerance = Dual(self.constraint, t, loss), max(enough, np.finfo(float).tiny)
+        mu, changes, excess, intercept = dual.minimise(tolerance, deadline)
         z = t.copy()
-        z[loss.rows] += found.changes
-        is_excess = found.excess > _ROUNDING * deviation**2 / loss.unit
-        return _Nearest(z, found.mu, found.excess if is_excess else 0.0, "exact", found.intercept)
+        z[loss.rows] += changes
+        is_excess = excess > _ROUNDING * deviation**2 / loss.unit
+        return _Nearest(z, mu, excess if is_excess else 0.0, "exact", intercept)

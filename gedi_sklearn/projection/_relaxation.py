@@ -23,7 +23,7 @@ from ..constraints import Product
 from ..kernels import row_blocks
 from ._cells import Cells
 from ._dual import maximise_dual
-from ._highs import LinearModel, solve_continuous
+from ._solver import LinearModel, solve_continuous
 
 # Columns of cells that one linear program takes without sifting, and of the smallest sample.
 _DIRECT = 2600

@@ -24,8 +24,8 @@ from scipy.spatial import cKDTree
 
 from .._deadline import Deadline
 from ._cells import Cells
-from ._highs import solve_continuous
 from ._relaxation import Core, Relaxed
+from ._solver import solve_continuous
 
 # Sets of steps of which any two are combined, about 10⁸ sets of up to six steps in a tenth of a
 # second: all sets of so many of the first moves, and where these do not do, of more moves the sets
@@ -59,11 +59,7 @@ _IN_TURN, _WHOLE = 4000, 1e-6
 
 
 def rounded_ones(
-    relaxed: Relaxed,
-    cells: Cells,
-    nearest: np.ndarray,
-    tolerance: float,
-    deadline: Deadline,
+    relaxed: Relaxed, cells: Cells, nearest: np.ndarray, tolerance: float, deadline: Deadline
 ) -> Iterator[np.ndarray]:
     """Yield allowed counts of the second of two classes near the relaxation, from other starts.
 

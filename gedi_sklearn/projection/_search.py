@@ -23,10 +23,10 @@ from ..exceptions import SolverError
 from ._cells import Cells, mix_ranges, smallest
 from ._class_rounding import rounded_classes
 from ._exchange import Exchange
-from ._highs import LIMITS, SolverSession
 from ._relaxation import Core, Relaxed, relax, unsolved
 from ._result import Effort, Found, Incumbent
 from ._rounding import rounded_ones, rounded_soft
+from ._solver import LIMITS, SolverSession
 
 __all__ = ["MOST_COLUMNS", "Search"]
 

@@ -1,20 +1,34 @@
-"""The parameter `solver`: which solver, how near to the optimum, for how long."""
+"""What solves a projection: the parameter, the linear models that solvers see, and HiGHS."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from .._deadline import Deadline
+from .._geometry import Multipliers, Span
 from .._validation import Interval, StrOptions, remember_signature
+from ..exceptions import SolverError
 
 _NAMES = ("auto", "gurobi", "highs")
+# Options of HiGHS that `params` may set:
+# https://ergo-code.github.io/HiGHS/dev/options/definitions/
+_PARAMETERS = """
+mip_abs_gap mip_feasibility_tolerance mip_heuristic_effort mip_max_improving_sols mip_max_leaves
+mip_max_nodes mip_max_stall_nodes mip_rel_gap parallel presolve primal_feasibility_tolerance
+random_seed threads time_limit
+"""
 
 
 class Solver(BaseEstimator):
-    """What solves a projection. Its name alone, ``solver="highs"``, stands for its defaults.
+    """How a projection is solved; a name alone, ``solver="highs"``, stands for its defaults.
 
     Parameters
     ----------
@@ -84,3 +98,185 @@ def check_solver(solver: Any) -> Solver:
         )
     solver._validate_params()
     return solver
+
+
+# Statuses of a solver that was stopped before it was done.
+LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
+PARAMETERS = frozenset(_PARAMETERS.split())
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    r"""Minimise c'x subject to lower ≤ A x ≤ upper, 0 ≤ x ≤ u, the first variables integer.
+
+    Attributes
+    ----------
+    cost : ndarray of shape (p,)
+        c.
+    matrix : sparse array of shape (m, p)
+        A, every row scaled to a largest entry of 1.
+    lower, upper : ndarray of shape (m,)
+        Range of every row.
+    upper_bound : ndarray of shape (p,)
+        u.
+    n_integers : int
+        How many of the leading variables are integer.
+    """
+
+    cost: np.ndarray
+    matrix: sp.csr_array
+    lower: np.ndarray
+    upper: np.ndarray
+    upper_bound: np.ndarray
+    n_integers: int
+
+    def split_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tell which rows are equations, and which have an upper or a lower end besides."""
+        equal = self.lower == self.upper
+        return equal, ~equal & np.isfinite(self.upper), ~equal & np.isfinite(self.lower)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solver's answer.
+
+    Attributes
+    ----------
+    x : ndarray or None
+        The best solution found; None where there is none.
+    status : str
+        One of ProjectionResult's, or "infeasible".
+    bound : float
+        Lower bound on the optimum; −inf where unknown.
+    """
+
+    x: np.ndarray | None
+    status: str
+    bound: float
+
+
+class SolverSession(ABC):
+    """A solver with its settings, ready for any number of models.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters in the solver's own names, checked.
+    seed : int
+        Seed of the solver.
+    verbose : bool
+        Whether the solver prints its log.
+    """
+
+    # As in ProjectionResult.
+    name: str
+
+    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
+        self.params = dict(params)
+        self.seed = seed
+        self.verbose = verbose
+
+    @abstractmethod
+    def solve_linear(
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
+    ) -> Outcome:
+        """Solve a mixed-integer model.
+
+        Parameters
+        ----------
+        model : LinearModel
+            The model.
+        gap : float
+            Absolute gap between objective and bound to stop at.
+        start : ndarray or None
+            Known values of the integers, feasible or not; a hint.
+        deadline : Deadline
+            When to end.
+        most_nodes : int, default=None
+            Nodes of the search tree after which to end; None is no limit.
+
+        Returns
+        -------
+        Outcome
+        """
+
+    def solve_distance(self, span: Span, x: np.ndarray, deadline: Deadline) -> Multipliers | None:
+        """Return the multipliers of the allowed point nearest to x.
+
+        None leaves it to the closed form, where no solver was asked for by name. TimeoutError
+        where the deadline comes first.
+        """
+        return None
+
+    def refuse(self, what: str, solved_by: str) -> None:  # noqa: B027
+        """Raise ValueError where this solver was asked for by name and has no such model."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release what the solver holds; safe to call twice."""
+
+
+class HighsSession(SolverSession):
+    """Solves models with HiGHS; holds settings only, no handle."""
+
+    name = "highs"
+
+    def solve_linear(
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
+    ) -> Outcome:
+        """Solve a mixed-integer model; see :class:`SolverSession`."""
+        options: dict[str, Any] = {
+            "output_flag": self.verbose,
+            "mip_rel_gap": 0.0,
+            "mip_abs_gap": gap,
+            "mip_feasibility_tolerance": 1e-9,
+            "primal_feasibility_tolerance": 1e-9,
+            "random_seed": self.seed,
+            "time_limit": deadline.left,
+        }
+        if most_nodes is not None:
+            options["mip_max_nodes"] = most_nodes
+        from ._highs_call import run
+
+        highs, status = run(model, model.n_integers, options | self.params, start)
+        info = highs.getInfo()
+        # An infeasible or unfinished model can hand back a vector of zeros: only an objective
+        # marks a solution.
+        solved = status != "infeasible" and np.isfinite(info.objective_function_value)
+        x = np.array(highs.getSolution().col_value) if solved else None
+        return Outcome(x, status, float(info.mip_dual_bound))
+
+
+def solve_continuous(
+    model: LinearModel, deadline: Deadline
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Solve a model without integrality; return x and the rows' multipliers, None if infeasible.
+
+    Raises
+    ------
+    TimeoutError
+        If the deadline comes first.
+    SolverError
+        If HiGHS ends in any other status.
+    """
+    from ._highs_call import run
+
+    # The simplex method ends in a vertex, where few variables are between their ends.
+    highs, status = run(model, 0, {"solver": "simplex", "time_limit": deadline.left})
+    if status == "infeasible":
+        return None
+    if status == "time_limit":
+        raise TimeoutError
+    if status != "optimal":
+        raise SolverError.from_status("highs", status)
+    solution = highs.getSolution()
+    return np.array(solution.col_value), np.array(solution.row_dual)

@@ -1,7 +1,6 @@
-"""What was found of one set of predictions, in a form that can be handed over."""
+"""A report on one set of predictions, to be handed over."""
 
-from ._fairness_report import fairness_report
 from ._findings import Findings
-from ._report import FairnessReport
+from ._report import FairnessReport, fairness_report
 
 __all__ = ["FairnessReport", "Findings", "fairness_report"]

@@ -55,7 +55,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Findings:
-    """What is found of one attribute; the indicator is that of the report's norm and kernel.
+    """Results for one attribute; the indicator is that of the report's norm and kernel.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Findings:
 
     @property
     def verdict(self) -> str | None:
-        """Whether no more is left than was asked for; None where nothing was."""
+        """Whether the remaining dependence is within the bound; None if there is no bound."""
         if self.asked is None:
             return None
         if np.isnan(self.left):

@@ -35,7 +35,7 @@ _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 _UNDEFINED = "–"
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 540, 250, 76, 92, 14, 46
 _COLUMNS = {
-    "attribute": "what is measured against; several names are measured together",
+    "attribute": "the protected attribute; several names are measured together",
     "indicator, parameter": (
         "gedi and gedi_sd with the degree, didi with the number of groups, binned_didi with the "
         "number of bins, hgr with the method"

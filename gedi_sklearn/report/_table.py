@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from .._validation import check_group_codes, target_kind
+from .._validation import check_group_codes, check_labels, is_text, target_kind
 from ..exceptions import RankDeficientKernelError, silent
 from ..kernels import PolynomialKernel, fit_kernel
 from ..metrics import (
     GediInference,
-    GroupIndicator,
     KernelIndicator,
     LinearIndicator,
     Sample,
     bin_codes,
+    check_sample,
+    group_indicator,
     hgr,
     hides_class,
     resampled_hgr,
 )
 from ._findings import limits_of
-from ._samples import attributes_of
 
 # An attribute with at most this many distinct values is measured by groups, others in bins.
 _MAX_GROUPS = 10
 _NULL_DRAWS = 4000
-
-_Row = tuple[str, str, Any, float, float, float, float, float, float, float]
 _COLUMNS = (
     "attribute",
     "indicator",
@@ -41,6 +41,56 @@ _COLUMNS = (
     "high",
     "upper",
 )
+
+
+def check_samples(y_true: Any, y_pred: Any, given: tuple[Any, Any, Any], task: str) -> list[Sample]:
+    """Return the sample; of more than two classes one for each of them, against the rest."""
+    if task == "classification" and given[-1] is None:
+        labels = check_labels(y_true, "y_true")
+        predicted = labels if y_pred is None else check_labels(y_pred, "y_pred")
+        classes = np.unique(labels)
+        if len(classes) > 2:
+            if not np.isin(predicted, classes).all():
+                raise ValueError(
+                    f"y_pred must hold the classes of y_true, {classes.tolist()}; for the "
+                    "probabilities of one of them, pass its label as pos_label."
+                )
+            targets = (((labels == c) * 1.0, (predicted == c) * 1.0) for c in classes)
+            return [check_sample(*own, *given) for own in targets]
+    return [check_sample(y_true, y_pred, *given)]
+
+
+def hash_of(samples: list[Sample]) -> str:
+    """Return the SHA-256 of targets, predictions, attributes and weights; text is UTF-8."""
+    digest = sha256()
+    columns = [own for one in samples for own in (one.y_true, one.target)]
+    weight = samples[0].weight
+    for column in [*columns, *samples[0].values.T, *([] if weight is None else [weight])]:
+        if column.dtype.kind in "fiub":
+            digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+        else:
+            digest.update("\0".join(map(str, column)).encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+def attributes_of(samples: list[Sample]) -> Iterator[tuple[str, list[Sample], bool]]:
+    """Yield name and samples of each attribute, and of several also of all of them together."""
+    m = samples[0].values.shape[1]
+    names = samples[0].names or [f"attribute {j}" if m > 1 else "the attribute" for j in range(m)]
+    for j, name in enumerate(names):
+        own = [replace(one, values=_column(one.values, j), names=[name]) for one in samples]
+        yield name, own, False
+    if m > 1:
+        yield " + ".join(names), samples, True
+
+
+def _column(values: np.ndarray, j: int) -> np.ndarray:
+    """Return one column, as numbers where it holds numbers."""
+    column = values[:, [j]]
+    return column if is_text(column) else column.astype(np.float64)
+
+
+_Row = tuple[str, str, Any, float, float, float, float, float, float, float]
 
 
 def make_table(
@@ -125,7 +175,7 @@ def _linear_indicators(
     factor = 2.0 if task == "classification" else 1.0
     codes, groups = check_group_codes(sample.values)
     if len(groups) <= _MAX_GROUPS or sample.values.dtype.kind != "f":
-        yield "didi", len(groups), GroupIndicator(codes, sample.weight, factor)
+        yield "didi", len(groups), group_indicator(codes, sample.weight, factor)
         return
     for asked in bins:
         if asked > len(sample.target):
@@ -134,7 +184,7 @@ def _linear_indicators(
                 "than there are rows."
             )
         codes = bin_codes(sample.values[:, 0], asked, sample.counts)
-        indicator = GroupIndicator(codes, sample.weight, factor)
+        indicator = group_indicator(codes, sample.weight, factor)
         yield "binned_didi", int(codes.max()) + 1, indicator
 
 

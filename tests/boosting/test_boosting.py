@@ -246,7 +246,7 @@ def test_a_constraint_on_some_rows_looks_at_rows_held_out():
         for own in (model, plain)
     )
     assert found < 0.05 < 0.08 < before
-    with pytest.raises(ValueError, match="needs predictions of rows that their model has not"):
+    with pytest.raises(ValueError, match="needs out-of-fold predictions"):
         model.set_params(cv=None).fit(X, y)
 
 

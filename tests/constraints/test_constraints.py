@@ -552,5 +552,5 @@ def test_errors_name_the_parameter_of_what_was_called():
 def test_a_threshold_that_no_float_holds_is_refused(constraint):
     x = np.linspace(-1, 1, 9)
     for threshold in (10**400, [10**400]) if constraint is FineConstraint else (10**400,):
-        with pytest.raises(ValueError, match=r"threshold .* no float"):
+        with pytest.raises(ValueError, match=r"threshold .* no float can hold"):
             project_targets(x, sensitive_features=x, constraint=constraint(threshold))

@@ -24,12 +24,12 @@ from gedi_sklearn._geometry._span import Span
 from gedi_sklearn.exceptions import FewRowsWarning, TooManyGroupsError
 from gedi_sklearn.kernels import GroupColumns, fit_codes, fit_kernel
 from gedi_sklearn.metrics import (
-    GroupIndicator,
     KernelIndicator,
     didi,
     gedi,
     gedi_coefficients,
     gedi_inference,
+    group_indicator,
     lower_limits,
     make_disparity_scorer,
 )
@@ -335,7 +335,7 @@ def test_null_draws_of_groups_have_the_mean_of_their_norm():
     weight, y = rng.uniform(0.1, 4, 330), rng.normal(size=330)
     design = fit_codes(codes, weight=weight)
     for indicator in (
-        GroupIndicator(codes, weight, 2.0),
+        group_indicator(codes, weight, 2.0),
         KernelIndicator(design, "l1"),
         KernelIndicator(design, "sd"),
     ):

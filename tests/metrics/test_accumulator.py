@@ -495,9 +495,9 @@ def test_chunks_unlike_those_that_were_accumulated_are_not_projected():
     beside = GediAccumulator().update(Y, PREDICTED, **given).correct_targets(constraint)
     with pytest.raises(ValueError, match="the order differs"):
         plain(Y, sensitive_features=frame[["income", "age"]])
-    with pytest.raises(ValueError, match=r"y_pred is given where .* it had none"):
+    with pytest.raises(ValueError, match=r"y_pred must be given if .* it had none"):
         plain(Y, PREDICTED, sensitive_features=frame)
-    with pytest.raises(ValueError, match=r"y_pred is given where .* it had some"):
+    with pytest.raises(ValueError, match=r"y_pred must be given if .* it had some"):
         beside(Y, sensitive_features=frame)
 
 
@@ -541,7 +541,7 @@ def test_an_interval_needs_the_rows():
 
 def test_a_share_of_nothing_is_refused():
     accumulator = GediAccumulator().update(np.ones(N), sensitive_features=X)
-    with pytest.raises(ValueError, match="a share of it means nothing"):
+    with pytest.raises(ValueError, match="a share of it is undefined"):
         accumulator.correct_targets(CoarseConstraint())
 
 

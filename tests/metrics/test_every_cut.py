@@ -35,16 +35,17 @@ from gedi_sklearn.exceptions import (
     CertificateNotIssuedWarning,
     ConstraintNotMetWarning,
 )
-from gedi_sklearn.metrics import gedi, gedi_inference, make_disparity_scorer
+from gedi_sklearn.kernels import fit_kernel
+from gedi_sklearn.metrics import CutsIndicator, gedi, gedi_inference, make_disparity_scorer
 from tests.estimator_checks import constrained_estimators
 
 CUTS = {"norm": "sd", "on": "distribution"}
 
 
-def every_cut(s, **options):
+def every_cut(s, norm="sd", **options):
     """Return the indicator of every cut, one by one."""
     cuts = np.unique(s)[:-1]
-    return [gedi((s > t).astype(float), norm="sd", **options) for t in cuts]
+    return [gedi((s > t).astype(float), norm=norm, **options) for t in cuts]
 
 
 @settings(max_examples=40, deadline=None)
@@ -66,6 +67,17 @@ def test_it_is_the_largest_of_every_cut(seed, n, digits, weighted, kernel):
         options |= {"sensitive_features": x, "kernel": kernel}
     expected = max(every_cut(s, **options), default=0.0)
     assert gedi(s, **options, **CUTS) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [1, "spline"])
+def test_what_chance_contributes_is_subtracted_at_every_cut(kernel):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=60)
+    s = np.round(x + rng.normal(size=60), 1)
+    indicator = CutsIndicator(fit_kernel(kernel, x[:, None]), "adjusted_sd")
+    expected = every_cut(s, "adjusted_sd", sensitive_features=x, kernel=kernel)
+    assert indicator.measure(s) == pytest.approx(max(expected), abs=1e-12)
+    assert indicator.measure(s) < gedi(s, sensitive_features=x, kernel=kernel, **CUTS)
 
 
 def test_of_two_groups_it_is_a_multiple_of_the_statistic_of_kolmogorov_and_smirnov():

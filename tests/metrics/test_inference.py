@@ -10,12 +10,12 @@ from gedi_sklearn import FourierKernel, PolynomialKernel
 from gedi_sklearn.datasets import load_adult, load_communities
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import (
-    GroupIndicator,
     KernelIndicator,
     LinearIndicator,
     didi,
     gedi,
     gedi_inference,
+    group_indicator,
 )
 
 V3 = PolynomialKernel(3, standardize=True)
@@ -307,7 +307,7 @@ def test_the_value_of_a_target_is_that_of_its_coordinates(name, weighted):
     team = rng.integers(4, size=150)
     weight = rng.uniform(0.5, 2, 150) if weighted else None
     if name == "didi":
-        indicator = GroupIndicator(team, weight)
+        indicator = group_indicator(team, weight)
         value = didi(y, sensitive_features=team, sample_weight=weight)
     else:
         indicator = KernelIndicator(fit_kernel("polynomial", x[:, None], weight=weight), name)

@@ -374,7 +374,7 @@ RESIDUALS = CoarseConstraint(0.02, relative=False, on="residuals")
 @pytest.mark.parametrize("own", [SUBSET, RESIDUALS], ids=["subset", "residuals"])
 def test_they_are_refused_where_they_would_mislead(data, fit, own):
     X, _, y, _ = data
-    with pytest.raises(ValueError, match=r"needs predictions of rows that their model has not"):
+    with pytest.raises(ValueError, match=r"needs out-of-fold predictions"):
         fit(own, X, y)
 
 
@@ -390,7 +390,7 @@ def test_boosting_and_curves_refuse_them(data, own):
     X, _, y, _ = data
     pytest.importorskip("lightgbm")
     booster = ConstrainedBoostingClassifier(constraint=own, backend="lightgbm", n_estimators=2)
-    with pytest.raises(ValueError, match="needs predictions of rows that their model has not"):
+    with pytest.raises(ValueError, match="needs out-of-fold predictions"):
         booster.fit(X, y, sensitive_features=X[:, 0])
     model = ProjectedClassifier(constraint=own, sensitive_columns=0)
     with pytest.raises(ValueError, match="Compare thresholds with cross_validate"):

@@ -35,7 +35,7 @@ def test_where_none_is_within_it_says_so_and_takes_the_fairest():
 
 
 def test_errors_name_the_parameter():
-    with pytest.raises(ValueError, match=r"score='mean_test_f1' is no key.*mean_test_r2"):
+    with pytest.raises(ValueError, match=r"score='mean_test_f1' is not a key.*mean_test_r2"):
         best_under_constraint(score="mean_test_f1")(RESULTS)
     with pytest.raises(ValueError, match="all are NaN"):
         best_under_constraint()({key: np.full(2, np.nan) for key in RESULTS})

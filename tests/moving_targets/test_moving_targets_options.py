@@ -108,7 +108,7 @@ def test_best_has_the_least_violation_otherwise(data):
 # --- collapse ---------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.*the bound on labels says nothing")
+@pytest.mark.filterwarnings("ignore:.*the bound on labels has no effect")
 def test_collapse_is_named(data):
     _, t, y, attribute = data
     alone = attribute[:, None]

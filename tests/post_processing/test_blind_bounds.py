@@ -213,5 +213,5 @@ def test_what_only_errors_of_the_attribute_estimator_could_correct_is_refused():
     told = np.arange(400) % 10 == 0
     X = np.c_[group, group * told, told]
     options = {**BLIND, "drop_sensitive": False, "cv": "train", "target_bounds": (0, 1)}
-    with pytest.raises(InfeasibleProjectionError, match="say too little of the attribute"):
+    with pytest.raises(InfeasibleProjectionError, match="predict the attribute too poorly"):
         ProjectedRegressor(**options).fit(X, 0.3 + 0.4 * group)

@@ -169,7 +169,7 @@ def test_without_the_attribute(data):
     hidden = np.c_[np.zeros(400), X[:, 1:]]
     assert_array_equal(model.predict(hidden), model.predict(X))
     assert_array_equal(model.predict_proba(X).argmax(axis=1), model.predict(X))
-    with pytest.raises(InfeasibleProjectionError, match="say too little of the attribute"):
+    with pytest.raises(InfeasibleProjectionError, match="predict the attribute too poorly"):
         model.set_params(attribute_estimator=DummyRegressor()).fit(X, y)
 
 

@@ -203,7 +203,7 @@ def test_few_positive_counts_keep_their_zeros(attribute):
 @pytest.mark.parametrize(
     ("y", "y_pred", "message"),
     [
-        ([0.0, 0.0, 0.0, 0.0], None, "y, which holds nothing but zeros"),
+        ([0.0, 0.0, 0.0, 0.0], None, "y, which holds only zeros"),
         ([1.0, -2.0, 3.0, 1.0], None, r"y has 1 negative value\(s\), the least -2"),
         ([1.0, 0.0, 3.0, 1.0], [1.0, 0.0, -1.0, 2.0], r"2 value\(s\) of y_pred are at most 0"),
     ],

@@ -24,8 +24,8 @@ from gedi_sklearn.exceptions import (
     SolverLicenceError,
     SolverLimitError,
 )
-from gedi_sklearn.projection import Projection, _gurobi, _highs, _highs_call, _projection, _search
-from gedi_sklearn.projection._highs import LinearModel, Outcome
+from gedi_sklearn.projection import Projection, _gurobi, _highs_call, _projection, _search, _solver
+from gedi_sklearn.projection._solver import LinearModel, Outcome
 
 pytestmark = [
     # The notice of the licence that comes with pip, once a process: tests may use that licence.
@@ -77,7 +77,7 @@ class FakeSession:
         self.calls += 1
         if isinstance(self.answer, Outcome):
             return self.answer
-        return self.answer(model, _highs.HighsSession({}, 0, False).solve_linear(model, **options))
+        return self.answer(model, _solver.HighsSession({}, 0, False).solve_linear(model, **options))
 
 
 def solve_with(monkeypatch, answer, **options):
@@ -227,7 +227,7 @@ class TestAnswersOfASolver:
     @every_solver
     def test_time_limit_is_that_of_the_whole_solve(self, solver, monkeypatch):
         given = []
-        session = {"gurobi": _gurobi.GurobiSession, "highs": _highs.HighsSession}[solver]
+        session = {"gurobi": _gurobi.GurobiSession, "highs": _solver.HighsSession}[solver]
         solve = session.solve_linear
 
         def record(self, model, **options):
@@ -310,7 +310,8 @@ def test_no_status_of_gurobi_is_forgotten():
 def test_statuses_of_highs(monkeypatch, code, status):
     highs_ends_with(monkeypatch, code)
     assert (
-        _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, Deadline()).status == status
+        _solver.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, Deadline()).status
+        == status
     )
 
 
@@ -319,7 +320,7 @@ def test_a_status_of_highs_that_is_no_answer_is_an_error(monkeypatch, code):
     # Not set, failed, unbounded, unknown, out of memory.
     highs_ends_with(monkeypatch, code)
     with pytest.raises(SolverError, match="highs"):
-        _highs.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, Deadline())
+        _solver.HighsSession({}, 0, False).solve_linear(TINY, 0.0, None, Deadline())
 
 
 TINY = LinearModel(np.r_[1.0], np.r_[[[1.0]]], np.r_[0.0], np.r_[1.0], np.r_[1.0], 1)
@@ -745,13 +746,13 @@ def test_auto_goes_on_without_a_gurobi_that_cannot_be_imported(monkeypatch, tmp_
     monkeypatch.delitem(sys.modules, "gurobipy", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
-    given, solve = [], _highs.HighsSession.solve_linear
+    given, solve = [], _solver.HighsSession.solve_linear
 
     def record(self, *args, **options):
         given.append(self.params)
         return solve(self, *args, **options)
 
-    monkeypatch.setattr(_highs.HighsSession, "solve_linear", record)
+    monkeypatch.setattr(_solver.HighsSession, "solve_linear", record)
     with pytest.warns(UserWarning, match="goes on with HiGHS"):
         result = project_targets(Y, P, **exact(params={"TimeLimit": 50.0}))
     assert result.solver == "highs"

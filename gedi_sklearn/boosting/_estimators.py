@@ -1,4 +1,4 @@
-"""Boosting under a constraint, for classes."""
+"""Boosting whose predictions meet a constraint on the rows of the fit: the two estimators."""
 
 from __future__ import annotations
 
@@ -10,17 +10,233 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from .._as_fitted import answers_as_fitted
-from .._target_kinds import ClassTargetsMixin
+from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
+from .._validation import StrOptions
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
-from ._training import Rows, as_probabilities, decide
+from ._training import UNITS, Rows, as_probabilities, decide
 
+# What a leaf may add to the logarithm of a rate, before the learning rate, as in the packages' own
+# loss of Poisson: where few rows have nearly all claims a Newton step would overflow.
+_LONGEST_STEP = 0.7
 # Range of the logarithm of the slope of probabilities.
 _SLOPES = (-3.0, 6.0)
 
 
+class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
+    r"""Gradient boosting for regression under a constraint on the predictions.
+
+    The multipliers of the constraint ascend while the trees grow, so that one run does what
+    Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with
+    `drop_sensitive` the trees do not see it at all.
+
+    Parameters
+    ----------
+    backend : {"xgboost", "lightgbm"}, default="xgboost"
+        The package that grows the trees.
+    constraint : constraint object, ConstraintList or list, default=None
+        What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
+        :class:`CoarseConstraint`, :class:`FineConstraint` or :class:`DidiConstraint`; with `cv` it
+        may have a `subset`. A list holds one constraint for each attribute, all of which are met.
+    loss : {"squared_error", "kl"}, default="squared_error"
+        The loss of the trees. "kl" is that of Poisson with its log link, for counts, rates and
+        costs: predictions are positive, and the constraint is on them, not on their logarithms.
+        `max_delta_step` of the package is then 0.7, unless `backend_params` say otherwise.
+        Exposure is `sample_weight`, and y a rate.
+    n_estimators : int, default=150
+        Rounds: trees. Predictions are at the bound after about 50 rounds, or 200 where trees see
+        the attribute through other columns only.
+    learning_rate : float, default=0.1
+        Share of a tree's step that is taken, at most 1.
+    backend_params : dict, default=None
+        Further parameters of the package, such as ``{"max_leaves": 8}``; what would have no effect
+        is refused. Trees of both have 31 leaves at most, each of rows that weigh at least 20,
+        unless it says otherwise. They see targets of deviation 1 (classes: 0 and 1) and weights
+        of mean 1, which all limits refer to.
+    cv : int, splitter or iterable of splits, default=None
+        Folds. One booster is grown for each, all at once and with the same multipliers, which
+        ascend on the predictions of the rows that a booster has not seen; a prediction is the
+        mean of all. None grows one booster and looks at the rows that it has seen, which is as
+        good where trees do not memorise them: many rows, small trees. An integer shuffles the
+        rows, stratified for classes; with `groups` in `fit` it makes folds of these.
+    confidence : float, default=None
+        With which probability new rows are to keep the bound, between 0 and 1. The trees then grow
+        under a stricter bound, found by up to 33 runs on three folds of the rows; see
+        `certificate_`. None promises nothing.
+    early_stopping_rounds : int, default=None
+        End after so many rounds without a smaller loss of the last pair of `eval_set`, or with
+        `cv` and without that of the rows held out, and keep the best round. Only rounds that
+        exceed the bound by less than a tenth count. None grows them all.
+    sensitive_columns : int, str or list of these, default=None
+        Column(s) of X that hold the protected attribute, by position or name. Exactly one of
+        `sensitive_features` and `sensitive_columns` must be given.
+    drop_sensitive : bool, default=False
+        Whether to remove `sensitive_columns` from the X of the trees. A frame without them
+        predicts as well.
+    n_jobs : int, default=None
+        Threads of the package; None is 1, -1 all cores.
+    random_state : int, RandomState or None, default=None
+        Seed of the package, for parameters that draw rows or columns, and of the folds. None is 0.
+    verbose : int, default=0
+        Above 0, every so many rounds print a line.
+
+    Attributes
+    ----------
+    booster_ : xgboost.Booster, lightgbm.Booster or list of these
+        The booster; with `cv`, that of every fold. Scores are its raw ones times `scale_`, plus
+        `intercept_`; with ``loss="kl"`` the exponential of that.
+    intercept_ : ndarray of shape (C,)
+        The mean of y, with ``loss="kl"`` its logarithm.
+    scale_ : float
+        The deviation of y, with ``loss="kl"`` 1.
+    multipliers_ : ndarray of shape (k,) or (K, k)
+        λ in the orthonormal basis of the kernel, those of several constraints one after another;
+        a row for each of more than two classes.
+    kernel_ : FittedKernel or None
+        The kernel with the moments of the training rows; None for a constant attribute.
+    constraint_ : constraint object or None
+        The constraint with its absolute threshold.
+    threshold_ : float or ndarray
+        The absolute threshold.
+    reference_ : float or ndarray
+        The indicator that `threshold` is a fraction of; 1.0 for an absolute threshold.
+    history_ : dict of ndarrays of shape (rounds, ...)
+        An entry for every round, of the predictions after it for the training rows (with `cv`, of
+        rows held out): `loss`, its mean; `indicator`, what the constraint bounds,
+        of the predictions; `multipliers`.
+    evals_result_ : dict of dict of lists
+        ``evals_result_["validation_0"][loss]`` has an entry for every round, of the
+        first pair of `eval_set`.
+    n_iter_ : int
+        Rounds that are kept: of the last tenth, those that exceed the bound least.
+    certificate_ : Certificate or None
+        What is promised for new rows; ``print`` it. None without `confidence`, or where the rows
+        are too few for any promise.
+    verdict_ : Verdict or None
+        Whether the bound is met, on the training rows or (with `cv`) on new ones, what the
+        kernel misses, and whether the reference is more than chance; ``print`` it.
+        None without a bound, or below 50 rows.
+    n_features_in_ : int
+        Number of columns of X, dropped ones included.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns of X, if they are all strings.
+
+    See Also
+    --------
+    ConstrainedBoostingClassifier : The same for classes.
+    ProjectedRegressor : Any learner, fitted once and corrected.
+    MovingTargetsRegressor : Any learner, and targets that satisfy the constraint.
+
+    Notes
+    -----
+    Predictions f that minimise a squared loss under a constraint on their coordinates
+    :math:`g = Q^T W f` are a plain fit on :math:`y - Q\lambda`, with Q the orthonormal columns of
+    the kernel. Every round takes a proximal step of the multipliers, and then grows a tree on the
+    gradient :math:`f - (y - Q(\lambda + \kappa e))`:
+
+    .. math:: v = \lambda + \eta g, \qquad \lambda \leftarrow \lambda + \eta e, \qquad
+        e = g - \Pi_C(v / \eta),
+
+    where :math:`\Pi_C` is the nearest point of the allowed coordinates. What is left of the
+    constraint, e, pulls beside the multipliers, which would swing around the end without it; κ is
+    0.15 / `learning_rate`, so that 0.15 of e is taken out a round. With ``loss="kl"`` trees are
+    grown on :math:`f (1 + (Q(\lambda + \kappa e) + \nu) / \bar y) - y`, the derivative by log f
+    of the Poisson loss and the constraint on f, with ν such that the mean is that of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, ConstrainedBoostingRegressor
+    >>> from gedi_sklearn.datasets import make_running_example
+    >>> X, y = make_running_example(400, random_state=0)
+    >>> model = ConstrainedBoostingRegressor("xgboost", CoarseConstraint(0.3), sensitive_columns=0)
+    >>> model = model.fit(X, y)
+    >>> bool(model.history_["indicator"][-1] < 1.1 * model.threshold_)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseConstrainedBoosting._parameter_constraints,
+        "loss": [StrOptions(set(UNITS))],
+    }
+
+    def __init__(
+        self,
+        backend: str = "xgboost",
+        constraint: Any = None,
+        *,
+        loss: str = "squared_error",
+        n_estimators: int = 150,
+        learning_rate: float = 0.1,
+        backend_params: dict[str, Any] | None = None,
+        cv: Any = None,
+        confidence: float | None = None,
+        early_stopping_rounds: int | None = None,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            backend,
+            constraint,
+            n_estimators=n_estimators,
+            learning_rate=learning_rate,
+            backend_params=backend_params,
+            cv=cv,
+            confidence=confidence,
+            early_stopping_rounds=early_stopping_rounds,
+            sensitive_columns=sensitive_columns,
+            drop_sensitive=drop_sensitive,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.loss = loss
+
+    @property
+    def _loss(self) -> str:
+        return self.loss
+
+    def _booster_params(self, n_outputs: int) -> dict[str, Any]:
+        own = super()._booster_params(n_outputs)
+        if self.loss == "kl":
+            own["params"] = {"max_delta_step": _LONGEST_STEP, **own["params"]}
+        return own
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Where the targets are a function of the attribute, no good prediction is allowed.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _calibrate(self, scores: np.ndarray, rows: Rows) -> None:
+        pass  # scores are predictions
+
+    def _class_scores(self, scores: np.ndarray) -> None:
+        return None
+
+    @answers_as_fitted
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict targets; the attribute is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With the columns of the X in `fit`.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n,)
+        """
+        if is_dask(X):
+            return lazily(self.predict, X)
+        return self._scores(X)[:, 0]
+
+
 class ConstrainedBoostingClassifier(ClassTargetsMixin, BaseConstrainedBoosting):
-    r"""Gradient boosting for classes, with the constraint on labels or probabilities inside.
+    r"""Gradient boosting for classification under a constraint on labels or probabilities.
 
     The multipliers of the constraint ascend while the trees grow, so that one run does what
     Moving Targets do in many fits. The attribute is needed in :meth:`fit` only, and with
