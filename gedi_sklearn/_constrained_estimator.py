@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ._as_fitted import keep_parameters
 from ._folds import FoldMaker
+from ._predictions import keep_parameters
 from ._validation import (
     Interval,
     Outcomes,
@@ -216,7 +216,8 @@ class ConstrainedEstimator(BaseEstimator):
 
     def _new_inner_X(self, X: Any) -> Any:
         """Return what the fitted inner estimator sees of a new X, once its columns are checked."""
-        check_is_fitted(self)
+        if not hasattr(self, "n_features_in_"):
+            check_is_fitted(self)  # reads the tags first, which takes longer than to correct a row
         return self._checked_inner_X(X)
 
     def _checked_inner_X(self, X: Any) -> Any:

@@ -200,10 +200,11 @@ class FoldMaker:
     @property
     def n_independent(self) -> int:
         """Number of rows, or of groups, that folds are made of: of classes, of the rarest."""
-        units = np.arange(len(self.y)) if self.groups is None else self.groups
-        kinds = self.y if self.is_classifier else np.zeros(len(self.y))
-        pairs = np.unique(np.column_stack([kinds, units])[self._counted], axis=0)
-        return int(np.unique(pairs[:, 0], return_counts=True)[1].min())
+        counted = self._counted
+        kinds = self.y[counted] if self.is_classifier else np.zeros(len(counted))
+        if self.groups is not None:
+            kinds = np.unique(np.column_stack([kinds, self.groups[counted]]), axis=0)[:, 0]
+        return int(np.unique(kinds, return_counts=True)[1].min())
 
     @property
     def _counted(self) -> np.ndarray:
@@ -466,7 +467,8 @@ class CrossFitted(PredictionSource):
             for train, test in self.folds
         )
         tested = [test for _, test in self.folds]
-        if len(others := np.setdiff1d(np.arange(len(y)), np.concatenate(tested))):
+        n_tests = np.bincount(np.concatenate(tested), minlength=len(y))
+        if len(others := np.flatnonzero(n_tests == 0)):
             tested.append(others)
             parts.append(_predict(fitted, self.X, y, others, predicted))
         values = np.empty((len(y), *parts[0].shape[1:]), dtype=np.result_type(*parts))

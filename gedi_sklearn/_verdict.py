@@ -277,15 +277,15 @@ def _reference_design(
     given, own = part.given, part.design
     if part.kernel.encoder is not None or given.kernel is None:
         return own, slice(None), part.kernel.n_columns
+    has_all = isinstance(rows, slice) and not given.needs_outcomes
+    kernel, k = resolve_kernel(given.kernel), part.kernel.n_columns
     if given.norm == "l1":
-        degree = int(given.relative)
+        kernel, degree = kernel_of_degree(kernel, int(given.relative)), int(given.relative)
         # Orthonormal powers span those of each lower degree.
-        is_known = part.kernel.is_single_polynomial and not given.needs_outcomes
-        if is_known and isinstance(rows, slice) and degree <= part.kernel.n_columns:
-            return own, rows, degree
-        kernel = kernel_of_degree(resolve_kernel(given.kernel), degree)
-    else:
-        kernel = resolve_kernel(given.kernel)
+        has_all &= part.kernel.is_single_polynomial and degree <= k
+        k = degree
+    if has_all:
+        return own, rows, k
     design = _design_of(kernel, own.points[rows], part, rows)
     return design, rows, design.fitted.n_columns
 

@@ -372,6 +372,8 @@ class L1Ball(_NormBall):
         k, size = self.size, float(np.linalg.norm(c))
         if self.radius == 0 or size == 0:
             return np.zeros(k)
+        if k == 1:  # one of two points, in every metric
+            return np.copysign(self.radius, c @ matrix)
         spread = self.radius / size * np.hstack([matrix, -matrix]) - (c / size)[:, None]
         stacked = np.vstack([spread, self._equations(), np.ones(2 * k)])
         norms = np.linalg.norm(stacked, axis=0)

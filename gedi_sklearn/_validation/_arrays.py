@@ -172,6 +172,8 @@ def check_column(y: Any, name: str) -> np.ndarray:
 
     Unlike `column_or_1d` alone it keeps missing entries visible.
     """
+    if is_plain(y) and y.ndim == 1:
+        return y
     return column_or_1d(_as_array(y, name), warn=True)
 
 

@@ -399,9 +399,10 @@ class SplineKernel(_AttributeKernel):
         self._gains = [
             SplineGains(*_quantile_knots(x[kept], weight, self.n_knots, self.degree)) for x in X.T
         ]
-        constant = np.concatenate([own.coefficients[:, 0] for own in self._gains])
-        of_powers = block_diag(*(own.coefficients[:, 1:] for own in self._gains))
-        self._coefficients = np.column_stack([constant, of_powers])
+        each = [own.coefficients for own in self._gains]
+        powers = [own[:, 1:] for own in each]
+        joined = powers[0] if len(powers) == 1 else block_diag(*powers)
+        self._coefficients = np.column_stack([np.concatenate([own[:, 0] for own in each]), joined])
 
     @property
     def splines_(self) -> list[SplineTransformer]:

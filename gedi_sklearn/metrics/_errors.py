@@ -105,7 +105,7 @@ class Errors:
         seen: Any = slice(None) if design.inside is None else np.flatnonzero(design.inside)
         self.weight = np.broadcast_to(design.shares(slice(None)), design.n_rows)[seen]
         # Labels that are all equal say nothing of how large an error may be: it may be 1.
-        self._are_labels = bool(np.isin(columns, (-1, 0, 1)).all())
+        self._are_labels = bool(((columns == 0) | (np.abs(columns) == 1)).all())
         columns = columns - columns.mean(axis=0)
         self.unit = float(np.abs(columns).max()) or 1.0
         columns = columns / self.unit

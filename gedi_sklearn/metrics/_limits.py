@@ -162,7 +162,7 @@ class _Rule:
     def of_patterns(self, operator: np.ndarray) -> Limits:
         """Return the limit of Σ|v_j|, over all patterns of signs."""
         errors = self.errors
-        of_all = np.kron(np.eye(len(errors.coordinates)), operator)
+        of_all = _of_all(operator, errors)
         quantile = self.student(of_all @ errors.covariance @ of_all.T, "l1")
         directions = directions_of("l1", len(of_all)) @ of_all
         if len(directions) * errors.n_summed > _MANY:
@@ -196,7 +196,7 @@ class _Rule:
     def of_terms(self, operator: np.ndarray, norm: str) -> Limits:
         """Return the limits of all |v_j|, or their sum, which is one of the sum."""
         errors, m = self.errors, len(self.errors.coordinates)
-        of_all = np.kron(np.eye(m), operator)
+        of_all = _of_all(operator, errors)
         if norm == "each":
             quantile = self.student(of_all @ errors.covariance @ of_all.T, norm)
         else:
@@ -369,6 +369,12 @@ def limits_of_deviation(
     return found._replace(values=errors.unit / np.sqrt(design.fitted.share) * found.values)
 
 
+def _of_all(operator: np.ndarray, errors: Errors) -> np.ndarray:
+    """Return an operator on the coordinates of every output, of all of them together."""
+    m = len(errors.coordinates)
+    return operator if m == 1 else np.kron(np.eye(m), operator)
+
+
 def _widened(errors: Errors, n_new: int | None) -> float:
     return 1.0 if n_new is None else float(np.sqrt(1 + errors.n_units / n_new))
 
@@ -437,7 +443,7 @@ def cluster_p_value(design: Design, z: np.ndarray, k: int, groups: np.ndarray) -
 
 def _draws(block: Block, errors: Errors) -> Iterator[np.ndarray]:
     """Yield draws of the sampling error of v = A c, shape (draws, m·r)."""
-    of_all = np.kron(np.eye(len(errors.coordinates)), block.operator)
+    of_all = _of_all(block.operator, errors)
     yield with_covariance(fixed_draws(len(of_all)), of_all @ errors.covariance @ of_all.T)
 
 

@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 
 from ._learner import Learner, LearnerFit
 from ._master import Master
-from ._steps import Candidate, Step
+from ._steps import Candidate, Step, mean_of
 
 # The fields of an entry, in the order of `history_`, with their values if there was no projection.
 _BLANK: dict[str, Any] = {
@@ -152,7 +152,7 @@ def _mean_loss(loss: str, y: np.ndarray, values: np.ndarray, weight: np.ndarray 
         losses = np.minimum(distance, 1.0)
     else:
         losses = distance
-    return float(np.average(losses, weights=weight))
+    return mean_of(losses, weight)
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -12,6 +12,11 @@ from ._learner import LearnerFit
 from ._master import Master
 
 
+def mean_of(values: np.ndarray, weight: np.ndarray | None) -> float:
+    """Return a weighted mean, which `np.average` takes several times as long for."""
+    return float(values.mean() if weight is None else weight @ values / weight.sum())
+
+
 class Candidate(NamedTuple):
     """A fit that may become the fitted estimator.
 
@@ -90,15 +95,13 @@ class StopRule:
 
     def _spread(self, y: np.ndarray) -> float:
         if not self.is_classes:
-            return self._norm(y - np.average(y, weights=self.weight))
+            return self._norm(y - mean_of(y, self.weight))
         counts = np.bincount(y, weights=self.weight)
         frequencies = counts / counts.sum()
         return float(np.sqrt((1 - frequencies @ frequencies) / 2))
 
     def _norm(self, difference: np.ndarray) -> float:
-        return float(
-            np.sqrt(np.average(np.square(difference, dtype=np.float64), weights=self.weight))
-        )
+        return mean_of(np.square(difference, dtype=np.float64), self.weight) ** 0.5
 
 
 class Step(NamedTuple):

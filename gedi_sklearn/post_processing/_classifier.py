@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score
 
-from .._as_fitted import answers_as_fitted
-from .._predictions import checked_predict_proba
+from .._predictions import answers_as_fitted, checked_predict_proba
 from .._target_kinds import ClassTargetsMixin
 from .._validation import check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
@@ -238,7 +237,7 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
 
     def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
-            return self._find_correction(projection, p, columns)
+            return super()._fold_correction(projection, p, columns)
         if self._is_exact or projection.violation(codes_of(p)) == 0.0:
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.

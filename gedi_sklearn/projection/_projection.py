@@ -350,23 +350,42 @@ class Projection:
             If no classes that satisfy the constraint were found: the targets are the closest ones
             that were, with status "closest".
         """
-        solution, result = self._solve(y_pred, target_weight)
+        weight = float(check_numbers([target_weight], "target_weight").item())
+        if weight < 0:
+            raise ValueError(f"target_weight must be at least 0, got {target_weight}.")
+        solution, result = self._solve(y_pred, weight)
         if self.is_classification and not self._warn_early_stop(solution, result.violation):
             self._warn_collapse(solution.z)
         return result
 
-    def solve_step(self, y_pred: Any = None, target_weight: Any = 1.0) -> ProjectionResult:
-        """Solve as :meth:`solve` does, for one of many steps.
+    def solve_step(self, y_pred: Any, target_weight: float) -> ProjectionResult:
+        """Solve as :meth:`solve` does, for one of many steps, at a weight that needs no check.
 
         Limits and classes that are nearly lost are left to the caller, to be said once for all.
         """
         return self._solve(y_pred, target_weight)[1]
 
-    def _solve(self, y_pred: Any, target_weight: Any) -> tuple[Solution, ProjectionResult]:
+    def correction(self, p: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return what :meth:`solve` finds for real predictions alone: its correction and intercept.
+
+        Nothing is checked, and targets are not made.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n,)
+            Predictions.
+
+        Returns
+        -------
+        orthonormal_correction : ndarray of shape (k,)
+        intercept : float
+        """
+        assert isinstance(self._problem, RealTargets)  # asked for losses with a link only
+        with self._deadline() as deadline:
+            return self._problem.correction(self.counted(p), deadline)
+
+    def _solve(self, y_pred: Any, weight: float) -> tuple[Solution, ProjectionResult]:
         """Return the solution for the rows that count, and what is made of it."""
-        weight = float(check_numbers([target_weight], "target_weight").item())
-        if weight < 0:
-            raise ValueError(f"target_weight must be at least 0, got {target_weight}.")
         started = time.perf_counter()
         p = None if y_pred is None else self.counted(self._targets.encode_predictions(y_pred))
         with self._deadline() as deadline:

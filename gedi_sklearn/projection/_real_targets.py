@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._deadline import Deadline
-from .._geometry import joint_multipliers
+from .._geometry import Multipliers, joint_multipliers
 from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError, SolverError
 from ..kernels import BLOCK, row_blocks
@@ -465,18 +465,32 @@ class RealTargets:
         """Return the same at squared error, without bounds."""
         span = self.span
         x = self.constraint.coordinates(t)
-        found = self.session.solve_distance(span, x, deadline)
-        multipliers = span.multipliers(x, deadline=deadline) if found is None else found
+        multipliers, solver = self._multipliers(x, deadline)
         mu, support = span.outward(multipliers)
         move, step = span.joined(multipliers.mu), span.joined(mu)
         excess = float(0.5 * move @ move + x @ step + 0.5 * step @ step) + support
         if excess <= _ROUNDING * float(x @ x):
             excess = 0.0
-        solver = "exact" if found is None else self.session.name
         z = span.moved(self.constraint.from_origin(t), multipliers)
         if self.constraint.origin is not None:
             z = z + self.constraint.origin
         return _Nearest(z, multipliers.mu, excess, solver)
+
+    def _multipliers(self, x: np.ndarray, deadline: Deadline) -> tuple[Multipliers, str]:
+        """Return those of the allowed coordinates nearest to x, and what found them."""
+        found = self.session.solve_distance(self.span, x, deadline)
+        if found is None:
+            return self.span.multipliers(x, deadline=deadline), "exact"
+        return found, self.session.name
+
+    def correction(self, t: np.ndarray, deadline: Deadline) -> tuple[np.ndarray, float]:
+        """Return the correction that leads from t to the nearest allowed targets, and no more."""
+        loss = self.loss_against(t)
+        if loss.is_linear:
+            found = self._multipliers(self.constraint.coordinates(t), deadline)[0]
+            return self.constraint.of_all(found.mu), 0.0
+        near = self._by_dual(t, loss, deadline)
+        return self.constraint.of_all(near.mu), near.intercept
 
     def _by_dual(self, t: np.ndarray, loss: Loss, deadline: Deadline) -> _Nearest:
         """Return the same by Newton steps on the dual."""
