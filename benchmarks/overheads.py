@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 
 from benchmarks._daily_work import (
+    SIZES,
     Case,
     fits,
     growth,
@@ -42,6 +43,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "overheads.csv"
 PAGE = HERE.parent / "docs" / "overheads.md"
 BEGIN, END = "<!-- overheads -->", "<!-- end of overheads -->"
+GROWTH_BEGIN, GROWTH_END = "<!-- growth -->", "<!-- end of growth -->"
 FIELDS = ("what", "yardstick", "seconds", "yardstick_seconds", "ratio", "ratio_of_medians")
 DEGREE = 5
 LOSSES, BATCH_SIZES = ("squared error", "log loss"), (128, 512)
@@ -182,7 +184,27 @@ def run(repeats: int, only: str = "") -> list[dict[str, Any]]:
         ]
 
 
+def is_growth(row: dict[str, Any]) -> bool:
+    """Tell whether a line is of the same at ten times the rows."""
+    return str(row["yardstick"]).endswith(" rows")
+
+
+def growth_table(rows: list[dict[str, Any]]) -> str:
+    """Return the seconds of each by the number of rows, and the exponent of the last step."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in filter(is_growth, rows):
+        found.setdefault(row["what"].rpartition(", ")[0], []).append(row)
+    sizes = [f"{n:,} rows" for n in SIZES]
+    body = []
+    for name, lines in found.items():
+        times = [float(lines[0]["yardstick_seconds"]), *(float(row["seconds"]) for row in lines)]
+        exponent = np.log10(times[-1] / times[-2])
+        body.append([name, *(f"{own:.3g}" for own in times), f"{exponent:.2f}"])
+    return markdown(["CPU seconds", *sizes, "exponent"], body)
+
+
 def table(rows: list[dict[str, Any]]) -> str:
+    """Return the ratios to what each is compared with."""
     body = [
         [
             row["what"],
@@ -192,6 +214,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             f"{float(row['ratio_of_medians']):.2f}",
         ]
         for row in rows
+        if not is_growth(row)
     ]
     return markdown(
         ["what", "in units of", "CPU seconds (kB of a pickle)", "fastest runs", "medians"], body
@@ -212,6 +235,8 @@ def write(rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
     text = PAGE.read_text(encoding="utf-8")
     text = insert_between(text, BEGIN, END, table(rows), page="docs/overheads.md")
+    grown = growth_table(rows)
+    text = insert_between(text, GROWTH_BEGIN, GROWTH_END, grown, page="docs/overheads.md")
     PAGE.write_text(text, encoding="utf-8")
 
 

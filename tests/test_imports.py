@@ -58,7 +58,6 @@ OPEN_TO_TESTS = {
     "gedi_sklearn.lagrangian_dual._network": "derivatives and Adam's steps, against torch's own",
     "gedi_sklearn.metrics._errors": "robust errors, for the rule that limits had before",
     "gedi_sklearn.metrics._limits": "the rule of limits, without an indicator",
-    "gedi_sklearn.projection._dual": "its value and its steps, against a plain solve",
     "gedi_sklearn.projection._exchange": "what is kept count of, against its definition",
     "gedi_sklearn.projection._gurobi": "where a fake solver is put in, with any answer",
     "gedi_sklearn.projection._solver": "the same, with models and answers",

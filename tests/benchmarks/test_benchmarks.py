@@ -566,7 +566,9 @@ def test_a_line_of_the_dual_can_be_measured_again():
 def test_page_of_overheads_is_that_of_its_results():
     rows = read_rows(overheads.RESULTS, overheads.FIELDS)
     assert len(rows) >= 34
-    assert overheads.table(rows) in overheads.PAGE.read_text(encoding="utf-8")
+    page = overheads.PAGE.read_text(encoding="utf-8")
+    assert overheads.table(rows) in page
+    assert overheads.growth_table(rows) in page
 
 
 def test_the_ratio_is_that_of_runs_in_turn():

@@ -362,3 +362,10 @@ def test_an_indicator_that_is_not_asked_for_limits_gives_no_warning():
         assert found.value == pytest.approx(10 / 1940)
         assert found.pvalue > 0.05
     assert isinstance(found._indicator, LinearIndicator)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.37, 0.95, 1.0])
+def test_quantiles_of_draws_are_those_of_numpy(level):
+    draws = np.random.default_rng(0).normal(size=(3, 1000))
+    found = _limits.quantile_of_draws(draws, level)
+    np.testing.assert_allclose(found, np.quantile(draws, level, axis=1), rtol=1e-12)

@@ -17,9 +17,8 @@ from gedi_sklearn import (
 from gedi_sklearn._deadline import Deadline
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.projection import Projection
-from gedi_sklearn.projection._dual import SmoothedDual, maximise_dual
 from gedi_sklearn.projection._exchange import Exchange
-from gedi_sklearn.projection._relaxation import solve_relaxation
+from gedi_sklearn.projection._relaxation import SmoothedDual, maximise_dual, solve_relaxation
 from gedi_sklearn.projection._result import Effort, Incumbent
 from gedi_sklearn.projection._rounding import rounded_soft
 

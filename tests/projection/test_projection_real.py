@@ -966,3 +966,24 @@ def test_targets_beyond_integers_are_real_without_a_warning():
         for u in (1.0, 2.0**250)
     )
     np.testing.assert_array_equal(large.targets, 2.0**250 * small.targets)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"target_bounds": (0.0, 6.0)}, {"loss": "kl"}], ids=["free", "bounds", "kl"]
+)
+def test_some_rows_have_the_projection_that_they_have_alone(options):
+    rng = np.random.default_rng(1)
+    x, covariate, noise = rng.normal(size=(3, 200))
+    y = np.clip(3 + x + 0.5 * covariate + noise, 0.1, 5.9)
+    p = np.clip(y + 0.3 * rng.normal(size=200), 0.1, 5.9)
+    given = {"sensitive_features": x, "conditional_on": covariate, "sample_weight": 1 + x**2}
+    options = {"constraint": CoarseConstraint(0.3, kernel=2), "solver": "highs", **options}
+    rows = np.sort(rng.choice(200, 120, replace=False))
+    own = {name: values[rows] for name, values in given.items()}
+    with Projection(y, **given, **options) as whole, Projection(y[rows], **own, **options) as alone:
+        part, expected = whole.on_rows(rows), alone.solve(p[rows], 0.0)
+        correction, intercept = part.correction(p[rows])
+        assert part.threshold_ == pytest.approx(alone.threshold_, rel=1e-12)
+        assert_allclose(correction, expected.orthonormal_correction, rtol=1e-9)
+        assert intercept == pytest.approx(expected.intercept, rel=1e-9, abs=1e-12)
+        assert_allclose(part.solve(p[rows], 0.0).targets, expected.targets, rtol=1e-9)
