@@ -1,13 +1,18 @@
 r"""Scores whose whole distribution, and so the rate above every cut, does not depend on x.
 
 With s the score of a row, its conditional rank is u = F(s | x): how far up it is among rows of its
-own attribute. It is uniform for every x, and so is any function of it free of x. Scores become
+own attribute. It is uniform for every x, and so is any function of it free of x, as
 
-.. math:: s' = (1 - a)\, s + a\, \bar F^{-1}(u), \qquad
-    \bar F^{-1}(u) = \frac{1}{n} \sum_i F^{-1}(u \mid x_i) ,
+.. math:: T = \bar F^{-1}(u), \qquad \bar F^{-1}(u) = \frac{1}{n} \sum_i F^{-1}(u \mid x_i) ,
 
 the mean of the conditional quantile functions, which of all distributions without x is the nearest
-(the barycentre of optimal transport: Chzhen et al. 2020, for groups). F(t | x) is estimated for an
+(the barycentre of optimal transport: Chzhen et al. 2020, for groups). With μ(x) = E[s | x] − E[s]
+on the kernel, scores become
+
+.. math:: s' = s - b\, \mu(x) + a\, (T - s + \mu(x)), \qquad 0 \le a \le b :
+
+b is the share of the change in the mean at each x, a that of the change in shape, of which no more
+is taken than the bound needs. F(t | x) is estimated for an
 attribute that is a number: the indicators 1{s ≤ t} of about a hundred cuts are projected on the
 kernel's columns (distribution regression, Foresi and Peracchi 1995), and made monotone in t by
 sorting (Chernozhukov, Fernández-Val, Galichon 2010).
@@ -70,6 +75,7 @@ class DistributionMap:
             base += weighted.sum(axis=0)
             coef += columns[block].T @ weighted
         self.base_, self.coef_, self.ranks_ = base, coef, np.linspace(0, 1, _N_RANKS)
+        self.mean_ = columns.T @ (weight * scores)
         rows = np.arange(len(scores))
         if len(rows) > _N_AVERAGED:
             rows = np.sort(np.random.default_rng(0).choice(rows, _N_AVERAGED, replace=False))
@@ -91,8 +97,8 @@ class DistributionMap:
         low, high = F[rows, before], F[rows, above]
         return low + np.clip(share, 0.0, 1.0) * (high - low)
 
-    def moved(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the scores that do not depend on x, a = 1.
+    def changes(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return −μ(x) and T − s + μ(x), what makes scores independent of x, shape (2, n).
 
         Parameters
         ----------
@@ -107,7 +113,9 @@ class DistributionMap:
         )
         # Beyond the scores of the fit they keep their distance, and so their order.
         beyond = scores - np.clip(scores, self.cuts_[0], self.cuts_[-1])
-        return np.interp(u, self.ranks_, self.mean_quantiles_) + beyond
+        free = np.interp(u, self.ranks_, self.mean_quantiles_) + beyond
+        mean = columns @ self.mean_
+        return np.array([-mean, free - scores + mean])
 
 
 class KernelColumns:
@@ -197,22 +205,22 @@ class DistributionCorrection:
         weight, self._longest = constraint.weight, source.longest
         everything, self.columns_of = source.on(slice(None))
         self.map = DistributionMap(self.scores, everything, weight)
-        self.moved = self.map.moved(self.scores, everything)
-        self.moved_by_others = self.moved.copy()
+        self.changes = self.map.changes(self.scores, everything)
+        self.changes_by_others = self.changes.copy()
         self.is_unseen = bool(splits)
         for train, test in splits:
             columns, columns_of = source.on(train)
             own = DistributionMap(self.scores[train], columns, weight[train])
-            self.moved_by_others[test] = own.moved(
+            self.changes_by_others[:, test] = own.changes(
                 self.scores[test], columns_of(source.values[test])
             )
 
-    def at(self, share: float) -> np.ndarray:
-        """Return scores at a share a, moved by other rows."""
-        return mixed(share, self.scores, self.moved_by_others)
+    def at(self, shares: tuple[float, float]) -> np.ndarray:
+        """Return scores at the shares b and a, moved by other rows."""
+        return changed(shares, self.scores, self.changes_by_others)
 
-    def _measure(self, share: float) -> float:
-        return self.constraint.judged(self.at(share))
+    def _measure(self, b: float, a: float) -> float:
+        return self.constraint.judged(self.at((b, a)))
 
     @cached_property
     def furthest(self) -> float:
@@ -220,32 +228,40 @@ class DistributionCorrection:
         if self._longest == 1.0:
             return 1.0
         shares = np.linspace(0, self._longest, _N_SHARES)
-        return float(min(shares, key=self._measure))
+        return float(min(shares, key=lambda share: self._measure(share, share)))
 
-    def share(self, bound: float) -> float:
-        """Return the least share from which on, up to the furthest, scores are within a bound.
+    def shares(self, bound: float) -> tuple[float, float]:
+        """Return the least b = a from which on scores are within a bound, and the least a for it.
 
         Of 0 the furthest: what cannot be told from chance is not 0.
         """
-        if bound == 0:
-            return self.furthest
-
-        def exceeds(share: float) -> bool:
-            return not self._measure(share) <= bound  # also where it is NaN
-
         high = self.furthest
+        if bound == 0:
+            return high, high
+
+        def exceeds(b: float, a: float) -> bool:
+            return not self._measure(b, a) <= bound  # also where it is NaN
+
         for low in np.linspace(0, high, _N_SHARES)[::-1]:
-            if exceeds(low):
+            if exceeds(low, low):
                 break
             high = float(low)
         else:
-            return 0.0
-        for _ in range(_N_HALVINGS if low < high else 0):
-            middle = (low + high) / 2
-            low, high = (middle, high) if exceeds(middle) else (low, middle)
-        return high
+            return 0.0, 0.0
+        if low == high:  # never met
+            return high, high
+        b = _halved(low, high, lambda share: exceeds(share, share))
+        return b, _halved(0.0, b, partial(exceeds, b)) if exceeds(b, 0.0) else 0.0
 
 
-def mixed(share: float, scores: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Return (1 − a) s + a s', and s itself at a = 0."""
-    return scores + share * (moved - scores)
+def _halved(low: float, high: float, exceeds: Callable[[float], bool]) -> float:
+    """Return a share that does not exceed the bound, near to one that does."""
+    for _ in range(_N_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
+    return high
+
+
+def changed(shares: tuple[float, float], scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Return scores with shares of their changes, and the scores themselves without."""
+    return scores + np.array(shares) @ changes
