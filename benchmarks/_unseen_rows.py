@@ -134,10 +134,10 @@ def _projected(task: Task, constraint: str) -> Iterator[Row]:
     if task.is_regression:
         yield row("HistGB")
     if constraint == "coarse":
-        yield row("extra trees")
-        yield row("stack")
-        if _is_long(task):
-            yield row("stack", 0.25)
+        for learner in ("extra trees", "stack"):
+            yield row(learner)
+            if _is_long(task):
+                yield row(learner, 0.25)
         yield row(best, confidence=0.95)
         yield row("linear", blind=True)
         yield row(best, 0.4, blind=True, confidence=0.95)

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 
+from benchmarks._learners import LEARNERS
 from benchmarks._storage import append_row, create, read_rows
 from benchmarks._tables import insert_between, markdown
 from benchmarks._units import PACKAGES, versions
@@ -69,9 +70,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         draw(lines, options.output)
         page = PAGE.read_text(encoding="utf-8")
-        for task in TASKS:
-            begin, end = BEGIN.format(task), END.format(task)
-            page = insert_between(page, begin, end, tables(task, lines), page=f"docs/{PAGE.name}")
+        written = {str(task): tables(task, lines) for task in TASKS} | {"costs": costs(lines)}
+        for name, table in written.items():
+            begin, end = BEGIN.format(name), END.format(name)
+            page = insert_between(page, begin, end, table, page=f"docs/{PAGE.name}")
         PAGE.write_text(page, encoding="utf-8")
     print(f"Results: {path}")
 
@@ -215,6 +217,23 @@ def tables(task: Task, lines: Sequence[Mapping[str, str]]) -> str:
     """Format the rows of a task that know the attribute of new rows, and those that do not."""
     known, blind = (_table(task, lines, blind=blind) for blind in (False, True))
     return f"The attribute of new rows is known:\n\n{known}\n\nAttribute-blind:\n\n{blind}"
+
+
+def costs(lines: Sequence[Mapping[str, str]]) -> str:
+    """Format the score of each learner alone, and what a bound of 20 % by `Projected` costs it."""
+    scores = {key_of(line): float(line["score_val"]) for line in lines if line["fold"] == POOLED}
+    body = []
+    for learner in LEARNERS:
+        cells = []
+        for task in TASKS:
+            of_task = (task.dataset, task.protected)
+            plain = scores.get((*of_task, learner, ""), np.nan)
+            bounded = scores.get((*of_task, f"{learner} Projected aware 0.2", "coarse"), np.nan)
+            cost = plain - bounded
+            cells.append("" if np.isnan(cost) else f"{plain:.3f} − {cost:.3f}")
+        if any(cells):
+            body.append([learner, *cells])
+    return markdown(["learner", *(f"{task}, {task.score_name}" for task in TASKS)], body)
 
 
 def _table(task: Task, lines: Sequence[Mapping[str, str]], *, blind: bool) -> str:

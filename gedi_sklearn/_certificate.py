@@ -130,9 +130,9 @@ def issue_certificate(
         Whether predictions miss their true indicator by the same error at all levels: where the
         correction adds a function of the attribute, in the span of the kernel, to real targets.
     n_folds : int
-        What is said of the predictions.
+        Number of folds behind the predictions, which the certificate states.
     groups : ndarray of shape (n,), default=None
-        Clusters of the rows; None where rows are taken as independent, which is said.
+        Clusters of the rows; None if rows are taken as independent, as it then states.
 
     Returns
     -------

@@ -137,7 +137,7 @@ class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
     .. math:: v = \lambda + \eta g, \qquad \lambda \leftarrow \lambda + \eta e, \qquad
         e = g - \Pi_C(v / \eta),
 
-    where :math:`\Pi_C` is the nearest point of the allowed coordinates. What is left of the
+    where :math:`\Pi_C` is the nearest point of the allowed coordinates. What remains of the
     constraint, e, pulls beside the multipliers, which would swing around the end without it; κ is
     0.15 / `learning_rate`, so that 0.15 of e is taken out a round. With ``loss="kl"`` trees are
     grown on :math:`f (1 + (Q(\lambda + \kappa e) + \nu) / \bar y) - y`, the derivative by log f

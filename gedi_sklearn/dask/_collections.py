@@ -427,7 +427,7 @@ def predict(estimator: Any, X: Any, *, sensitive_features: Any = None) -> da.Arr
     Returns
     -------
     dask.array.Array of shape (n,)
-        Not computed yet. For what the bound has come to on all these rows, pass it as `y_pred` to
+        Not computed yet. To measure whether all these rows keep the bound, pass it as `y_pred` to
         :func:`gedi`.
     """
     dtype = estimator.classes_.dtype if is_classifier(estimator) else np.float64

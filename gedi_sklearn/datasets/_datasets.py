@@ -35,7 +35,7 @@ def make_running_example(
         y = 4 * sin(x) + x ** 2 + noise * N(0, 1)
 
     so that a kernel of degree 1 sees the slope of the sine only, degree 2 adds the square,
-    and degree 3 most of what is left of the sine (Figure 2 of [1]_).
+    and degree 3 most of what remains of the sine (Figure 2 of [1]_).
 
     Parameters
     ----------

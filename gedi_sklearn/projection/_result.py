@@ -68,7 +68,7 @@ class ProjectionResult:
     seconds : float
         Wall time of the solve.
     verdict : Verdict or None
-        Of :func:`project_targets`: what is left of the dependence that the constraint does not see,
+        Of :func:`project_targets`: the remaining dependence that the constraint does not see,
         and whether the reference of a relative threshold is more than chance. None where nothing
         is bounded, and of fewer than 50 rows.
 

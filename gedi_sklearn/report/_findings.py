@@ -1,4 +1,4 @@
-"""What is found of one attribute: numbers, and the sentences that say what they mean."""
+"""Results for one attribute: numbers, and sentences that explain them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Findings:
         With ``norm="sd"``: of the deviation of the predictions, and of the targets, how much the
         attribute explains.
     left : float
-        What is left of the targets' indicator, as a share of it: that of the predictions over its
+        The share of the targets' indicator that remains: that of the predictions over its
         reference; NaN where the targets do not depend on the attribute.
     low, high, upper : float
         Confidence interval of `left`, and its one-sided upper limit: what `left` is on all rows

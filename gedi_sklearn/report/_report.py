@@ -1,4 +1,4 @@
-"""What was found, as a table, as JSON and CSV, as text and as a page."""
+"""The results as a table, as JSON and CSV, as text and as a page."""
 
 from __future__ import annotations
 

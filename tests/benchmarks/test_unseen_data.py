@@ -69,6 +69,17 @@ def test_a_run_saves_its_rows_and_does_not_repeat_them(tmp_path, capsys):
         unseen_data.main(["--model", "nothing", "--output", str(tmp_path)])
 
 
+def test_the_page_has_the_costs_of_the_results_which_hardly_depend_on_the_learner():
+    lines = read_rows(unseen_data.RESULTS / "unseen_data.csv", unseen_data.COLUMNS)
+    table = unseen_data.costs(lines)
+    assert table in unseen_data.PAGE.read_text(encoding="utf-8")
+    by_learner = [row.split(" | ")[1:] for row in table.splitlines()[2:]]
+    for column in zip(*by_learner, strict=True):
+        costs = [float(cell.strip(" |").split(" − ")[1]) for cell in column if " − " in cell]
+        assert len(costs) >= 4
+        assert np.ptp(costs) <= 0.02
+
+
 @pytest.mark.parametrize("bound", [0.0, 0.02, 0.3, 1.0])
 def test_the_attribute_explains_no_more_than_the_bound_of_the_fair_ridge(bound):
     rng = np.random.default_rng(0)
