@@ -17,7 +17,7 @@ from ._distribution import (
     DistributionMap,
     ExpectedColumns,
     KernelColumns,
-    changed,
+    mixed,
 )
 
 _NO_LIST = (
@@ -146,7 +146,7 @@ class BoundsCuts:
         scores = correction.at(self.share_)
         self.verdict_ = verdict_on_cuts(
             fitted,
-            training=changed(self.share_, fitted.scores, correction.changes),
+            training=mixed(self.share_, fitted.scores, correction.moved),
             new_rows=scores if correction.is_unseen else None,
             groups=groups,
             names=self._attribute_columns,
@@ -170,7 +170,7 @@ class BoundsCuts:
             columns = self.kernel_.orthonormal_within_range(known, warns=warns)
         else:
             columns = self._expected_as_columns(known)
-        return changed(self.share_, p, self._map.changes(p, columns))
+        return mixed(self.share_, p, self._map.moved(p, columns))
 
     def _fit_scale(self, p: np.ndarray, moved: np.ndarray, weight: np.ndarray | None) -> None:
         """Find what makes predictions of moved scores; nothing for real targets."""

@@ -1,18 +1,13 @@
 r"""Scores whose whole distribution, and so the rate above every cut, does not depend on x.
 
 With s the score of a row, its conditional rank is u = F(s | x): how far up it is among rows of its
-own attribute. It is uniform for every x, and so is any function of it free of x, as
+own attribute. It is uniform for every x, and so is any function of it free of x. Scores become
 
-.. math:: T = \bar F^{-1}(u), \qquad \bar F^{-1}(u) = \frac{1}{n} \sum_i F^{-1}(u \mid x_i) ,
+.. math:: s' = (1 - a)\, s + a\, \bar F^{-1}(u), \qquad
+    \bar F^{-1}(u) = \frac{1}{n} \sum_i F^{-1}(u \mid x_i) ,
 
 the mean of the conditional quantile functions, which of all distributions without x is the nearest
-(the barycentre of optimal transport: Chzhen et al. 2020, for groups). With μ(x) = E[s | x] − E[s]
-on the kernel, scores become
-
-.. math:: s' = s - a\, \mu(x) + a^2\, (T - s + \mu(x)) :
-
-a is the share of the change in the mean at each x. What shape adds to the dependence is less, and
-of it the square is taken, which leaves better scores at the same bound. F(t | x) is estimated for an
+(the barycentre of optimal transport: Chzhen et al. 2020, for groups). F(t | x) is estimated for an
 attribute that is a number: the indicators 1{s ≤ t} of about a hundred cuts are projected on the
 kernel's columns (distribution regression, Foresi and Peracchi 1995), and made monotone in t by
 sorting (Chernozhukov, Fernández-Val, Galichon 2010).
@@ -75,7 +70,6 @@ class DistributionMap:
             base += weighted.sum(axis=0)
             coef += columns[block].T @ weighted
         self.base_, self.coef_, self.ranks_ = base, coef, np.linspace(0, 1, _N_RANKS)
-        self.mean_ = columns.T @ (weight * scores)
         rows = np.arange(len(scores))
         if len(rows) > _N_AVERAGED:
             rows = np.sort(np.random.default_rng(0).choice(rows, _N_AVERAGED, replace=False))
@@ -97,8 +91,8 @@ class DistributionMap:
         low, high = F[rows, before], F[rows, above]
         return low + np.clip(share, 0.0, 1.0) * (high - low)
 
-    def changes(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return −μ(x) and T − s + μ(x), what makes scores independent of x, shape (2, n).
+    def moved(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the scores that do not depend on x, a = 1.
 
         Parameters
         ----------
@@ -113,9 +107,7 @@ class DistributionMap:
         )
         # Beyond the scores of the fit they keep their distance, and so their order.
         beyond = scores - np.clip(scores, self.cuts_[0], self.cuts_[-1])
-        free = np.interp(u, self.ranks_, self.mean_quantiles_) + beyond
-        mean = columns @ self.mean_
-        return np.array([-mean, free - scores + mean])
+        return np.interp(u, self.ranks_, self.mean_quantiles_) + beyond
 
 
 class KernelColumns:
@@ -205,19 +197,19 @@ class DistributionCorrection:
         weight, self._longest = constraint.weight, source.longest
         everything, self.columns_of = source.on(slice(None))
         self.map = DistributionMap(self.scores, everything, weight)
-        self.changes = self.map.changes(self.scores, everything)
-        self.changes_by_others = self.changes.copy()
+        self.moved = self.map.moved(self.scores, everything)
+        self.moved_by_others = self.moved.copy()
         self.is_unseen = bool(splits)
         for train, test in splits:
             columns, columns_of = source.on(train)
             own = DistributionMap(self.scores[train], columns, weight[train])
-            self.changes_by_others[:, test] = own.changes(
+            self.moved_by_others[test] = own.moved(
                 self.scores[test], columns_of(source.values[test])
             )
 
     def at(self, share: float) -> np.ndarray:
         """Return scores at a share a, moved by other rows."""
-        return changed(share, self.scores, self.changes_by_others)
+        return mixed(share, self.scores, self.moved_by_others)
 
     def _measure(self, share: float) -> float:
         return self.constraint.judged(self.at(share))
@@ -254,7 +246,6 @@ class DistributionCorrection:
         return high
 
 
-def changed(share: float, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Return scores moved by a share of their changes; beyond 1 the shape goes with the mean."""
-    mean, shape = changes
-    return scores + share * (mean + min(share, 1.0) * shape)
+def mixed(share: float, scores: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return (1 − a) s + a s', and s itself at a = 0."""
+    return scores + share * (moved - scores)
