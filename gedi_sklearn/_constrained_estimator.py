@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ._as_fitted import keep_parameters
 from ._folds import FoldMaker
+from ._predictions import keep_parameters
 from ._validation import (
     Interval,
     Outcomes,

@@ -2,29 +2,36 @@
 
 A scorer or a display calls `estimator.predict(X)`. Where the predictions have been made elsewhere,
 or `predict` needs the attribute as a keyword, `Responses` takes the estimator's place.
+
+A fitted estimator answers with the parameters of its fit, whatever they were set to since.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ._as_fitted import as_fitted
 from ._validation import _num_samples
 
 __all__ = [
     "Responses",
     "align_columns",
+    "answers_as_fitted",
+    "as_fitted",
     "asks_for_attribute",
     "checked_predict",
     "checked_predict_proba",
     "column_of_class",
+    "keep_parameters",
     "requests_attribute",
     "takes_attribute",
 ]
@@ -236,3 +243,33 @@ def takes_attribute(estimator: Any, method: str = "predict") -> bool:
     if get_config()["enable_metadata_routing"]:
         return requests_attribute(estimator, method)
     return isinstance(estimator, Pipeline) and takes_attribute(estimator.steps[-1][1], method)
+
+
+def keep_parameters(estimator: Any) -> None:
+    """Record the parameters of a fit, for the answers of the fitted estimator.
+
+    The constraint is copied, since `set_params` changes the parameters of the object itself; those
+    of the other objects are read by `fit` only.
+    """
+    given = estimator.get_params(deep=False)
+    estimator._parameters = {**given, "constraint": clone(given["constraint"], safe=False)}
+
+
+def as_fitted(estimator: Any) -> Any:
+    """Return a view of a fitted estimator with the parameters of its fit; others as they are."""
+    parameters = getattr(estimator, "_parameters", None)
+    if parameters is None:
+        return estimator
+    view = object.__new__(type(estimator))
+    vars(view).update(vars(estimator), **parameters)
+    return view
+
+
+def answers_as_fitted(method: Callable) -> Callable:
+    """Let a method of a fitted estimator read the parameters of its fit."""
+
+    @wraps(method)
+    def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(as_fitted(self), *args, **kwargs)
+
+    return answer

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks._fuzz_calls import public_callables
+from docs.count_surface import parameters, too_many
 from docs.count_words import MOST_PAGES, MOST_WORDS, count
 from gedi_sklearn import (
     ConstrainedBoostingRegressor,
@@ -70,6 +71,13 @@ def test_the_guide_is_short():
     assert sum(words.values()) <= MOST_WORDS
     (tree,) = [set(re.findall(r"^\w+$", PAGES["guide"], re.M))]
     assert tree == words.keys()
+
+
+def test_calls_take_no_more_parameters_than_they_may():
+    numbers = parameters()
+    assert {"gedi", "ProjectedRegressor", "Solver"} <= numbers.keys()
+    assert too_many(numbers) == []
+    assert too_many({**numbers, "project_targets": 13}) == ["project_targets", "all"]
 
 
 def test_a_u_shape_keeps_the_share_that_the_page_says():

@@ -22,7 +22,6 @@ LAYERS = (
     "exceptions",
     "_deadline",
     "_validation",
-    "_as_fitted",
     "_predictions",
     "datasets",
     "kernels",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from .._as_fitted import answers_as_fitted
+from .._predictions import answers_as_fitted
 from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
 from .._validation import StrOptions
 from ._base import BaseConstrainedBoosting

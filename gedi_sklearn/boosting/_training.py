@@ -372,7 +372,9 @@ def train(
         inside = [unit.scores(own.backend.scores()) for own in members]
         scores = inside[0]
         if members[0].held is not None:
-            scores = _held_out(members, unit, np.empty_like(rows.y))
+            scores = np.empty_like(rows.y)
+            for own in members:  # the score of every row by the booster that has not seen it
+                scores[own.held] = unit.scores(own.backend.scores(0))
         coordinates = rows.coordinates(scores)
         loss = float(np.mean(rows.mean(unit.losses(scores, rows.y))))
         for name, value in zip(history, (loss, coordinates, ascent.multipliers), strict=True):
@@ -397,13 +399,6 @@ def train(
         elif patience is not None and number - kept.n_rounds >= patience:
             break
     return kept
-
-
-def _held_out(members: Sequence[Member], unit: Unit | LogUnit, scores: np.ndarray) -> np.ndarray:
-    """Fill in the score of every row by the booster that has not seen it."""
-    for own in members:
-        scores[own.held] = unit.scores(own.backend.scores(0))
-    return scores
 
 
 def _further(members: Sequence[Member], position: int, unit: Unit | LogUnit) -> np.ndarray:

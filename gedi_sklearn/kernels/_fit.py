@@ -46,9 +46,10 @@ def factorize(design: Design, target: np.ndarray | None = None) -> None:
     factor = None
     if design.n_rows > BLOCK:
         moments, products, variance = _moments(design, target)
-        factor = _moment_factor(moments)
-        if factor is not None and target is not None:
-            design.known = (target, products, variance)
+        if are_far_from_parallel(moments):
+            factor = np.linalg.cholesky(moments).T.copy()
+            if target is not None:
+                design.known = (target, products, variance)
     if factor is None:
         factor = _qr_factor(design)
     # The sign of a factor's row is free; a positive diagonal makes it unique.
@@ -110,16 +111,11 @@ def _sums(design: Design, targets: list[np.ndarray], origin: np.ndarray) -> np.n
     return sums / design.n_rows if design.weight is None else sums
 
 
-def _moment_factor(moments: np.ndarray) -> np.ndarray | None:
-    """Return the upper Cholesky factor; None if the scaled columns are too far from orthogonal.
-
-    The condition of the scaled columns decides: the factorisation is invariant to their scale.
-    """
-    return np.linalg.cholesky(moments).T.copy() if are_far_from_parallel(moments) else None
-
-
 def are_far_from_parallel(moments: np.ndarray) -> bool:
-    """Tell whether columns can be factorised from their moments, (1, B)'W(1, B)."""
+    """Tell whether columns can be factorised from their moments, (1, B)'W(1, B).
+
+    The condition of the scaled columns decides: a Cholesky factor is invariant to their scale.
+    """
     scale = np.sqrt(np.diag(moments))
     if (scale == 0).any():
         return False
@@ -208,7 +204,9 @@ def fit_resolved(
     kernel = _categorical_kernel(kernel, encoder)
     if encoder.is_indicator.all():
         codes, groups = check_group_codes(values)
-        design = _fit_by_group(kernel, encoder.transform(groups), codes, weight, encoder.names)
+        total = np.bincount(codes, weights=weight)  # a row of numbers for each group of rows
+        design = _fit_rows(kernel, encoder.transform(groups), total / total.sum(), encoder.names)
+        design = design.on_groups(codes, weight)
     else:
         design = _fit_rows(kernel, encoder.transform(values), weight, encoder.names, target)
     design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
@@ -225,18 +223,6 @@ def _fit_levels(
     design = fit_codes(codes, weight=weight, names=encoder.names)
     design.fitted.encoder = encoder
     return design
-
-
-def _fit_by_group(
-    kernel: Any,
-    groups: np.ndarray,
-    codes: np.ndarray,
-    weight: np.ndarray | None,
-    names: list[str] | None = None,
-) -> Design:
-    """Fit a kernel on numbers, one row of them per group of rows."""
-    total = np.bincount(codes, weights=weight)
-    return _fit_rows(kernel, groups, total / total.sum(), names).on_groups(codes, weight)
 
 
 def _fit_rows(

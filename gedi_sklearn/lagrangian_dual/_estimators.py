@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_array
 
-from .._as_fitted import answers_as_fitted
 from .._constrained_estimator import COLUMN_CONSTRAINTS, ConstrainedEstimator, fit_method
+from .._predictions import answers_as_fitted
 from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
 from .._validation import Interval, check_random_state
 from .._verdict import make_verdict
@@ -185,7 +185,8 @@ class BaseLagrangianDual(ConstrainedEstimator):
     def _layer_sizes(self) -> tuple[int, ...]:
         """Return the sizes of the hidden layers."""
         sizes = np.atleast_1d(np.array(self.hidden_layer_sizes, dtype=object)).tolist()
-        if not all(_is_count(size) for size in sizes):
+        kinds = (int, np.integer)
+        if not all(isinstance(own, kinds) and own is not True and own >= 1 for own in sizes):
             raise ValueError(
                 "hidden_layer_sizes must hold integers of at least 1, got "
                 f"{self.hidden_layer_sizes!r}."
@@ -197,11 +198,6 @@ class BaseLagrangianDual(ConstrainedEstimator):
         if self.random_state is None:
             return int(np.random.SeedSequence().generate_state(1)[0])
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-
-def _is_count(size: Any) -> bool:
-    """Tell whether a value is an integer of at least 1."""
-    return isinstance(size, (int, np.integer)) and size is not True and int(size) >= 1
 
 
 def _import_network(caller: str) -> ModuleType:

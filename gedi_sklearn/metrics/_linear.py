@@ -580,15 +580,10 @@ def is_negligible(design: BaseDesign, standardized: np.ndarray, y: np.ndarray) -
 
     They are where ‖s‖₁ ≤ 1e-12·sd(y): at degree 1, where gedi·sd(x) ≤ 1e-12·sd(y).
     """
-    size = float(np.abs(standardized).sum())
-    return _counts_as_zero(size, design.mean(y), design.deviation(y))
-
-
-def _counts_as_zero(size: float, mean: float, deviation: float) -> bool:
+    deviation = design.deviation(y)
     # A constant target has a deviation of a few eps·|mean|, and coefficients of the same size.
-    if deviation <= 4 * np.finfo(float).eps * abs(mean):
-        return True
-    return size <= _ZERO_REFERENCE * deviation
+    is_constant = deviation <= 4 * np.finfo(float).eps * abs(design.mean(y))
+    return bool(is_constant or np.abs(standardized).sum() <= _ZERO_REFERENCE * deviation)
 
 
 def _radius(k: int, nu: float, confidence: float) -> float:

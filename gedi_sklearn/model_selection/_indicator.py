@@ -176,7 +176,8 @@ def find_constrained_part(estimator: Any, param_name: str | None) -> Constrained
     owners = [
         name
         for name in objects
-        if _starts(param_name, name) and not isinstance(objects[name], (Constraint, ConstraintList))
+        if param_name.startswith(f"{name}__" if name else "")
+        and not isinstance(objects[name], (Constraint, ConstraintList))
     ]
     *around, path = sorted(owners, key=len)
     for outer in around:
@@ -206,10 +207,6 @@ def _only_threshold(estimator: Any, objects: dict[str, Any]) -> str:
         f"{found}. Name the threshold, param_name='constraint__threshold'; of several constraints "
         "give a ConstraintList."
     )
-
-
-def _starts(param_name: str, path: str) -> bool:
-    return path == "" or param_name.startswith(f"{path}__")
 
 
 def _refuse_searched(search: Any, inner_name: str) -> None:

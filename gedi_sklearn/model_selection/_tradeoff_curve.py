@@ -460,7 +460,7 @@ def check_scorer(estimator: Any, scoring: Any, *, is_weighted: bool) -> Any:
         scoring = "accuracy" if is_classifier(estimator) else "r2"
     scorer = check_scoring(estimator, scoring=scoring)
     if is_weighted and not _takes_weight(scorer):
-        shown = repr(scoring) if isinstance(scoring, str) else _name(scoring)
+        shown = getattr(scoring, "__name__", None) or repr(scoring)
         raise ValueError(
             f"sample_weight was given, but scoring={shown} takes no `sample_weight`, so the scores "
             "would be unweighted. Leave sample_weight out, or use a scorer that takes weights: "
@@ -479,10 +479,6 @@ def _takes_weight(scorer: Any) -> bool:
         return True
     takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
     return takes_any or "sample_weight" in parameters
-
-
-def _name(scoring: Any) -> str:
-    return getattr(scoring, "__name__", None) or repr(scoring)
 
 
 class Data(NamedTuple):

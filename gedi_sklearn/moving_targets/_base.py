@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._as_fitted import answers_as_fitted
 from .._constrained_estimator import COLUMN_CONSTRAINTS, fit_method
 from .._folds import leaves_rows_out, make_prediction_source
 from .._meta_estimator import COVARIATE_CONSTRAINTS, MetaEstimator
+from .._predictions import answers_as_fitted
 from .._validation import (
     N_JOBS,
     HasMethods,

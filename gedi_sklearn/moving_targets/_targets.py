@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .._as_fitted import answers_as_fitted
-from .._predictions import checked_predict_proba
+from .._predictions import answers_as_fitted, checked_predict_proba
 from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
 from ._learner import ClassifierLearner, Learner
 

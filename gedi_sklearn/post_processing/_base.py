@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._as_fitted import answers_as_fitted
 from .._certificate import Certificate, issue_certificate
 from .._constrained_estimator import COLUMN_CONSTRAINTS, fit_method
 from .._folds import CORRECTION_FOLDS, FoldMaker, make_prediction_source
 from .._meta_estimator import COVARIATE_CONSTRAINTS
-from .._predictions import asks_for_attribute
+from .._predictions import answers_as_fitted, asks_for_attribute
 from .._validation import (
     N_JOBS,
     HasMethods,

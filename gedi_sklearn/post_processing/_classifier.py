@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score
 
-from .._as_fitted import answers_as_fitted
-from .._predictions import checked_predict_proba
+from .._predictions import answers_as_fitted, checked_predict_proba
 from .._target_kinds import ClassTargetsMixin
 from .._validation import check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
