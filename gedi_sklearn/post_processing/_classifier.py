@@ -81,10 +81,9 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
     correction_, orthonormal_correction_ : ndarray of shape (k,) or (K, k)
         The correction of the score in the kernel's columns and in its orthonormal ones, which
         predictions use.
-    shares_ : tuple of float
-        With ``on="distribution"``, how far the mean of scores at each attribute is moved, and how
-        far their shape: 0 not at all, 1 to independence; up to 1.5 without the attribute of new
-        rows, for errors in predicting it.
+    share_ : float
+        With ``on="distribution"``, how far scores are moved: 0 not at all, 1 to independence; up
+        to 1.5 without the attribute of new rows, for errors in predicting it.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`; ``print`` it. None without it, and where no
         correction is strict enough, with a :class:`CertificateNotIssuedWarning`.

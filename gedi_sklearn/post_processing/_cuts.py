@@ -85,7 +85,7 @@ class BoundsCuts:
         self.verdict_: Verdict | None = None
         self.constraint_, self.threshold_, self.reference_ = given, float(given.threshold), 1.0
         self.correction_ = self.orthonormal_correction_ = np.empty(0)
-        self.shares_ = (0.0, 0.0)
+        self.share_ = 0.0
         counted = slice(None) if weight is None else weight > 0
         attribute = fold_maker.attribute[counted]
         own, known = None if weight is None else weight[counted], fold_maker.attribute
@@ -130,7 +130,7 @@ class BoundsCuts:
         self._expected_as_columns = None if self.sensitive_at_predict else correction.columns_of
 
         def corrected(share: float) -> np.ndarray:
-            return correction.at(correction.shares(share * bound))
+            return correction.at(correction.share(share * bound))
 
         stricter = 1.0
         if self.confidence is not None:
@@ -142,11 +142,11 @@ class BoundsCuts:
                 n_folds=CORRECTION_FOLDS,
                 groups=groups,
             )
-        self.shares_ = correction.shares(stricter * bound)
-        scores = correction.at(self.shares_)
+        self.share_ = correction.share(stricter * bound)
+        scores = correction.at(self.share_)
         self.verdict_ = verdict_on_cuts(
             fitted,
-            training=changed(self.shares_, fitted.scores, correction.changes),
+            training=changed(self.share_, fitted.scores, correction.changes),
             new_rows=scores if correction.is_unseen else None,
             groups=groups,
             names=self._attribute_columns,
@@ -170,7 +170,7 @@ class BoundsCuts:
             columns = self.kernel_.orthonormal_within_range(known, warns=warns)
         else:
             columns = self._expected_as_columns(known)
-        return changed(self.shares_, p, self._map.changes(p, columns))
+        return changed(self.share_, p, self._map.changes(p, columns))
 
     def _fit_scale(self, p: np.ndarray, moved: np.ndarray, weight: np.ndarray | None) -> None:
         """Find what makes predictions of moved scores; nothing for real targets."""

@@ -9,10 +9,10 @@ the mean of the conditional quantile functions, which of all distributions witho
 (the barycentre of optimal transport: Chzhen et al. 2020, for groups). With μ(x) = E[s | x] − E[s]
 on the kernel, scores become
 
-.. math:: s' = s - b\, \mu(x) + a\, (T - s + \mu(x)), \qquad 0 \le a \le b :
+.. math:: s' = s - a\, \mu(x) + a^2\, (T - s + \mu(x)) :
 
-b is the share of the change in the mean at each x, a that of the change in shape, of which no more
-is taken than the bound needs. F(t | x) is estimated for an
+a is the share of the change in the mean at each x. What shape adds to the dependence is less, and
+of it the square is taken, which leaves better scores at the same bound. F(t | x) is estimated for an
 attribute that is a number: the indicators 1{s ≤ t} of about a hundred cuts are projected on the
 kernel's columns (distribution regression, Foresi and Peracchi 1995), and made monotone in t by
 sorting (Chernozhukov, Fernández-Val, Galichon 2010).
@@ -215,12 +215,12 @@ class DistributionCorrection:
                 self.scores[test], columns_of(source.values[test])
             )
 
-    def at(self, shares: tuple[float, float]) -> np.ndarray:
-        """Return scores at the shares b and a, moved by other rows."""
-        return changed(shares, self.scores, self.changes_by_others)
+    def at(self, share: float) -> np.ndarray:
+        """Return scores at a share a, moved by other rows."""
+        return changed(share, self.scores, self.changes_by_others)
 
-    def _measure(self, b: float, a: float) -> float:
-        return self.constraint.judged(self.at((b, a)))
+    def _measure(self, share: float) -> float:
+        return self.constraint.judged(self.at(share))
 
     @cached_property
     def furthest(self) -> float:
@@ -228,40 +228,33 @@ class DistributionCorrection:
         if self._longest == 1.0:
             return 1.0
         shares = np.linspace(0, self._longest, _N_SHARES)
-        return float(min(shares, key=lambda share: self._measure(share, share)))
+        return float(min(shares, key=self._measure))
 
-    def shares(self, bound: float) -> tuple[float, float]:
-        """Return the least b = a from which on scores are within a bound, and the least a for it.
+    def share(self, bound: float) -> float:
+        """Return the least share from which on, up to the furthest, scores are within a bound.
 
         Of 0 the furthest: what cannot be told from chance is not 0.
         """
-        high = self.furthest
         if bound == 0:
-            return high, high
+            return self.furthest
 
-        def exceeds(b: float, a: float) -> bool:
-            return not self._measure(b, a) <= bound  # also where it is NaN
+        def exceeds(share: float) -> bool:
+            return not self._measure(share) <= bound  # also where it is NaN
 
+        high = self.furthest
         for low in np.linspace(0, high, _N_SHARES)[::-1]:
-            if exceeds(low, low):
+            if exceeds(low):
                 break
             high = float(low)
         else:
-            return 0.0, 0.0
-        if low == high:  # never met
-            return high, high
-        b = _halved(low, high, lambda share: exceeds(share, share))
-        return b, _halved(0.0, b, partial(exceeds, b)) if exceeds(b, 0.0) else 0.0
+            return 0.0
+        for _ in range(_N_HALVINGS if low < high else 0):
+            middle = (low + high) / 2
+            low, high = (middle, high) if exceeds(middle) else (low, middle)
+        return high
 
 
-def _halved(low: float, high: float, exceeds: Callable[[float], bool]) -> float:
-    """Return a share that does not exceed the bound, near to one that does."""
-    for _ in range(_N_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return high
-
-
-def changed(shares: tuple[float, float], scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Return scores with shares of their changes, and the scores themselves without."""
-    return scores + np.array(shares) @ changes
+def changed(share: float, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Return scores moved by a share of their changes; beyond 1 the shape goes with the mean."""
+    mean, shape = changes
+    return scores + share * (mean + min(share, 1.0) * shape)

@@ -94,11 +94,10 @@ class ProjectedRegressor(RealTargetsMixin, Projected):
     targets_ : ndarray of shape (n,)
         The corrected predictions for the training rows; they satisfy the constraint. Pickles and
         copies leave them out, so that no training data are in a saved model.
-    shares_ : tuple of float
-        With ``on="distribution"``, the shares b and a of the way to scores whose distribution does
-        not depend on the attribute, of their mean at each attribute and of their shape; 0 is the
-        learner, 1 all of it, and above 1 (up to 1.5, without the attribute of new rows) makes up
-        for errors in predicting it.
+    share_ : float
+        With ``on="distribution"``, the share a of the way to scores whose distribution does not
+        depend on the attribute; 0 is the learner, 1 all of it, and above 1 (up to 1.5, without the
+        attribute of new rows) makes up for errors in predicting it.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`, and what it rests on; ``print`` it. None
         without it, and where no correction is strict enough, with a

@@ -170,8 +170,7 @@ def test_the_bound_is_met_on_rows_held_out(kind, threshold):
         y = (y > 0.5).astype(int)
     plain = bounded(kind, np.inf).fit(X, y)
     model = bounded(kind, threshold).fit(X, y)
-    b, a = model.shares_
-    assert 0 <= a <= b < 1
+    assert 0 < model.share_ < 1
     assert model.threshold_ == pytest.approx(threshold * model.reference_)
     assert cuts_of(model, new_X) / cuts_of(plain, new_X) == pytest.approx(threshold, abs=0.08)
     assert model.verdict_.new_rows.value == pytest.approx(1.0, abs=0.02)
@@ -275,7 +274,7 @@ def test_a_certificate_holds_the_limit_below_the_bound():
     model = bounded(ProjectedRegressor, 0.6, confidence=0.9).fit(X, y)
     looser = bounded(ProjectedRegressor, 0.6).fit(X, y)
     assert model.certificate_.upper <= model.threshold_
-    assert model.shares_ > looser.shares_
+    assert model.share_ > looser.share_
 
 
 def test_no_certificate_is_issued_that_the_rows_do_not_bear_out():
@@ -292,7 +291,7 @@ def test_a_weight_of_2_is_a_row_twice():
     model, again = (bounded(ProjectedRegressor, cv="train") for _ in range(2))
     model.fit(X, y, sample_weight=weight)
     again.fit(X.repeat(weight, axis=0), y.repeat(weight))
-    assert model.shares_ == pytest.approx(again.shares_)
+    assert model.share_ == pytest.approx(again.share_)
     np.testing.assert_allclose(model.predict(X), again.predict(X))
 
 
@@ -313,7 +312,7 @@ def test_frames_of_polars_are_taken_as_those_of_pandas():
 def test_a_bound_below_what_chance_gives_is_not_said_to_be_met():
     X, y = people(n=100)
     model = bounded(ProjectedRegressor, 0.01).fit(X, y)
-    assert model.shares_ == (1.0, 1.0)
+    assert model.share_ == 1.0
     assert model.verdict_.new_rows.low <= 1 < model.verdict_.new_rows.high
 
 
@@ -322,7 +321,7 @@ def test_constant_scores_stay():
     constraint = DependenceConstraint(0.1, on="distribution", relative=False)
     model = ProjectedRegressor(Ridge(alpha=1e12), constraint, sensitive_columns=0, cv="train")
     model.fit(X, np.ones(60))
-    assert model.shares_ == (0.0, 0.0)
+    assert model.share_ == 0.0
     np.testing.assert_allclose(model.predict(X), 1.0)
 
 
