@@ -40,29 +40,28 @@ from ._arrays import (
 from ._attribute import (
     Level,
     attribute_columns,
+    change_tables,
     check_attribute,
     check_attribute_columns,
     check_group_codes,
     check_groups,
     check_levels,
     check_sensitive,
-    refuse_mixed_levels,
-    warn_many_groups,
-)
-from ._classes import check_all_weighted, check_classes
-from ._columns import (
-    change_tables,
     column_positions,
     drop_columns,
     holds_other_rows,
+    refuse_mixed_levels,
     select_columns,
     take_rows,
+    warn_many_groups,
 )
-from ._outcomes import NOTION_PARAMETERS, Outcomes, check_notion
 from ._parameters import (
     N_JOBS,
+    NOTION_PARAMETERS,
+    Outcomes,
     check_keywords,
     check_nested,
+    check_notion,
     declared_ranges,
     named_in_errors,
     refuse_misplaced,
@@ -73,7 +72,9 @@ from ._targets import (
     CLASS_LOSSES,
     REAL_LOSSES,
     Targets,
+    check_all_weighted,
     check_bounds,
+    check_classes,
     check_multiplied,
     check_positive,
     target_kind,

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from .._constrained_estimator import ClassTargetsMixin, RealTargetsMixin
 from .._predictions import answers_as_fitted
-from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
 from .._validation import StrOptions
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily

@@ -11,9 +11,14 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_array
 
-from .._constrained_estimator import COLUMN_CONSTRAINTS, ConstrainedEstimator, fit_method
+from .._constrained_estimator import (
+    COLUMN_CONSTRAINTS,
+    ClassTargetsMixin,
+    ConstrainedEstimator,
+    RealTargetsMixin,
+    fit_method,
+)
 from .._predictions import answers_as_fitted
-from .._target_kinds import ClassTargetsMixin, RealTargetsMixin
 from .._validation import Interval, check_random_state
 from .._verdict import make_verdict
 from ..constraints import FittedConstraint

@@ -5,8 +5,12 @@ finds the targets nearest to the learner's predictions and to the original targe
 that satisfy the constraint. The learner, any scikit-learn estimator, is fitted on them afresh.
 """
 
-from ._dual_targets import DualTargetsClassifier, DualTargetsRegressor
-from ._moving_targets import MovingTargetsClassifier, MovingTargetsRegressor
+from ._estimators import (
+    DualTargetsClassifier,
+    DualTargetsRegressor,
+    MovingTargetsClassifier,
+    MovingTargetsRegressor,
+)
 
 __all__ = [
     "DualTargetsClassifier",

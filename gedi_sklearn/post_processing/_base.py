@@ -34,8 +34,7 @@ from ..exceptions import (
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
-from ._corrections import Correction, attribute_blind_correction
-from ._cross_correction import CrossCorrection, Fold
+from ._corrections import Correction, CrossCorrection, Fold, attribute_blind_correction
 from ._cuts import BoundsCuts
 
 

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score
 
+from .._constrained_estimator import ClassTargetsMixin
 from .._predictions import answers_as_fitted, checked_predict_proba
-from .._target_kinds import ClassTargetsMixin
 from .._validation import check_numbers
 from ..exceptions import ConstraintNotMetWarning, warn_caller
 from ..projection import Projection
-from ._ascent import ascend
 from ._base import Projected
 from ._corrections import Correction, Recalibration, score_correction
-from ._label_search import TIE, LabelRule, Tried, codes_of
+from ._label_search import TIE, LabelRule, Tried, ascend, codes_of
 
 
 class ProjectedClassifier(ClassTargetsMixin, Projected):

@@ -9,6 +9,7 @@ for labels that depend on X alone, E[Q z] = E[m z]).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,10 +17,17 @@ import numpy as np
 
 from .._geometry import pieces
 from ..constraints import FittedConstraint
-from ..exceptions import InfeasibleProjectionError
-from ..projection import Projection
-from ._linked import LinkedRule
+from ..exceptions import InfeasibleProjectionError, silent
+from ..projection import Loss, Projection
 
+_MAX_STEPS = 100
+# Residual that is 0, relative to the coordinates and multipliers.
+_TOLERANCE = 1e-14
+# The damping of a step: at first, less after one that helped, more after one that did not. There
+# are tries enough for steps that are short beside any rounding.
+_DAMPING, _LESS, _MORE, _MAX_TRIES = 1e-3, 0.1, 4.0, 30
+# How many starts are drawn where steps from all others miss the constraint.
+_STARTS = 10
 # Beyond this condition X cannot tell the columns of the kernel apart.
 _MAX_CONDITION = 1e8
 # How many times larger than with the attribute the correction may be: at one column, the
@@ -27,6 +35,105 @@ _MAX_CONDITION = 1e8
 _MAX_RATIO = 10.0
 # Rows for every term of a regression on m(X) and the scores; of fewer it would be noise.
 _ROWS_PER_TERM = 20
+
+
+@dataclass
+class LinkedRule:
+    r"""Predictions that are the link of t and of a move Rμ, under a constraint on the rows.
+
+    The rule is a link of t and of a move Rμ, clip(t + Rμ) or t·exp(ν + Rμ), with R what X says of
+    the kernel's columns Q, and is to have allowed coordinates u = E[Q z]. With the attribute R is
+    Q, and the least correction is the μ with
+
+    .. math:: u(\mu) = \Pi(u(\mu) - \mu),
+
+    Π the nearest allowed point. The same equation is solved here. As R is not Q, u is the gradient
+    of nothing, so that steps are those of Levenberg and Marquardt. Where they end beside that
+    equation, any μ of an allowed u will do: u = Π(u), from several starts.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        On the rows, with their attribute.
+    t : ndarray of shape (n,)
+        Predictions before the correction.
+    columns : ndarray of shape (n, K)
+        R, a column for each of the joint span of all constraints.
+    loss : Loss
+        That of targets against t, whose link it is.
+    """
+
+    constraint: FittedConstraint
+    t: np.ndarray
+    columns: np.ndarray
+    loss: Loss
+
+    def violation(self, mu: np.ndarray) -> float:
+        """Return by how much the predictions miss the constraint, 0 within rounding."""
+        return self.constraint.judge(self._targets(mu)).violation
+
+    def multipliers(self, start: np.ndarray) -> np.ndarray:
+        """Return μ of allowed predictions, or of those that miss the constraint least."""
+        best = self._solve(start, 1.0)
+        least = self.violation(best)
+        drawn = np.random.default_rng(0).normal(size=(_STARTS, len(start)))
+        starts = [best, start, np.zeros(len(start)), *np.linalg.norm(start) * drawn]
+        while least > 0.0 and starts:
+            found = self._solve(starts.pop(0), 0.0)
+            missed = self.violation(found)
+            if missed < least:
+                best, least = found, missed
+        return best
+
+    def _targets(self, mu: np.ndarray) -> np.ndarray:
+        return self.t + self.loss.changes(self._move(mu))[0]
+
+    def intercept(self, mu: np.ndarray) -> float:
+        """Return what is added to every move."""
+        return self.loss.changes(self._move(mu))[2]
+
+    def _move(self, mu: np.ndarray) -> np.ndarray:
+        return self.columns @ self.constraint.span.joined(mu)
+
+    def _solve(self, mu: np.ndarray, pull: float) -> np.ndarray:
+        """Return where steps end that make u − Π(u − pull · μ) smaller."""
+        (left, derivative, scale), damping = self._residual(mu, pull), _DAMPING
+        for _ in range(_MAX_STEPS):
+            size = float(np.linalg.norm(left))
+            if size <= _TOLERANCE * scale:
+                break
+            for _ in range(_MAX_TRIES):
+                damped = np.vstack([derivative, np.sqrt(damping) * np.eye(len(mu))])
+                step = np.linalg.lstsq(damped, np.r_[-left, np.zeros(len(mu))], rcond=None)[0]
+                after = self._residual(mu + step, pull)
+                if np.linalg.norm(after[0]) < size:
+                    break
+                damping *= _MORE
+            else:
+                break
+            mu, damping = mu + step, damping * _LESS
+            left, derivative, scale = after
+        return mu
+
+    def _residual(self, mu: np.ndarray, pull: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return u − Π(u − pull · μ), its derivative, and the size of what it is made of."""
+        span, changes = self.constraint.span, self.loss.changes(self._move(mu))[0]
+        rates = span.normalized_weight * self.loss.rates(changes)
+        slope = (span.q * rates[:, None]).T @ self.columns
+        if self.loss.keeps_mean:
+            slope -= np.outer(rates @ span.q, rates @ self.columns) / rates.sum()
+        slope = span.stacked @ slope @ span.stacked.T
+        u = span.stacked @ self.constraint.coordinates(self.t + changes)
+        left, inward = np.empty(len(u)), np.zeros_like(slope)
+        end = 0
+        for own in span.blocks:
+            rows = slice(end, end := end + own.size)
+            wanted = u[rows] - pull * mu[rows]
+            nearest, v = own.nearest(wanted)
+            left[rows] = u[rows] - nearest
+            inward[rows, rows] = own.derivative(wanted, v)
+        derivative = slope - inward @ slope + pull * inward
+        return left, derivative, float(np.linalg.norm(u) + np.linalg.norm(mu))
 
 
 class Correction(NamedTuple):
@@ -252,3 +359,69 @@ def _too_blind(constraint: FittedConstraint) -> InfeasibleProjectionError:
         "the degree, raise `threshold`, give another `attribute_estimator`, or pass the attribute "
         "at prediction time."
     )
+
+
+class Fold(NamedTuple):
+    """Some rows, and the projection of the others.
+
+    Attributes
+    ----------
+    train, test : ndarray of int
+        The other rows, and these.
+    projection : Projection
+        The constraint on the other rows.
+    columns : ndarray of shape (rows of test, k)
+        What their correction is linear in: Q(x), with Q orthonormal on the other rows, or m(X).
+    """
+
+    train: np.ndarray
+    test: np.ndarray
+    projection: Projection
+    columns: np.ndarray
+
+
+class CrossCorrection:
+    """Corrected scores of every row, by the correction of the other folds.
+
+    Parameters
+    ----------
+    constraint : FittedConstraint
+        On all rows. The folds have its bounds, which may be shares of references of its own.
+    scores : ndarray of shape (n,) or (n, K)
+        Scores of the rows, by models that have not seen them.
+    correct : callable
+        Takes a projection of some rows and their positions, and returns their correction.
+    apply : callable
+        Takes scores, what the correction is of them, and its intercept, and returns corrected ones.
+    folds : sequence of Fold
+        Their test rows are all rows; none of too few rows.
+    """
+
+    def __init__(
+        self,
+        constraint: FittedConstraint,
+        scores: np.ndarray,
+        correct: Callable[[Projection, np.ndarray], Correction],
+        apply: Callable[..., np.ndarray],
+        folds: Sequence[Fold],
+    ) -> None:
+        self._references = np.array([part.reference for part in constraint.parts])
+        self._scores = scores
+        self._correct, self._apply = correct, apply
+        self._folds = folds
+
+    def at(self, share: float) -> np.ndarray | None:
+        """Return scores corrected to a share of the bound; None where that cannot be done."""
+        corrected = self._scores.copy()
+        for train, test, projection, columns in self._folds:
+            constraint = projection.fitted_constraint_
+            own = np.array([part.reference for part in constraint.parts])
+            stricter = projection.scaled(share * self._references / own)
+            try:
+                with silent():
+                    correction = self._correct(stricter, train)
+            except InfeasibleProjectionError:
+                return None
+            shift = columns @ constraint.by_column(correction.coordinates).T
+            corrected[test] = self._apply(corrected[test], shift, correction.intercept)
+        return corrected if self._folds else None

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from .._constrained_estimator import RealTargetsMixin
 from .._predictions import answers_as_fitted, checked_predict
-from .._target_kinds import RealTargetsMixin
 from .._validation import (
     StrOptions,
     check_attribute_columns,
