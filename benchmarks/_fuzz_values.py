@@ -249,11 +249,6 @@ VALUES = {
         "CoarseConstraint(); DependenceConstraint(); DidiConstraint(); FineConstraint(kernel=2)",
         "'coarse'; None; 0.2; CoarseConstraint; [CoarseConstraint()]",
     ),
-    "confidence_level": _of(
-        "0.9; 0.95",
-        "0.5; 1e-9; 1 - 1e-12",
-        "0; 1; 95; 'a'; np.nan",
-    ),
     "confidence": _of("0.9; 0.95", "0.5; 1e-9; 1 - 1e-12", "0; 1; 95; 'a'; np.nan"),
     "fitted": _FLAG,
     "n_new": _of("None; 1000", "1; 10**12", "0; -1; 2.5; '9'; np.inf"),
@@ -269,9 +264,7 @@ VALUES = {
     "fairness_report.threshold": _of("None; 0.2", "0; 5.0; [0.2, 0.3]", "-1; 'a'; [-1]; [np.nan]"),
     "attribute_unit": _of("None; 'year'", "['year', None]", "3; [3]"),
     "target_unit": _of("None; 'points'", "''", "3; ['a']"),
-    "data": _of("None; 'five folds'", "", "3"),
-    "date": _of("None; '1 May'", "", "3"),
-    "fairness_report.model": _of("None; 'ridge'", "", "3"),
+    "about": _of("None; {'Data': 'five folds'}", "{}", "3; {'Data': 3}; ['a']"),
     "return_X_y": _FLAG,
     "random_state": _of(
         "0; 7",

@@ -67,6 +67,6 @@ report = fairness_report(
     sensitive_features=X[["age"]],
     threshold=0.5,
     attribute_unit="year",
-    data="4,000 rows of Adult, each predicted by a model of the other folds",
+    about={"Data": "4,000 rows of Adult, each predicted by a model of the other folds"},
 )
 print(report)

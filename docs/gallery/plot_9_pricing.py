@@ -77,6 +77,6 @@ report = fairness_report(
     sample_weight=w_new,
     attribute_unit="year",
     target_unit="claims a year",
-    data="25,000 policies that the model has not seen",
+    about={"Data": "25,000 policies that the model has not seen"},
 )
 print(report)

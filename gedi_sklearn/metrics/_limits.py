@@ -394,7 +394,7 @@ def both_limits(errors: Errors, confidence: float) -> tuple[float, float, str]:
 def lower_limits(
     block: Block,
     columns: np.ndarray,
-    confidence_level: float = 0.95,
+    confidence: float = 0.95,
     groups: np.ndarray | None = None,
 ) -> np.ndarray:
     r"""Return lower confidence limits of the norms that a block bounds, which hold together.
@@ -407,7 +407,7 @@ def lower_limits(
     ----------
     block, columns, groups
         As in :func:`upper_limits`.
-    confidence_level : float, default=0.95
+    confidence : float, default=0.95
         Probability that all limits are below the true norms.
 
     Returns
@@ -423,7 +423,7 @@ def lower_limits(
         return np.full(len(values), np.nan)
     if errors.any_alone:
         return np.zeros(len(values))
-    level = 1 - (1 - confidence_level) / len(values)
+    level = 1 - (1 - confidence) / len(values)
     draws = _deviation_draws if block.sums_groups and groups is None else _draws
     noise = np.hstack([norms(own.T) for own in draws(block, errors)])
     # As of a t distribution, by the ratio of the quantiles.

@@ -150,7 +150,7 @@ def find(
     kernel: Any,
     norm: str,
     asked: float | None,
-    confidence_level: float,
+    confidence: float,
     n_resamples: int,
     seed: int,
 ) -> Findings:
@@ -162,7 +162,7 @@ def find(
         Its name.
     samples : list of Sample
         The sample, or one for each of more than two classes: the worst is reported.
-    kernel, norm, confidence_level, n_resamples
+    kernel, norm, confidence, n_resamples
         As in :func:`fairness_report`.
     asked : float or None
         The largest share that may be left.
@@ -186,7 +186,7 @@ def find(
         reference = float("nan")
     value, value_true = indicator.measure(z), indicator.measure(y)
     found = GediInference(
-        indicator, z, confidence=confidence_level, n_resamples=_NULL_DRAWS, random_state=seed
+        indicator, z, confidence=confidence, n_resamples=_NULL_DRAWS, random_state=seed
     )
     method = "asymptotic" if len(z) > _MANY_ROWS else "permutation"
     test = GediInference(indicator, z, method=method, n_resamples=n_resamples, random_state=seed)

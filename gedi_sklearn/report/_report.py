@@ -41,12 +41,14 @@ class FairnessReport:
         All indicators, as columns; see :meth:`to_frame`.
     n_rows : int
         Rows of positive weight.
-    confidence_level : float
+    confidence : float
         Of the intervals.
     attribute_units : list of str or None
         Unit of each attribute.
-    target_unit, model, data, date : str or None
+    target_unit : str or None
         As given.
+    about : dict of str to str
+        As given; empty where nothing was.
     random_state : int or None
         As given; None where it was no integer.
     data_hash : str
@@ -73,12 +75,10 @@ class FairnessReport:
     findings: tuple[Findings, ...]
     table: dict[str, list[Any]]
     n_rows: int
-    confidence_level: float
+    confidence: float
     attribute_units: list[str | None]
     target_unit: str | None
-    model: str | None
-    data: str | None
-    date: str | None
+    about: dict[str, str]
     versions: dict[str, str]
     random_state: int | None
     data_hash: str
@@ -192,19 +192,14 @@ class FairnessReport:
     def _header(self) -> Iterator[str]:
         names = ", ".join(found.attribute for found in self.findings)
         yield f"Protected attribute: {names}. Rows: {self.n_rows:,}."
-        if self.model is not None:
-            yield f"Model: {self.model}."
-        if self.data is not None:
-            yield f"Data: {self.data}."
-        if self.date is not None:
-            yield f"Date: {self.date}."
+        yield from (f"{name}: {said}." for name, said in self.about.items())
         yield "Made with " + ", ".join(f"{name} {own}" for name, own in self.versions.items()) + "."
         seed = "" if self.random_state is None else f"Seed {self.random_state}. "
         yield f"{seed}SHA-256 of the data {self.data_hash}."
 
     def _said(self) -> Iterator[tuple[Findings, list[str]]]:
         for found, unit in zip(self.findings, self.attribute_units, strict=True):
-            said = list(sentences(found, unit, self.target_unit, self.confidence_level))
+            said = list(sentences(found, unit, self.target_unit, self.confidence))
             for j, name in enumerate(self.table["attribute"]):
                 if name == found.attribute and self.table["indicator"][j] == "hgr":
                     said.append(
@@ -249,14 +244,12 @@ def _plain(value: Any) -> Any:
         "standardize": ["boolean"],
         "bins": ["array-like"],
         "task": [StrOptions({"auto", "classification", "regression"})],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
         "n_resamples": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "attribute_unit": [str, "array-like", None],
         "target_unit": [str, None],
-        "model": [str, None],
-        "data": [str, None],
-        "date": [str, None],
+        "about": [dict, None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -272,16 +265,14 @@ def fairness_report(
     standardize: bool = True,
     bins: Any = (2, 3, 5, 10),
     task: str = "auto",
-    confidence_level: float = 0.95,
+    confidence: float = 0.95,
     n_resamples: int = 99,
     pos_label: Any = None,
     sample_weight: Any = None,
     random_state: Any = 0,
     attribute_unit: Any = None,
     target_unit: str | None = None,
-    model: str | None = None,
-    data: str | None = None,
-    date: str | None = None,
+    about: dict[str, str] | None = None,
 ) -> FairnessReport:
     """Measure predictions by every indicator, and state the results in words.
 
@@ -315,7 +306,7 @@ def fairness_report(
         The form of DIDI; "auto" takes the classification form where `y_true` has two classes.
         "classification" measures more classes, of any label, one against the rest: everything is
         that of the worst class.
-    confidence_level : float, default=0.95
+    confidence : float, default=0.95
         Confidence of the intervals.
     n_resamples : int, default=99
         Number of permutations and resamples for HGR.
@@ -330,12 +321,9 @@ def fairness_report(
         Unit of the attribute in words, such as "year".
     target_unit : str, default=None
         Unit of the targets in words, such as "points".
-    model : str, default=None
-        Name of the model, to be printed.
-    data : str, default=None
-        What the rows are, in words: "five folds, each predicted by the model of the others".
-    date : str, default=None
-        Date of the run, to be printed.
+    about : dict of str to str, default=None
+        Lines of the header, such as ``{"Model": "ridge", "Data": "five folds, each predicted by a
+        model of the others", "Date": "1 May"}``.
 
     Returns
     -------
@@ -405,7 +393,7 @@ def fairness_report(
             kernel=kernel,
             norm=norm,
             asked=bound,
-            confidence_level=confidence_level,
+            confidence=confidence,
             n_resamples=_PERMUTATIONS,
             seed=seed,
         )
@@ -417,7 +405,7 @@ def fairness_report(
         standardize=standardize,
         bins=bins,
         task=task,
-        confidence_level=confidence_level,
+        confidence=confidence,
         n_resamples=n_resamples,
         seed=seed,
     )
@@ -425,12 +413,10 @@ def fairness_report(
         findings=adjust(findings),
         table=table,
         n_rows=len(sample.target),
-        confidence_level=confidence_level,
+        confidence=confidence,
         attribute_units=units,
         target_unit=target_unit,
-        model=model,
-        data=data,
-        date=date,
+        about=_check_about(about),
         versions=installed_versions(),
         random_state=int(random_state) if isinstance(random_state, Integral) else None,
         data_hash=hash_of(samples),
@@ -444,6 +430,14 @@ def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
             raise ValueError(f"{name} must hold integers of at least {smallest}, got {value!r}.")
     return listed
+
+
+def _check_about(about: dict[str, str] | None) -> dict[str, str]:
+    """Return the lines of the header; what is no text is an error."""
+    for name, said in (about or {}).items():
+        if not (isinstance(name, str) and isinstance(said, str)):
+            raise ValueError(f"about must have text for names and values; got {name!r}: {said!r}.")
+    return dict(about or {})
 
 
 def _for_each(value: Any, n_attributes: int, name: str) -> list[Any]:

@@ -100,7 +100,7 @@ def make_table(
     standardize: bool,
     bins: list[int],
     task: str,
-    confidence_level: float,
+    confidence: float,
     n_resamples: int,
     seed: int,
 ) -> dict[str, list[Any]]:
@@ -110,7 +110,7 @@ def make_table(
     ----------
     samples : list of Sample
         The sample; of more than two classes one for each, and every row is that of the worst.
-    degrees, standardize, bins, task, confidence_level, n_resamples
+    degrees, standardize, bins, task, confidence, n_resamples
         As in :func:`fairness_report`, checked.
     seed : int
         Of the simulations and resamples.
@@ -131,7 +131,7 @@ def make_table(
             found = GediInference(
                 indicator,
                 worst.target,
-                confidence=confidence_level,
+                confidence=confidence,
                 n_resamples=_NULL_DRAWS,
                 random_state=seed,
             )
@@ -141,7 +141,7 @@ def make_table(
             rows.append((*own_row, *by_chance, *limits_of(found)[:3]))
         if not is_joint and own[0].values.dtype.kind == "f":
             rng = np.random.RandomState(seed)
-            rows.append((name, *_hgr_row(own, confidence_level, n_resamples, rng)))
+            rows.append((name, *_hgr_row(own, confidence, n_resamples, rng)))
     return {
         name: list(column) for name, column in zip(_COLUMNS, zip(*rows, strict=True), strict=True)
     }
@@ -189,7 +189,7 @@ def _linear_indicators(
 
 
 def _hgr_row(
-    samples: list[Sample], confidence_level: float, n_resamples: int, rng: np.random.RandomState
+    samples: list[Sample], confidence: float, n_resamples: int, rng: np.random.RandomState
 ) -> tuple[Any, ...]:
     variables = [(v, own.counts) for own in samples for v in (own.values, own.target, own.y_true)]
     # A class that the density does not see, it does not see in any dependence.
@@ -207,6 +207,6 @@ def _hgr_row(
     if (sample.target == sample.target[0]).all():
         return (*row, 0.0, 0.0, 0.0, 0.0, 0.0)
     permuted, drawn = resampled_hgr(sample, method, n_resamples, rng)
-    tail = (1 - confidence_level) / 2
-    ends = np.quantile(drawn, [tail, 1 - tail, confidence_level]).tolist()
+    tail = (1 - confidence) / 2
+    ends = np.quantile(drawn, [tail, 1 - tail, confidence]).tolist()
     return (*row, float(permuted.mean()), float(np.quantile(permuted, 0.95)), *ends)

@@ -303,8 +303,7 @@ def test_text_has_units_and_says_what_was_asked(people):
         threshold=[0.6, None],
         attribute_unit=["year", None],
         target_unit="points",
-        data="five folds",
-        date="1 May",
+        about={"Data": "five folds", "Date": "1 May"},
         n_resamples=5,
     )
     text = str(report)
@@ -332,6 +331,7 @@ def test_text_has_units_and_says_what_was_asked(people):
             "threshold must hold shares of at least 0, or None; got -1",
         ),
         ({"attribute_unit": ["year", 1]}, "attribute_unit must hold text, or None; got 1"),
+        ({"about": {"Date": 2026}}, "about must have text for names and values; got 'Date': 2026"),
         ({"norm": "l2"}, "The 'norm' parameter"),
     ],
 )
@@ -419,7 +419,7 @@ def test_curves_of_any_names_are_well_formed():
     number = pd.Series(np.arange(40.0), name="x\x01")
     attributes = pd.DataFrame({strange: group, "x\x01": number})
     y = np.random.default_rng(0).normal(size=40)
-    options = {"degrees": [1], "n_resamples": 9, "data": "half a pair: \ud800"}
+    options = {"degrees": [1], "n_resamples": 9, "about": {"Data": "half a pair: \ud800"}}
     page = fairness_report(y, sensitive_features=attributes, **options).to_html()
     page.encode("utf-8")
     curves = re.findall("<svg.*?</svg>", page, flags=re.DOTALL)
@@ -455,8 +455,8 @@ def test_a_slope_of_the_targets_has_its_own_sign_and_a_least_p_value_is_said():
 def test_what_an_auditor_takes_away(people, tmp_path):
     X, y, p = people
     options = {"sensitive_features": X, "degrees": [1], "bins": [2], "n_resamples": 5}
-    report = fairness_report(y, p, **options, model="ridge", random_state=3)
-    again = fairness_report(y, p, **options, model="ridge", random_state=3)
+    options["about"] = {"Model": "ridge"}
+    report, again = (fairness_report(y, p, **options, random_state=3) for _ in range(2))
     other = fairness_report(y, p + 1e-12, **options, random_state=np.random.RandomState(3))
     assert report.to_json() == again.to_json()
     assert report.data_hash != other.data_hash
