@@ -57,7 +57,8 @@ class Certificate(InWords):
     n_rows : int
         Rows of positive weight that it rests on.
     n_folds : int
-        Folds of these rows, each corrected as the others ask for.
+        Folds of these rows, each corrected as the others ask for; 0 where all rows together gave
+        the correction.
     assumption : str
         What new rows are taken to be.
     few : str
@@ -90,7 +91,8 @@ class Certificate(InWords):
         yield "promised", f"at most {self.bound:.4g} with {self.confidence:.0%} confidence"
         yield "upper limit found", f"{self.upper:.4g}"
         yield "corrected to", f"{self.threshold:.4g}"
-        yield "rests on", f"{self.n_rows} rows in {self.n_folds} folds"
+        folds = f"in {self.n_folds} folds" if self.n_folds else "that the correction has seen"
+        yield "rests on", f"{self.n_rows} rows {folds}"
         if self.few:
             yield "few rows", self.few
         yield "assumed", self.assumption

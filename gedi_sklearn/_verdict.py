@@ -378,10 +378,12 @@ def verdict_on_cuts(
     if not constraint.bounds_anything or len(training) < _LEAST_ROWS:
         return None
     parts, columns = constraint.parts, constraint.columns
-    on_new_rows = None if new_rows is None else _ratio(parts, columns(new_rows), groups)
+    unseen = None
+    if new_rows is not None:
+        unseen = _ratio([constraint.unseen], columns(new_rows), groups)
     return Verdict(
         _ratio(parts, columns(training), groups),
-        on_new_rows,
+        unseen,
         None,
         constraint.reference_p_value(groups),
         len(training),

@@ -459,9 +459,6 @@ class FittedCuts:
         Their weights.
     scores : ndarray of shape (n,)
         The learner's own, of whose indicator a relative threshold is a share.
-    is_unseen : bool
-        Whether they are of rows that the learner has not seen. Scores moved by other rows are
-        then judged without what chance contributes to every cut.
     """
 
     def __init__(
@@ -470,13 +467,11 @@ class FittedCuts:
         values: np.ndarray,
         weight: np.ndarray | None,
         scores: np.ndarray,
-        *,
-        is_unseen: bool,
     ) -> None:
         self.given, self.scores = given, scores
         self.design = fit_kernel(given.kernel, values, weight=weight).with_matrix()
         self.indicator = CutsIndicator(self.design)
-        self._judge = CutsIndicator(self.design, "adjusted_sd" if is_unseen else "sd")
+        self._judge = self.indicator
         self.reference = self.indicator.reference(scores) if given.relative else 1.0
         self.threshold = float(given.absolute_threshold(self.reference))
         self.constraint = given.changed(threshold=self.threshold, relative=False)
@@ -494,6 +489,13 @@ class FittedCuts:
         """The only constraint, in the form of those of several."""
         return [self]
 
+    @cached_property
+    def unseen(self) -> FittedCuts:
+        """The same for scores moved by other rows: judged without what chance adds to a cut."""
+        other = copy.copy(self)
+        other._judge = CutsIndicator(self.design, "adjusted_sd")
+        return other
+
     def columns(self, scores: np.ndarray) -> np.ndarray:
         """Return scores as columns."""
         return scores[:, None]
@@ -508,7 +510,7 @@ class FittedCuts:
         return np.array([self.judged(scores)]), np.array([low]), self.allowed.limits
 
     def judged(self, scores: np.ndarray) -> float:
-        """Return the indicator, without what chance contributes where rows are unseen."""
+        """Return the indicator of scores."""
         return self._judge.measure(scores)
 
     def reference_p_value(self, groups: np.ndarray | None = None) -> float | None:

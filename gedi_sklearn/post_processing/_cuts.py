@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._certificate import Certificate, issue_certificate
-from .._folds import CORRECTION_FOLDS, FoldMaker
+from .._folds import FoldMaker
 from .._verdict import Verdict, verdict_on_cuts
 from ..constraints import Constraint, FittedCuts, bounded_output, check_constraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
@@ -90,7 +90,7 @@ class BoundsCuts:
         attribute = fold_maker.attribute[counted]
         own, known = None if weight is None else weight[counted], fold_maker.attribute
         try:
-            fitted = FittedCuts(given, attribute, own, p[counted], is_unseen=is_unseen)
+            fitted = FittedCuts(given, attribute, own, p[counted])
         except RankDeficientKernelError as error:
             if error.rank > 0:
                 raise
@@ -139,7 +139,7 @@ class BoundsCuts:
                 corrected,
                 self.confidence,
                 is_one_event=False,
-                n_folds=CORRECTION_FOLDS,
+                n_folds=len(splits),
                 groups=groups,
             )
         self.share_ = correction.share(stricter * bound)

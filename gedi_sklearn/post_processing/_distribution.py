@@ -212,7 +212,8 @@ class DistributionCorrection:
         return mixed(share, self.scores, self.moved_by_others)
 
     def _measure(self, share: float) -> float:
-        return self.constraint.judged(self.at(share))
+        judge = self.constraint.unseen if self.is_unseen else self.constraint
+        return judge.judged(self.at(share))
 
     @cached_property
     def furthest(self) -> float:
@@ -220,7 +221,9 @@ class DistributionCorrection:
         if self._longest == 1.0:
             return 1.0
         shares = np.linspace(0, self._longest, _N_SHARES)
-        return float(min(shares, key=self._measure))
+        values = np.array([self._measure(share) for share in shares])
+        # It is NaN where no degree of freedom is left.
+        return 1.0 if np.isnan(values).all() else float(shares[np.nanargmin(values)])
 
     def share(self, bound: float) -> float:
         """Return the least share from which on, up to the furthest, scores are within a bound.

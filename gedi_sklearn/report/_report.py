@@ -24,7 +24,7 @@ from ._html import render
 from ._table import attributes_of, check_samples, hash_of, make_table
 
 _PACKAGES = ("gedi-sklearn", "numpy", "scipy", "scikit-learn")
-# Of `to_dict` and what is written from it; it changes where keys or columns do.
+# Of `to_dict` and what is written from it; it changes where keys or columns of a release do.
 FORMAT_VERSION = 1
 _PERMUTATIONS = 999
 
@@ -376,6 +376,7 @@ def fairness_report(
       Share of the targets' dependence that remains: 19% ...
       ...
     """
+    about = _check_about(about)
     degrees, bins = _check_integers(degrees, "degrees", 1), _check_integers(bins, "bins", 2)
     given = (sensitive_features, sample_weight, pos_label)
     samples = check_samples(y_true, y_pred, given, task)
@@ -416,7 +417,7 @@ def fairness_report(
         confidence=confidence,
         attribute_units=units,
         target_unit=target_unit,
-        about=_check_about(about),
+        about=about,
         versions=installed_versions(),
         random_state=int(random_state) if isinstance(random_state, Integral) else None,
         data_hash=hash_of(samples),
@@ -433,10 +434,12 @@ def _check_integers(values: Any, name: str, smallest: int) -> list[int]:
 
 
 def _check_about(about: dict[str, str] | None) -> dict[str, str]:
-    """Return the lines of the header; what is no text is an error."""
+    """Return the lines of the header; raise if a name or value is not a line of text."""
     for name, said in (about or {}).items():
-        if not (isinstance(name, str) and isinstance(said, str)):
-            raise ValueError(f"about must have text for names and values; got {name!r}: {said!r}.")
+        if not all(isinstance(one, str) and len(one.splitlines()) <= 1 for one in (name, said)):
+            raise ValueError(
+                f"about must have a line of text for each name and value; got {name!r}: {said!r}."
+            )
     return dict(about or {})
 
 

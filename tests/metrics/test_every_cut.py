@@ -277,6 +277,20 @@ def test_a_certificate_holds_the_limit_below_the_bound():
     assert model.share_ > looser.share_
 
 
+def test_levels_of_text_have_no_folds_and_no_chance_to_subtract():
+    X, y = people(n=600)
+    level = np.array(list("abcdef"))[np.random.default_rng(0).integers(0, 6, 600)]
+    y = y + (level == "a") - (level == "b")
+    shown = pd.get_dummies(level).to_numpy(float)
+    model = ProjectedRegressor(None, DependenceConstraint(0.4, on="distribution"), confidence=0.5)
+    model.fit(np.c_[X, shown], y, sensitive_features=level)
+    value = gedi(model.targets_, sensitive_features=level, **CUTS)
+    assert value <= model.threshold_ * (1 + 1e-9)
+    assert model.verdict_.training.value == pytest.approx(value / model.threshold_)
+    assert model.verdict_.new_rows is None
+    assert model.certificate_ is None or "that the correction has seen" in str(model.certificate_)
+
+
 def test_no_certificate_is_issued_that_the_rows_do_not_bear_out():
     X, y = people(n=300)
     with pytest.warns(CertificateNotIssuedWarning, match="no certificate can be issued"):

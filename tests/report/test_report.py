@@ -331,7 +331,11 @@ def test_text_has_units_and_says_what_was_asked(people):
             "threshold must hold shares of at least 0, or None; got -1",
         ),
         ({"attribute_unit": ["year", 1]}, "attribute_unit must hold text, or None; got 1"),
-        ({"about": {"Date": 2026}}, "about must have text for names and values; got 'Date': 2026"),
+        (
+            {"about": {"Date": 2026}},
+            "about must have a line of text for each name and value; got 'Date': 2026",
+        ),
+        ({"about": {"A\nB": "C"}}, "about must have a line of text"),
         ({"norm": "l2"}, "The 'norm' parameter"),
     ],
 )
