@@ -1,4 +1,4 @@
-r"""What a constraint has come to: whether it is met, what it does not see, what its share is of.
+r"""The outcome of a constraint: whether it is met, what it does not see, what its share is of.
 
 Four questions are asked of the predictions of a fit, or of projected targets:
 

@@ -34,7 +34,7 @@ age = X["age"]
 print(f"one year: {gedi(scores, sensitive_features=age):.4f}")
 for kernel in ("polynomial", "spline"):
     explained = gedi(scores, sensitive_features=age, norm="sd", kernel=kernel)
-    print(f"deviation explained, {kernel}: {explained:.3f} of {scores.std():.3f}")
+    print(f"explained deviation, {kernel}: {explained:.3f} of {scores.std():.3f}")
 
 # %%
 # Could it be chance? A permutation test is exact, whatever the distribution.

@@ -1,4 +1,4 @@
-"""The protected attribute, and columns of X by position or by name."""
+"""The protected attribute, groups, and columns and rows of X."""
 
 from __future__ import annotations
 

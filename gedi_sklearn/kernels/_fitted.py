@@ -1,4 +1,4 @@
-"""A fitted kernel: O(k²) numbers alone, and no row."""
+"""A fitted kernel: O(k²) numbers alone, and of groups the one of each row."""
 
 from __future__ import annotations
 

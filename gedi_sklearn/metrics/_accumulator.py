@@ -344,7 +344,7 @@ class GediAccumulator(BaseEstimator):
         Rows are dealt to 32 parts as they come, and the standard errors of ``upper`` are those of
         the jackknife that leaves one of them out: robust ones, which ``interval`` needs, would take
         a second pass, so it is NaN. Rows that depend on each other should lie next to each other.
-        The farthest rows, which the deviation explained (`norm="sd"`) is allowed to lack more of,
+        The farthest rows, which the explained deviation (`norm="sd"`) is allowed to lack more of,
         are taken from those with the extremes of each attribute; its skewness is not corrected for.
 
         Parameters

@@ -31,7 +31,7 @@ _ROUNDING = 1e-12
 
 
 class CutsIndicator(KernelIndicator):
-    """The largest deviation explained of 1{s > t}, and its inference.
+    """The largest explained deviation of 1{s > t}, and its inference.
 
     Parameters
     ----------

@@ -260,7 +260,7 @@ class Measure:
     @property
     def name(self) -> str:
         """What it is called, and what it is a share of."""
-        word = "GeDI" if self.options.get("norm") == "l1" else "deviation explained"
+        word = "GeDI" if self.options.get("norm") == "l1" else "explained deviation"
         word = "DIDI" if self.is_didi else word
         return f"{word}, share of that of the targets" if self.relative else word
 

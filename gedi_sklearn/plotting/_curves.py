@@ -1,4 +1,4 @@
-"""What a fit or a range of thresholds has come to: indicators beside losses or scores."""
+"""The outcome of a fit, or of a range of thresholds: indicators beside losses or scores."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _HORIZONTAL_LETTERS = 40
 # What the bars are, by norm: the indicator in the legend, and the two axes.
 _WORDS = {
     "l1": ("GeDI =", "term of the kernel", "coefficient α̃"),
-    "sd": ("explains", "term of the kernel, beyond those before it", "deviation explained"),
+    "sd": ("explains", "term of the kernel, beyond those before it", "explained deviation"),
 }
 # Level of the band.
 _CHANCE = 0.95
@@ -561,7 +561,7 @@ class CutsDisplay(PredictionDisplay):
             style.setdefault("marker", "o" if len(rate) == 1 else None)
             label = f"{plain_text(name)} (at most {100 * deviation.max(initial=0.0):.3g})"
             self.lines_ += ax.plot(rate, 100 * deviation, **{"label": label, **style})
-        ax.set(xlabel="share of rows above the cut", ylabel="deviation explained, in points")
+        ax.set(xlabel="share of rows above the cut", ylabel="explained deviation, in points")
         ax.set(xlim=(0, 1), ylim=(0, None))
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure

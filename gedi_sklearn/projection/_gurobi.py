@@ -1,4 +1,4 @@
-"""Gurobi: one environment a session, opened at the first model and always closed.
+"""Gurobi: one environment per session, opened at the first model and always closed.
 
 And which solver works for a projection, and what happens where a licence fails.
 """

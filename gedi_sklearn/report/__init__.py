@@ -1,4 +1,4 @@
-"""A report on one set of predictions, to be handed over."""
+"""A report on one set of predictions, for readers who did not build the model."""
 
 from ._findings import Findings
 from ._report import FairnessReport, fairness_report

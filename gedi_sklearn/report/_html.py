@@ -1,4 +1,4 @@
-"""The report as one page that asks for nothing from outside."""
+"""The report as one self-contained page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results as a table, as JSON and CSV, as text and as a page."""
+"""The report: what makes it, and how it is written."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class FairnessReport:
     def to_html(self, path: str | PathLike[str] | None = None) -> str | None:
         """Return the report as one page, or write it where a path is given.
 
-        The page asks for nothing from outside, can be read without colours, and prints on A4.
+        The page is self-contained, can be read without colours, and prints on A4.
 
         Parameters
         ----------

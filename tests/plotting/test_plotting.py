@@ -124,7 +124,7 @@ def test_bars_of_the_deviation_explained_are_what_every_term_adds(data, kernel):
         assert np.sqrt(np.sum(row**2)) == pytest.approx(size)
         assert_array_equal([bar.get_height() for bar in bars], row)
         assert f"(explains {size:.3g})" in bars.get_label()
-    assert display.ax_.get_ylabel() == "deviation explained"
+    assert display.ax_.get_ylabel() == "explained deviation"
     if kernel is KERNEL:
         # The first term alone, with its sign: what a kernel of lower degree explains.
         rising = GediCoefficientsDisplay.from_predictions(-y, **measured).coefficients[0]
@@ -501,7 +501,7 @@ def test_a_dependence_can_be_named_in_units_of_the_predictions(data):
         thresholds=[1.0],
         cv=3,
     )
-    assert curve.indicator_name == "deviation explained"
+    assert curve.indicator_name == "explained deviation"
 
 
 def test_trade_offs_of_failed_fits_and_arrays_of_bounds_are_drawn(data):
