@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 def run_events(seed: int, numbers: Sequence[int]) -> Iterator[Outcome]:
     """Run the calls of these numbers: estimators and events in turn, with other data each time."""
     known = namespace()
-    names = [name for name in ESTIMATORS if name in runnable()]
+    names = estimators()
     pairs = [(name, event) for event in EVENTS for name in names]
     for number in numbers:
         name, event = pairs[number % len(pairs)]
@@ -54,6 +54,11 @@ def run_events(seed: int, numbers: Sequence[int]) -> Iterator[Outcome]:
         fitted = _fitted(trial, known, seed)
         faults = None if fitted is None else faults_of(EVENTS[event], fitted)
         yield Outcome(trial, event, faults)
+
+
+def estimators() -> list[str]:
+    """Return the estimators whose packages are installed."""
+    return [name for name in ESTIMATORS if name in runnable()]
 
 
 def _fitted(trial: Trial, known: Names, seed: int) -> Fitted | None:

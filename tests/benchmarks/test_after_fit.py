@@ -168,8 +168,9 @@ def test_a_planted_fault_is_seen(event, fault, monkeypatch):
 
 
 def test_each_event_leaves_the_last_model():
-    projected = [name for name in ESTIMATORS if name.startswith("Projected")]
-    numbers = [10 * i + ESTIMATORS.index(name) for i in range(len(EVENTS)) for name in projected]
+    names = after_fit.estimators()
+    projected = [j for j, name in enumerate(names) if name.startswith("Projected")]
+    numbers = [len(names) * i + j for i in range(len(EVENTS)) for j in projected]
     outcomes = list(after_fit.run_events(after_fit.SEED, numbers))
     assert [str(one) for one in outcomes if one.faults] == []
     assert {one.event for one in outcomes if one.faults is not None} == EVENTS.keys()
@@ -182,7 +183,7 @@ def test_more_events_leave_the_last_model():
 
 
 def test_the_command_prints_a_table_and_ends_in_1_where_something_is_wrong(monkeypatch, capsys):
-    number = str(ESTIMATORS.index("MovingTargetsRegressor"))
+    number = str(after_fit.estimators().index("MovingTargetsRegressor"))
     assert after_fit.main(["--only", number]) == 0
     assert "| MovingTargetsRegressor | 1 right |" in capsys.readouterr().out
     monkeypatch.setattr(after_fit, "faults_of", lambda *_: ["was wrong"])
