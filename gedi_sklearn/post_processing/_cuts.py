@@ -151,7 +151,8 @@ class BoundsCuts:
             groups=groups,
             names=self._attribute_columns,
         )
-        (value,), (low,), _ = fitted.sizes(scores[:, None], groups)
+        value = fitted.judged(scores)
+        low = fitted.sizes(scores[:, None], groups)[1][0] if value > bound else 0.0
         if low > bound:  # less is chance
             warn_caller(
                 f"the rate above the worst cut depends on the attribute by {value:.3g} "
