@@ -257,6 +257,8 @@ def _fit_rows(
         n_columns = columns.shape[1]
     fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
     design = Design(fitted, values, weight)
+    if isinstance(basis, ColumnBasis) and len(columns) == len(values):
+        design.standardized_columns = (columns - basis.mean) / basis.scale
     factorize(design, target)
     return design
 
