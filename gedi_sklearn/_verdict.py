@@ -53,8 +53,8 @@ _LEAST_P = 1e-15
 # With fewer rows there is no verdict.
 _LEAST_ROWS = 50
 # Rows that answer the second question, and the last where that takes more than a product with the
-# constraint's Q; of more, so many are drawn. The share that is left is known to two hundredths then,
-# a fifth of what it may exceed the asked one by.
+# constraint's Q; of more, so many are drawn. The share that is left is known to two hundredths
+# then, a fifth of what it may exceed the asked one by.
 _MOST_ROWS = 5_000
 # Confidence of each of two limits, which make an interval of 90 %.
 _LIMIT = 0.95
