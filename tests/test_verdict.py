@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import pearsonr
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -60,7 +61,26 @@ def test_a_premium_that_keeps_its_shape_is_named():
     assert found.share == pytest.approx(share, rel=1e-6)
     assert found.low < found.share
     assert found.asked == 0.2
-    project_targets(pay, sensitive_features=X[:, 0])
+    assert found.is_missed
+    # A limit is for a warning, which a share within a tenth of the one that was asked never is.
+    within = project_targets(pay, sensitive_features=X[:, 0]).verdict.remainder
+    assert within.share < 0.3
+    assert np.isnan(within.low)
+    assert not within.is_missed
+
+
+def test_many_rows_are_drawn_for_the_whole_shape_and_all_of_them_judge_the_reference():
+    X, pay = premiums(30_000)
+    with pytest.warns(UnseenDependenceWarning):
+        result = project_targets(pay, sensitive_features=X[:, 0], constraint=CoarseConstraint())
+    own = {"sensitive_features": X[:, 0], "relative": True, "norm": "sd", "kernel": SplineKernel(5)}
+    share = result.verdict.remainder.share
+    assert share == pytest.approx(gedi(pay, result.targets, **own), abs=0.05)
+    x = X[:, 0]
+    weak = 0.0015 * x + np.random.default_rng(1).normal(size=len(x))
+    verdict = project_targets(weak, sensitive_features=x, constraint=CoarseConstraint()).verdict
+    p = pearsonr(x, weak).pvalue  # the F test of a slope
+    assert verdict.reference_p_value == pytest.approx(p, rel=1e-6, abs=0.0)
 
 
 def test_a_reference_that_is_noise_is_named():

@@ -266,6 +266,11 @@ class Basis:
         """The inverse of T; indicators do not ask for it."""
         raise NotImplementedError
 
+    @property
+    def condition(self) -> float:
+        """Condition of T."""
+        return float(np.linalg.cond(self.to_raw))
+
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the standardised columns, not centred, for attribute values (n, m).
 
@@ -424,6 +429,10 @@ class ColumnBasis(Basis):
     def from_raw(self) -> np.ndarray:
         """The inverse of T."""
         return np.diag(self.scale)
+
+    @property
+    def condition(self) -> float:
+        return float(self.scale.max() / self.scale.min())
 
     def move(self, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
         turn = np.diag(np.r_[1.0, 1 / scale])

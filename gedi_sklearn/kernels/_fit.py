@@ -26,8 +26,9 @@ from ._fitted import RANK_TOLERANCE, FittedKernel, IndicatorKernel
 from ._moments import BLOCK, row_blocks, sum_products, weighted_moments
 from ._transformers import PolynomialKernel, SplineKernel, is_named_type, resolve_kernel
 
-# More than one block of rows is factorised from the columns' moments, up to this condition.
-_MOMENT_CONDITION = 1e4
+# More than one block of rows is factorised from the columns' moments, up to this condition, at
+# which coefficients keep nine digits. Splines of attributes with tails reach a tenth of it.
+_MOMENT_CONDITION = 1e6
 # Rows of a sample that a basis is standardised by, and how far from its mean, in deviations, that
 # of all rows may be: within it the move costs no digits.
 _SAMPLE = 1000
@@ -41,12 +42,12 @@ def factorize(design: Design, target: np.ndarray | None = None) -> None:
 
     The columns are factorised with a leading 1: the first row of the factor gives the mean, the
     rest is R. This takes one pass and no centred copy of the columns. With many rows, the factor
-    is the Cholesky factor of their moments if their condition is below 1e4, else that of QR.
+    is the Cholesky factor of their moments if their condition is below 1e6, else that of QR.
     """
     factor = None
     if design.n_rows > BLOCK:
         moments, products, variance = _moments(design, target)
-        if are_far_from_parallel(moments):
+        if are_far_from_parallel(moments, _MOMENT_CONDITION):
             factor = np.linalg.cholesky(moments).T.copy()
             if target is not None:
                 design.known = (target, products, variance)
@@ -111,16 +112,16 @@ def _sums(design: Design, targets: list[np.ndarray], origin: np.ndarray) -> np.n
     return sums / design.n_rows if design.weight is None else sums
 
 
-def are_far_from_parallel(moments: np.ndarray) -> bool:
-    """Tell whether columns can be factorised from their moments, (1, B)'W(1, B).
+def are_far_from_parallel(moments: np.ndarray, most: float) -> bool:
+    """Tell whether columns of moments (1, B)'W(1, B) have at most a condition once they are scaled.
 
-    The condition of the scaled columns decides: a Cholesky factor is invariant to their scale.
+    A Cholesky factor is invariant to their scale.
     """
     scale = np.sqrt(np.diag(moments))
     if (scale == 0).any():
         return False
     eigenvalues = np.linalg.eigvalsh(moments / np.outer(scale, scale))
-    return bool(eigenvalues[0] * _MOMENT_CONDITION >= eigenvalues[-1])
+    return bool(eigenvalues[0] * most >= eigenvalues[-1])
 
 
 def _qr_factor(design: Design) -> np.ndarray:
@@ -257,6 +258,8 @@ def _fit_rows(
         n_columns = columns.shape[1]
     fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
     design = Design(fitted, values, weight)
+    if isinstance(basis, ColumnBasis) and len(columns) == len(values):
+        design.standardized_columns = (columns - basis.mean) / basis.scale
     factorize(design, target)
     return design
 

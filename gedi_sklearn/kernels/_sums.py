@@ -17,6 +17,8 @@ from ._moments import sum_products
 _ROUNDING = 1e-6
 # Where the columns of all rows are this far from orthonormal, coefficients have lost digits.
 _LARGEST_CONDITION = 1e6
+# Columns of a larger condition on the reference are summed up once they are orthonormal there.
+_MOST_PARALLEL = 1e4
 # Rows of a run whose sums take longer than the calls that ask for them.
 _RUN = 1000
 
@@ -223,7 +225,7 @@ class KernelSums(Sums):
         # Sums of columns as they are are cheaper, and as good where these are far from parallel.
         root = np.eye(1 + k)
         root[0, 1:], root[1:, 1:] = fitted.center_, fitted.R_
-        self._is_of_columns = are_far_from_parallel(root.T @ root)
+        self._is_of_columns = are_far_from_parallel(root.T @ root, _MOST_PARALLEL)
         self.are_powers = fitted.is_single_polynomial and self._is_of_columns
         self._to_orthonormal = np.eye(1 + k + t)
         if self._is_of_columns:

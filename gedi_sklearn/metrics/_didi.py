@@ -216,10 +216,12 @@ def quantile_bin_edges(
 
 def _quantile_edges(values: np.ndarray, n_bins: int, counts: np.ndarray | None) -> np.ndarray:
     """Return the quantiles of rows that stand for `counts` equal ones, in general not integers."""
-    order, n = np.argsort(values), len(values)
-    ranked, ends = values[order], np.arange(1.0, n + 1)
-    if counts is not None:
-        ends = np.cumsum(counts[order])
+    n = len(values)
+    if counts is None:
+        ranked, ends = np.sort(values), np.arange(1.0, n + 1)
+    else:
+        order = np.argsort(values)
+        ranked, ends = values[order], np.cumsum(counts[order])
     # The tolerance makes 1 + 1e-9 one row; with a million of rows it must not reach the next one.
     tolerance = min(RANK_TOLERANCE * ends[-1], 1e-3)
     rank = np.linspace(0, ends[-1] - 1, n_bins + 1)

@@ -233,17 +233,15 @@ def resampled_hgr(
     For "kde" resamples keep the standardisation and the grid of the sample, and its rows are
     counted in cells far narrower than the bumps; "kernel" is the other method.
     """
-    n = len(sample.target)
-    weight = np.ones(n) if sample.counts is None else sample.counts
+    n, times = len(sample.target), range(n_resamples)
     measure = (_correlation_of_resamples if method == "kernel" else _density_of_resamples)(sample)
-    orders = (rng.permutation(n) for _ in range(n_resamples))
-    draws = (np.bincount(rng.randint(n, size=n), minlength=n) for _ in range(n_resamples))
-    permuted = [measure(own, weight) for own in orders]
-    return np.asarray(permuted), np.asarray([measure(None, weight * times) for times in draws])
+    permuted = [measure(slice(None), rng.permutation(n)) for _ in times]
+    draws = (rng.randint(n, size=n) for _ in times)
+    return np.asarray(permuted), np.asarray([measure(rows, rows) for rows in draws])
 
 
-# Of the order of the targets (None: as they are) and the weights of the rows.
-_Resampled = Callable[[np.ndarray | None, np.ndarray], float]
+# Of the rows that attributes, with their weights, and targets are taken from.
+_Resampled = Callable[[np.ndarray | slice, np.ndarray], float]
 
 
 def _density_of_resamples(sample: Sample) -> _Resampled:
@@ -254,12 +252,12 @@ def _density_of_resamples(sample: Sample) -> _Resampled:
     n_cells = int(np.ceil(2 * reach * _CELLS / width))
     edges = np.linspace(-reach, reach, n_cells + 1)
     first, second = (np.clip(np.searchsorted(edges, v) - 1, 0, n_cells - 1) for v in (x, y))
-    rows, cells = first * n_cells, first * n_cells + second
-    bumps = _bumps((edges[1:] + edges[:-1]) / 2, grid, total)
+    first *= n_cells
+    bumps, weights = _bumps((edges[1:] + edges[:-1]) / 2, grid, total), sample.counts
 
-    def value(order: np.ndarray | None, weight: np.ndarray) -> float:
-        own = cells if order is None else rows + second[order]
-        counts = np.bincount(own, weights=weight, minlength=n_cells**2)
+    def value(own: np.ndarray | slice, other: np.ndarray) -> float:
+        weight = None if weights is None else weights[own]
+        counts = np.bincount(first[own] + second[other], weights=weight, minlength=n_cells**2)
         return float(_spectrum(bumps.T @ (counts.reshape(n_cells, -1) @ bumps), total)[1])
 
     return value
@@ -269,9 +267,10 @@ def _correlation_of_resamples(sample: Sample) -> _Resampled:
     """Return the value of "kernel" from the moments of the polynomials of both variables."""
     designs = [_polynomials(v, 3, sample.counts) for v in (sample.values, sample.target[:, None])]
     first, second = (design.orthonormal for design in designs)
+    weights = np.ones(len(first)) if sample.counts is None else sample.counts
 
-    def value(order: np.ndarray | None, weight: np.ndarray) -> float:
-        columns = np.hstack([first, second if order is None else second[order]])
+    def value(rows: np.ndarray | slice, others: np.ndarray) -> float:
+        weight, columns = weights[rows], np.hstack([first[rows], second[others]])
         columns -= weight @ columns / weight.sum()
         moments = (columns * weight[:, None]).T @ columns / weight.sum()
         own, other = (_inverse_root(moments[s, s]) for s in (slice(k), slice(k, None)))
@@ -312,6 +311,8 @@ def _warn_outside(x: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> No
 
 def hides_class(values: np.ndarray, counts: np.ndarray | None) -> bool:
     """Tell whether all rows of one of a few values of a variable lie outside the grid of "kde"."""
+    if len(np.unique(values[: _MAX_CLASSES + 1])) > _MAX_CLASSES:
+        return False  # as most do, and a few rows tell it
     levels, codes = np.unique(values.ravel(), return_inverse=True)
     if not 1 < len(levels) <= _MAX_CLASSES:
         return False

@@ -32,6 +32,7 @@ from gedi_sklearn.exceptions import (
 from gedi_sklearn.kernels import (
     KERNEL_CONSTRAINTS,
     NAMED_KERNELS,
+    _fit,
     describe_kernel,
     fit_kernel,
     kernel_of_degree,
@@ -709,3 +710,27 @@ def test_spline_columns_are_those_of_the_transformer(kernel, weight):
     defined = [own.transform(z[:, None]) for own, z in zip(kernel.splines_, wider.T, strict=True)]
     columns = kernel.transform(wider)
     np.testing.assert_allclose(columns, np.hstack([own[:, 1:] for own in defined]), atol=1e-13)
+
+
+def test_moments_factorise_splines_of_tails_as_qr_does(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.standard_t(3, size=20_000)
+    y = np.sin(x) + rng.normal(size=len(x))
+
+    def values():
+        return [gedi(y, sensitive_features=x, norm=norm, kernel="spline") for norm in ("l1", "sd")]
+
+    by_qr, asked = _fit._qr_factor, []
+    monkeypatch.setattr(_fit, "_qr_factor", lambda design: asked.append(1) or by_qr(design))
+    by_moments = values()
+    assert not asked
+    monkeypatch.setattr(_fit, "_MOMENT_CONDITION", 0.0)
+    np.testing.assert_allclose(by_moments, values(), rtol=1e-9)
+    assert asked
+
+
+def test_a_function_is_evaluated_once_on_a_block_of_rows():
+    calls = []
+    x = np.linspace(-1, 1, 50)
+    gedi(x**2, sensitive_features=x, kernel=lambda x: calls.append(1) or np.c_[x, x**2])
+    assert len(calls) == 1
