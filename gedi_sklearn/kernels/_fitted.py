@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,14 +18,7 @@ from ..exceptions import (
     TooManyGroupsError,
     warn_caller,
 )
-from ._columns import (
-    AttributeEncoder,
-    Basis,
-    ColumnBasis,
-    GroupEncoder,
-    KernelColumns,
-    LevelIndicators,
-)
+from ._columns import AttributeEncoder, Basis, ColumnBasis, GroupEncoder, level_indicators
 
 # A column is dependent on its predecessors if its part outside their span has less than this
 # fraction of its norm; rounding leaves about 1e-15.
@@ -475,10 +468,13 @@ class IndicatorKernel(FittedKernel):
 
     def __init__(self, weights: np.ndarray, names: list[str] | None = None) -> None:
         self.weights, own = weights, weights[1:]
-        columns_of = KernelColumns(LevelIndicators(len(weights)))
-        basis = ColumnBasis(columns_of, own, np.sqrt(own * (1 - own)))
-        super().__init__(columns_of.kernel, basis, names or [""] * len(own), 1)
+        indicators = partial(level_indicators, n_levels=len(weights))
+        basis = ColumnBasis(indicators, own, np.sqrt(own * (1 - own)))
+        super().__init__(indicators, basis, names or [""] * len(own), 1)
         self.range_ = np.array([[0.0], [len(own)]])
+
+    def __repr__(self) -> str:
+        return f"FittedKernel({len(self.weights)} groups)"
 
     def of_share(self, share: float) -> Self:
         other = copy.copy(self)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,7 +20,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
-from ..kernels import BaseDesign, PolynomialKernel, fit_codes
+from ..kernels import BaseDesign, fit_codes
 from ._ellipsoids import MAX_PATTERNS, farthest, normal_draws
 from ._errors import Errors, null_covariance
 from ._limits import Limits, both_limits, limits_of_deviation, limits_of_groups, upper_limits
@@ -49,6 +49,9 @@ class MatrixForm:
     norm : str
         "l1", or else the Euclidean norm.
     """
+
+    # Whether it is computed from the means of groups, without a matrix.
+    is_of_means: ClassVar[bool] = False
 
     def __init__(self, design: BaseDesign, matrix: np.ndarray, norm: str) -> None:
         self.design, self.matrix, self.norm = design, matrix, norm
@@ -99,6 +102,11 @@ class MatrixForm:
             solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
             yield self.value(solution)
 
+    def drawn(self, errors: Errors, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return the norm for normal coordinates around those of a target."""
+        noise = normal_draws(errors.covariance, n_draws, rng)
+        return self.value(errors.coordinates[0] + noise)
+
     def null_draws(
         self,
         z: np.ndarray,
@@ -142,6 +150,8 @@ class GroupForm:
         s.
     """
 
+    is_of_means: ClassVar[bool] = True
+
     def __init__(self, design: BaseDesign, norm: str, factor: float = 1.0) -> None:
         kernel: Any = design.fitted
         self.design, self.kernel = design, kernel
@@ -157,11 +167,10 @@ class GroupForm:
         centred = means - (means @ self.origin)[..., None]
         return norm_of(self.scale * centred, self.norm)
 
-    def drawn(
-        self, coordinates: np.ndarray, variances: np.ndarray, n_draws: int, rng: Any
-    ) -> np.ndarray:
-        """Return the norm for normal sums of groups, of these variances, around coordinates."""
-        means = self.kernel.of_groups(coordinates)
+    def drawn(self, errors: Errors, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return the norm for normal sums of groups around those of a target."""
+        variances = errors.covariance_at_points[:, 0, 0]
+        means = self.kernel.of_groups(errors.coordinates[0])
         noise = rng.standard_normal((n_draws, len(means))) * np.sqrt(variances)
         return self._of_means(means + self.kernel.deviations(noise))
 
@@ -323,6 +332,9 @@ class LinearIndicator:
         """The same with a matrix, which clusters of rows need."""
         return MatrixForm(self.design, self.matrix, self.norm)
 
+    def _form_beside(self, groups: np.ndarray | None) -> Any:
+        return self.form if groups is None else self._matrix_form
+
     @cached_property
     def matrix(self) -> np.ndarray:
         """A, with the factor of the indicator, shape (g, k)."""
@@ -353,28 +365,25 @@ class LinearIndicator:
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        form: Any = self.form if groups is None else self._matrix_form
-        return form.null_mean(z, groups)
+        return self._form_beside(groups).null_mean(z, groups)
 
     def null_draws(
         self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
     ) -> np.ndarray:
         """Return values of targets that do not depend on the attribute, for normal coordinates."""
-        form = self.form if groups is None else self._matrix_form
-        return form.null_draws(z, n_draws, rng, groups)
+        return self._form_beside(groups).null_draws(z, n_draws, rng, groups)
 
     def resampled(
         self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
     ) -> Iterator[np.ndarray]:
         """Yield the value on rows, or clusters, drawn with replacement, batch by batch."""
-        form = self.form if groups is None else self._matrix_form
         n_units = len(z) if groups is None else len(np.unique(groups))
         batch = max(1, BATCH // n_units)
         rows = (
             rng.randint(n_units, size=(min(batch, n_draws - start), n_units))
             for start in range(0, n_draws, batch)
         )
-        return form.resampled(z, rows, groups)
+        return self._form_beside(groups).resampled(z, rows, groups)
 
     def upper_limit(
         self,
@@ -417,18 +426,12 @@ class LinearIndicator:
     ) -> np.ndarray:
         """Return values of normal coordinates around those of a target."""
         errors = Errors(self.design, z[:, None], groups=groups)
-        center = errors.coordinates[0]
-        if groups is None and isinstance(self.form, GroupForm):
-            variances = errors.covariance_at_points[:, 0, 0]
-            return errors.unit * self.form.drawn(center, variances, n_draws, rng)
-        noise = normal_draws(errors.covariance, n_draws, rng)
-        return errors.unit * self.value(center + noise)
+        return errors.unit * self._form_beside(groups).drawn(errors, n_draws, rng)
 
     def sums_means(self, groups: np.ndarray | None = None) -> bool:
         """Tell whether limits are sums over the means of many groups, and need no matrix."""
         is_long = self.design.fitted.n_columns > MAX_PATTERNS
-        is_sum = self.norm == "l1" and isinstance(self.form, GroupForm)
-        return is_sum and is_long and groups is None
+        return self.norm == "l1" and self.form.is_of_means and is_long and groups is None
 
     def errors(self, z: np.ndarray, groups: np.ndarray | None = None) -> Errors:
         """Return what rows, or clusters, add to the errors of the coordinates of a target."""
@@ -531,10 +534,9 @@ class KernelIndicator(LinearIndicator):
         kernels, norms and degrees.
         """
         fitted = self.design.fitted
-        kernel = fitted.kernel
-        if self.norm != "l1" or not isinstance(kernel, PolynomialKernel) or degree > kernel.degree:
+        k = fitted.basis.n_columns_of(degree)
+        if self.norm != "l1" or k is None:
             return None
-        k = int((kernel.powers_.sum(axis=1) <= degree).sum())
         coordinates = self.design.coordinates(y)[:k]
         standardized = solve_triangular(fitted.R_[:k, :k], coordinates)
         if is_negligible(self.design, standardized, y):
