@@ -37,6 +37,15 @@ from ..kernels import (
 )
 from ..metrics import KernelIndicator, is_negligible, reference_disparity
 
+__all__ = [
+    "CoarseConstraint",
+    "Constraint",
+    "ConstraintList",
+    "DependenceConstraint",
+    "DidiConstraint",
+    "FineConstraint",
+]
+
 # What a constraint bounds: what `predict` returns, probabilities, predictions minus y, or the
 # share of rows above every cut.
 OUTPUTS = ("predictions", "probabilities", "residuals", "distribution")

@@ -111,14 +111,9 @@ class LevelEncoder(AttributeEncoder):
         The levels, the reference first.
     """
 
-    def __init__(
-        self,
-        values: np.ndarray,
-        names: list[str] | None = None,
-        parameter: str = "sensitive_features",
-    ) -> None:
-        super().__init__(values, names, parameter)
-        self.known = np.asarray([*self.references, *(self.levels[0] or ())])
+    @cached_property
+    def known(self) -> np.ndarray:
+        return np.asarray([*self.references, *(self.levels[0] or ())])
 
     def of_levels(self, present: np.ndarray) -> LevelEncoder:
         """Return the encoder of some of the levels, given by their numbers."""
@@ -224,11 +219,7 @@ class Basis:
         raise NotImplementedError
 
     def combined(
-        self,
-        values: np.ndarray,
-        matrix: np.ndarray,
-        offset: np.ndarray,
-        out: np.ndarray | None = None,
+        self, values: np.ndarray, matrix: np.ndarray, offset: np.ndarray, out: Any = None
     ) -> np.ndarray:
         """Return the standardised columns times a matrix (k, r), plus an offset (r,).
 
@@ -416,11 +407,7 @@ class SplineBasis(ColumnBasis):
         return self.combined(values, np.eye(len(self.mean)), np.zeros(len(self.mean)), out)
 
     def combined(
-        self,
-        values: np.ndarray,
-        matrix: np.ndarray,
-        offset: np.ndarray,
-        out: np.ndarray | None = None,
+        self, values: np.ndarray, matrix: np.ndarray, offset: np.ndarray, out: Any = None
     ) -> np.ndarray:
         own = matrix / self.scale[:, None]
         return self.kernel.combined(values, own, offset - self.mean @ own, out)

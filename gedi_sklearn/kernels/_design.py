@@ -11,7 +11,8 @@ import numpy as np
 from scipy.linalg.blas import dtrsv
 
 from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ._fitted import Covariates, FittedKernel, GroupColumns
+from ._fitted import Covariates, FittedKernel
+from ._indicators import GroupColumns
 from ._moments import row_blocks
 
 # Estimated relative rounding error from which a coefficient comes with a warning.

@@ -18,7 +18,8 @@ from ._columns import (
     evaluate_columns,
 )
 from ._design import Design
-from ._fitted import RANK_TOLERANCE, FittedKernel, IndicatorKernel
+from ._fitted import RANK_TOLERANCE, FittedKernel
+from ._indicators import IndicatorKernel
 from ._moments import BLOCK, row_blocks, sum_products
 from ._transformers import AttributeKernel, is_named, resolve_kernel
 

@@ -522,11 +522,7 @@ class SplineKernel(AttributeKernel):
         return self.combined(X, np.eye(len(self._coefficients)), 0.0)
 
     def combined(
-        self,
-        X: np.ndarray,
-        matrix: np.ndarray,
-        offset: np.ndarray | float,
-        out: np.ndarray | None = None,
+        self, X: np.ndarray, matrix: np.ndarray, offset: np.ndarray | float, out: Any = None
     ) -> np.ndarray:
         """Return the columns times a matrix (k, r), plus an offset, at the cost of the columns.
 
