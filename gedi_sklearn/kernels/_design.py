@@ -283,8 +283,13 @@ class Design(BaseDesign):
         return self.of_points((z - self.mean(z)) * self.shares(slice(None)))
 
     def inner_products(self, z: np.ndarray) -> np.ndarray:
-        """Return Q'Wz from the matrix Q, shape (k,)."""
-        return self.weighted(z) @ self.q
+        """Return Q'Wz from Q, shape (k,)."""
+        if self.index is not None:
+            return self.weighted(z) @ self.q
+        mean, total = self.mean(z), np.zeros(self.fitted.n_columns)
+        for rows in row_blocks(len(z)):  # each stays in the cache
+            total += ((z[rows] - mean) * self.shares(rows)) @ self.q[rows]
+        return total
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """Return Q' diag(weight) Q, shape (k, k)."""
@@ -354,12 +359,15 @@ class Design(BaseDesign):
         rounding error of s by (|mean| / sd)^(k−1). With many rows it is skipped if the conversion
         is harmless: it costs a pass over them.
         """
-        fitted = self.fitted
+        fitted: Any = self.fitted
         if self.covariates is not None:
             z = self.residual(z)
-        if fitted.has_closed_form or ("q" in vars(self) and fitted.conversion_is_harmless):
-            return fitted.solve(self.weighted(z), self.q)
+        if fitted.has_closed_form:
+            return fitted.solve(self.weighted(z))
         R = fitted.R_
+        if "q" in vars(self) and fitted.conversion_is_harmless:
+            coordinates = self.inner_products(z)
+            return coordinates, dtrsv(R, coordinates)
         known = self.known is not None and self.known[0] is z
         products = self.known[1] if known else self._products(z)  # type: ignore[index]
         coordinates = dtrsv(R, products, trans=1)

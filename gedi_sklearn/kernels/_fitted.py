@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
-from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dtrtri
 
 from .._validation import check_attribute_columns, check_numbers, check_same_length, check_sensitive
@@ -356,11 +355,6 @@ class FittedKernel:
 
     def check_size(self, n_rows: int) -> None:
         """Refuse a matrix of this many rows if it would be too large or take hours."""
-
-    def solve(self, weighted: np.ndarray, q: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return c = Q'Wz̃ and s = R⁻¹c, from Wz̃ and Q at the points of a design."""
-        coordinates = weighted @ q
-        return coordinates, dtrsv(self.R_, coordinates)
 
     def raw_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """Return multipliers of orthonormal coordinates as those of α̃, shape (k,)."""

@@ -134,7 +134,8 @@ class IndicatorKernel(FittedKernel):
         """Return by how much group means differ from that of all, from the sums of Wz̃, (g,)."""
         return weighted / (self.share * self.weights)
 
-    def solve(self, weighted: np.ndarray, q: Any) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return c = Q'Wz̃ and s = R⁻¹c from the sums of Wz̃ in the groups."""
         deviations = self.deviations(weighted)
         return self.coordinates(deviations), (deviations[1:] - deviations[0]) * self.scale
 
