@@ -195,6 +195,8 @@ class ConstrainedEstimator(BaseEstimator):
     random_state: Any
     # What the constraint may be on.
     _can_bound: ClassVar[tuple[str, ...]] = ("predictions",)
+    # Whether predictions read the attribute of new rows, which checks it.
+    _reads_attribute = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -329,7 +331,7 @@ class ConstrainedEstimator(BaseEstimator):
 
     def _checked_inner_X(self, X: Any) -> Any:
         self._check_columns(X)
-        if self._positions and not self._dropped:
+        if self._positions and not (self._dropped or self._reads_attribute):
             # The inner estimator has seen no missing attribute in `fit` either.
             named = not is_plain(X) and _get_feature_names(X) is not None
             columns: Any = (self._attribute_columns if named else None) or self._positions

@@ -52,9 +52,10 @@ _ABOUT = 1.5
 _LEAST_P = 1e-15
 # With fewer rows there is no verdict.
 _LEAST_ROWS = 50
-# Rows that answer the second question and the last; of more, so many are drawn. The share that is
-# left is known to a hundredth then, a tenth of what it may exceed the asked one by.
-_MOST_ROWS = 20_000
+# Rows that answer the second question, and the last where that takes more than a product with the
+# constraint's Q; of more, so many are drawn. The share that is left is known to two hundredths
+# then, a fifth of what it may exceed the asked one by.
+_MOST_ROWS = 5_000
 # Confidence of each of two limits, which make an interval of 90 %.
 _LIMIT = 0.95
 
@@ -116,7 +117,8 @@ class Remainder:
     share : float
         S of the predictions over S of y.
     low : float
-        Its lower 95 % confidence limit.
+        Its lower 95 % confidence limit; NaN where the share itself exceeds the one that was asked
+        by no more than a tenth, so that nothing depends on it.
     asked : float
         The share that the constraint asks for.
     """
@@ -125,6 +127,11 @@ class Remainder:
     share: float
     low: float
     asked: float
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the share exceeds the one that was asked by more than a tenth, and chance."""
+        return self.low > self.asked + _MARGIN
 
     def __str__(self) -> str:
         return (
@@ -282,7 +289,7 @@ class Verdict(InWords):
     def advice(self) -> Iterator[Warning]:
         """Yield warnings of what the kernel misses, and of chance, however few the rows."""
         left = self.remainder
-        if left is not None and left.low > left.asked + _MARGIN:
+        if left is not None and left.is_missed:
             yield UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
         p = self.reference_p_value
         if p is not None and p > CHANCE:
@@ -343,7 +350,7 @@ def make_verdict(
             continue
         first = own[0]
         if first.given.relative:
-            design, used, k = _reference_design(first, rows)
+            design, used, k = _reference_design(first, rows, groups)
             numbers = [number for part in own for number in part.outputs]
             own_groups = None if groups is None else groups[used]
             p_values += [
@@ -355,7 +362,7 @@ def make_verdict(
     return Verdict(
         None if training is None else _ratio(parts, constraint.columns(training), groups),
         None if new_rows is None else _ratio(parts, constraint.columns(new_rows), groups),
-        max(left, key=lambda one: one.low - one.asked, default=None),
+        max(left, key=lambda one: (one.is_missed, one.share - one.asked), default=None),
         min(p_values, default=None),
         len(y),
         None if predicted is None else _size(parts, constraint.columns(predicted)),
@@ -523,21 +530,23 @@ def _weight(part: ColumnConstraint, rows: np.ndarray | slice) -> np.ndarray | No
 
 
 def _reference_design(
-    part: ColumnConstraint, rows: np.ndarray | slice
+    part: ColumnConstraint, rows: np.ndarray | slice, groups: np.ndarray | None
 ) -> tuple[Design, np.ndarray | slice, int]:
     """Return a design whose first k columns a relative threshold refers to, its rows, and k."""
     given, own = part.given, part.design
     if part.kernel.encoder is not None or given.kernel is None:
         return own, slice(None), part.kernel.n_columns
-    has_all = isinstance(rows, slice) and not given.needs_outcomes
-    kernel, k = resolve_kernel(given.kernel), part.kernel.n_columns
+    has_all = (groups is None or isinstance(rows, slice)) and not given.needs_outcomes
+    k, degree = part.kernel.n_columns, int(given.relative)
     if given.norm == "l1":
-        kernel, degree = kernel_of_degree(kernel, int(given.relative)), int(given.relative)
         # Orthonormal powers span those of each lower degree.
         has_all &= part.kernel.is_single_polynomial and degree <= k
         k = degree
     if has_all:
-        return own, rows, k
+        return own, slice(None), k
+    kernel = resolve_kernel(given.kernel)
+    if given.norm == "l1":
+        kernel = kernel_of_degree(kernel, degree)
     design = _design_of(kernel, own.points[rows], part, rows)
     return design, rows, design.fitted.n_columns
 
@@ -583,9 +592,11 @@ def _remainders(
             size = float(np.linalg.norm(design.inner_products(y)))
             if _p_value(design, y, design.fitted.n_columns, groups) > CHANCE:
                 continue
-            low = lower_limits(deviation_block(design), z[:, None], groups=groups)[0]
-            own = float(np.linalg.norm(design.inner_products(z)))
-            yield Remainder(names[j], own / size, float(low) / size, share)
+            found = float(np.linalg.norm(design.inner_products(z))) / size
+            low = np.array([np.nan])
+            if found > share + _MARGIN:
+                low = lower_limits(deviation_block(design), z[:, None], groups=groups)
+            yield Remainder(names[j], found, float(low[0]) / size, share)
 
 
 def _names(constraint: FittedConstraint, position: int) -> list[str]:

@@ -58,7 +58,6 @@ from ._attribute import (
 from ._parameters import (
     N_JOBS,
     NOTION_PARAMETERS,
-    Outcomes,
     check_keywords,
     check_nested,
     check_notion,
@@ -71,6 +70,7 @@ from ._parameters import (
 from ._targets import (
     CLASS_LOSSES,
     REAL_LOSSES,
+    Outcomes,
     Targets,
     check_all_weighted,
     check_bounds,

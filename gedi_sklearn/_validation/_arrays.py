@@ -240,9 +240,13 @@ def check_numbers(
     Returns
     -------
     ndarray of shape (n,) or (n, m), float64
-        A copy only if the type had to change; the library never writes to it.
+        A copy only if the type had to change, or of a column of a table; the library never writes
+        to it.
     """
     array = values if _are_floats(values) else _as_floats(values, name)
+    if array.size == len(array):
+        # A column of a table is read many times, and each would read the whole table.
+        array = np.ascontiguousarray(array)
     if ensure_all_finite and not _are_moderate(array, sets_scale):
         _refuse_extremes(array, name, sets_scale)
     if n_columns == 1:

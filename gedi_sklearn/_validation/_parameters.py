@@ -1,4 +1,4 @@
-"""Declared types and checks of parameters, and the rows and outputs that some of them name."""
+"""Declared types and checks of parameters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -18,8 +17,6 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 from sklearn.utils._param_validation import validate_params as _validate_params
-
-from ._arrays import is_text
 
 # Parameters of the objects that are given as `constraint` and `solver`, and what to write.
 _OF_OBJECTS = {
@@ -213,52 +210,6 @@ NOTION_PARAMETERS: dict[str, list[Any]] = {
     "subset": [str, Real, "boolean", callable, None],
     "on": [StrOptions({"predictions", "residuals"})],
 }
-
-
-class Outcomes(NamedTuple):
-    """Original targets, for what looks at some of the rows.
-
-    Attributes
-    ----------
-    labels : ndarray of shape (n,)
-        The original targets, as the caller gave them.
-    positive : object
-        The label that "positive" means; None where no label is.
-    """
-
-    labels: np.ndarray
-    positive: Any
-
-    @classmethod
-    def of_classes(cls, codes: np.ndarray, classes: np.ndarray) -> Outcomes:
-        """Return those of classes 0…K − 1, of which the second of two is the positive one."""
-        return cls(classes[codes], classes[1] if len(classes) == 2 else None)
-
-    def rows(self, subset: Any) -> np.ndarray:
-        """Return which rows a subset holds, shape (n,).
-
-        Raises
-        ------
-        ValueError
-            If it is not defined, or holds no row.
-        """
-        if callable(subset):
-            rows = np.asarray(subset(self.labels))
-            if rows.dtype != bool or rows.shape != self.labels.shape:
-                raise ValueError(
-                    "subset must return a boolean array with one entry for each target, got "
-                    f"{rows.dtype} of shape {rows.shape} for {len(self.labels)} targets."
-                )
-            return rows
-        label = self.positive if isinstance(subset, str) and subset == "positive" else subset
-        if label is None:
-            raise ValueError(
-                "subset='positive' needs two classes, of which the second is meant (or pos_label, "
-                "in an indicator). Name a class, or pass a callable of y."
-            )
-        if is_text(self.labels) != isinstance(label, str):
-            return np.zeros(len(self.labels), dtype=bool)
-        return np.asarray(self.labels == label)
 
 
 def check_notion(subset: Any, on: str, relative: Any) -> None:

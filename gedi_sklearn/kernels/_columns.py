@@ -211,6 +211,11 @@ class Basis:
         """The inverse of T; indicators do not ask for it."""
         raise NotImplementedError
 
+    @property
+    def condition(self) -> float:
+        """Condition of T."""
+        return float(np.linalg.cond(self.to_raw))
+
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the standardised columns, not centred, for attribute values (n, m).
 
@@ -366,9 +371,13 @@ class ColumnBasis(Basis):
         self._standardize(mean, scale)
 
     @classmethod
-    def fitted(cls, kernel: Any, values: np.ndarray, weight: np.ndarray | None) -> Self:
-        """Return the columns of a kernel, standardised by given rows."""
-        return cls(kernel, *weighted_moments(evaluate_columns(kernel, values), weight))
+    def fitted(
+        cls, kernel: Any, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Self, np.ndarray]:
+        """Return the columns of a kernel, standardised by given rows, and what they are there."""
+        columns = evaluate_columns(kernel, values)
+        basis = cls(kernel, *weighted_moments(columns, weight))
+        return basis, (columns - basis.mean) / basis.scale
 
     def standardize_on(self, values: np.ndarray, weight: np.ndarray | None) -> None:
         self._standardize(*weighted_moments(evaluate_columns(self.kernel, values), weight))
@@ -387,6 +396,10 @@ class ColumnBasis(Basis):
     def from_raw(self) -> np.ndarray:
         """The inverse of T."""
         return np.diag(self.scale)
+
+    @property
+    def condition(self) -> float:
+        return float(self.scale.max() / self.scale.min())
 
     def move(self, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
         turn = np.diag(np.r_[1.0, 1 / scale])

@@ -13,7 +13,7 @@ from scipy.linalg.blas import dtrsv
 from ..exceptions import IllConditionedKernelWarning, warn_caller
 from ._fitted import Covariates, FittedKernel
 from ._indicators import GroupColumns
-from ._moments import row_blocks
+from ._moments import BLOCK, row_blocks
 
 # Estimated relative rounding error from which a coefficient comes with a warning.
 _CONVERSION_TOLERANCE = 1e-6
@@ -226,15 +226,25 @@ class Design(BaseDesign):
     def _point_shares(self) -> np.ndarray:
         return self.of_points(np.broadcast_to(self.shares(slice(None)), self.n_rows))
 
+    @cached_property
+    def standardized_columns(self) -> np.ndarray:
+        """The standardised columns of all points, not centred, of no more than a block."""
+        return self.fitted.basis.evaluate(self.points)
+
     def columns(self, points: slice) -> np.ndarray:
         """Return the standardised columns of some points, not centred, shape (points, k)."""
         if self.covariates is not None:
             return self.covariates.columns[points]
+        if len(self.points) <= BLOCK:
+            return self.standardized_columns[points]
         return self.fitted.basis.evaluate(self.points[points])
 
     def _orthonormal_at(self, points: slice | np.ndarray) -> np.ndarray:
         if self.covariates is not None:
             return self.covariates.columns[points] @ self.fitted.R_inverse
+        if "standardized_columns" in vars(self) and self.fitted.conversion_is_harmless:
+            matrix, offset = self.fitted.to_orthonormal
+            return self.standardized_columns[points] @ matrix + offset
         return self.fitted.orthonormal_columns(self.points[points])
 
     @cached_property

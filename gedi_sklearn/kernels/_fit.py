@@ -232,6 +232,7 @@ def _fit_rows(
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes, some = values.shape[1], None if weight is None else sampled(weight)
     basis: Basis
+    known: np.ndarray | None
     if is_named(kernel):
         if kernel.least_rows() > len(values):  # whatever they are, there are too few
             n_distinct = len(check_group_codes(values)[1])
@@ -239,7 +240,7 @@ def _fit_rows(
                 n_distinct - 1, kernel.least_rows() - 1, n_distinct
             )
         kernel.fit_checked(values, weight)
-        basis = kernel.make_basis(sampled(values), some)
+        basis, known = kernel.make_basis(sampled(values), some)
     else:
         if isinstance(kernel, np.ndarray):
             kernel, values = None, check_numbers(kernel, "kernel")
@@ -247,10 +248,12 @@ def _fit_rows(
         elif hasattr(kernel, "fit"):
             accepts = has_fit_parameter(kernel, "sample_weight")
             kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
-        basis = ColumnBasis.fitted(kernel, sampled(values), some)
+        basis, known = ColumnBasis.fitted(kernel, sampled(values), some)
     names = _column_names(kernel, len(basis.to_raw), names)
     fitted = FittedKernel(kernel, basis, names, n_attributes)
     design = Design(fitted, values, weight)
+    if known is not None and len(known) == len(values):
+        design.standardized_columns = known
     factorize(design, target)
     return design
 

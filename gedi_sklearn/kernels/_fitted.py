@@ -341,7 +341,7 @@ class FittedKernel:
             explained = self.regression.predict(covariates, len(values))
             return (self.basis.evaluate(values) - explained) @ self.R_inverse
         if self.conversion_is_harmless:
-            return self.basis.combined(values, *self._to_orthonormal)
+            return self.basis.combined(values, *self.to_orthonormal)
         columns = self.basis.evaluate(values.astype(np.longdouble)) - self.center_
         return (columns @ self.R_inverse.astype(np.longdouble)).astype(np.float64)
 
@@ -391,7 +391,7 @@ class FittedKernel:
     @cached_property
     def conversion_is_harmless(self) -> bool:
         """Whether the conversion to raw units hardly amplifies rounding."""
-        return bool(np.linalg.cond(self.basis.to_raw) < _HARMLESS_CONVERSION)
+        return bool(self.basis.condition < _HARMLESS_CONVERSION)
 
     def _encoded(self, values: Any) -> np.ndarray:
         """Check the attribute of new rows; return it as the numbers that the basis takes."""
@@ -413,7 +413,7 @@ class FittedKernel:
         return values
 
     @property
-    def _to_orthonormal(self) -> tuple[np.ndarray, np.ndarray]:
+    def to_orthonormal(self) -> tuple[np.ndarray, np.ndarray]:
         """The matrix and the offset that lead from standardised columns to Q."""
         R_inverse = self.R_inverse
         return R_inverse, -self.center_ @ R_inverse
@@ -421,7 +421,7 @@ class FittedKernel:
     def write_orthonormal(self, values: np.ndarray, out: np.ndarray) -> None:
         """Write Q into the rows of `out`, (k, n)."""
         if self.regression is None and self.conversion_is_harmless:
-            self.basis.combined(values, *self._to_orthonormal, out)
+            self.basis.combined(values, *self.to_orthonormal, out)
         else:
             out[:] = self.orthonormal_columns(values).T
 

@@ -41,6 +41,7 @@ class AttributeKernel(TransformerMixin, BaseEstimator):
     # What the parameter `kernel` calls it, and its parameter that is a degree; None without one.
     name: ClassVar[str]
     degree_name: ClassVar[str | None] = None
+    _basis_type: ClassVar[type[ColumnBasis]] = ColumnBasis
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -126,9 +127,11 @@ class AttributeKernel(TransformerMixin, BaseEstimator):
     def transform_checked(self, X: np.ndarray) -> np.ndarray:
         """Return the columns (n, k) of rows that have been checked."""
 
-    def make_basis(self, values: np.ndarray, weight: np.ndarray | None) -> Basis:
-        """Return the columns that are computed, standardised by given rows."""
-        return ColumnBasis.fitted(self, values, weight)
+    def make_basis(
+        self, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Basis, np.ndarray | None]:
+        """Return what is computed, standardised by given rows, and there, if that is known."""
+        return self._basis_type.fitted(self, values, weight)
 
     def least_rows(self) -> int:
         """Return the least number of rows that can tell the columns apart, as far as it is known.
@@ -224,8 +227,10 @@ class PolynomialKernel(AttributeKernel):
         else:
             self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
 
-    def make_basis(self, values: np.ndarray, weight: np.ndarray | None) -> Basis:
-        return PolynomialBasis(self, values, weight)
+    def make_basis(
+        self, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Basis, np.ndarray | None]:
+        return PolynomialBasis(self, values, weight), None
 
     def least_rows(self) -> int:
         return self.degree + 1
@@ -478,6 +483,7 @@ class SplineKernel(AttributeKernel):
     """
 
     name = "spline"
+    _basis_type = SplineBasis
     _parameter_constraints: ClassVar[dict] = {
         "n_knots": [Interval(Integral, 2, None, closed="left")],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -510,9 +516,6 @@ class SplineKernel(AttributeKernel):
             .fit(own.knots[:, None])
             for own in self._gains
         ]
-
-    def make_basis(self, values: np.ndarray, weight: np.ndarray | None) -> Basis:
-        return SplineBasis.fitted(self, values, weight)
 
     def with_levels(self, encoder: AttributeEncoder) -> AttributeKernel:
         # Indicators of levels are splines already; a number needs those of its own.

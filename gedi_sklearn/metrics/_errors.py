@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels import Design
+from ..kernels import Design, row_blocks
 from ._ellipsoids import MAX_PATTERNS, GroupCovariance
 
 # Numbers of a block of rows in all directions: what stays in the cache.
@@ -363,28 +363,28 @@ class Errors:
         second, third, fourth, weight2, weight3 = map(self._at_points, powers)
         q = np.asarray(self.design.q)
         for rows in _blocks(len(q), len(directions)):
-            pull = q[rows] @ directions.T
+            pull = directions @ q[rows].T
             size, square = np.abs(pull), pull * pull
             yield (
-                second[rows] @ square,
-                third[rows] @ (square * pull),
-                fourth[rows] @ (square * square),
-                weight2[rows] @ square,
-                weight3[rows] @ (square * size),
-                (largest[rows, None] * size).max(axis=0),
+                square @ second[rows],
+                (square * pull) @ third[rows],
+                (square * square) @ fourth[rows],
+                square @ weight2[rows],
+                (square * size) @ weight3[rows],
+                (largest[rows] * size).max(axis=1),
             )
 
     def _row_sums(self, directions: list[np.ndarray]) -> Iterator[_Sums]:
         """Yield sums over blocks of rows, in directions (d, k) of every output together."""
         q = self.design.q
-        tables = None if self._index is None else [q @ own.T for own in directions]
+        tables = None if self._index is None else [(q @ own.T).T for own in directions]
         for rows in _blocks(len(self.weight), len(directions[0])):
-            eta, pull2 = np.zeros((2, len(self.weight[rows]), len(directions[0])))
+            eta, pull2 = np.zeros((2, len(directions[0]), len(self.weight[rows])))
             for j, own in enumerate(directions):
-                at = q[rows] @ own.T if tables is None else tables[j][self._index[rows]]
-                center = np.outer(self._mean[rows], own @ self.coordinates[j])
-                eta += at * self._row_errors[rows, j : j + 1] - center
-                pull2 += np.square(at * self.weight[rows, None])
+                at = own @ q[rows].T if tables is None else tables[j][:, self._index[rows]]
+                center = np.outer(own @ self.coordinates[j], self._mean[rows])
+                eta += at * self._row_errors[rows, j] - center
+                pull2 += np.square(at * self.weight[rows])
             yield _powers_of(eta, pull2)
 
     def group_moments(self, origin: np.ndarray, output: int) -> Moments:
@@ -433,8 +433,8 @@ class Errors:
         """Yield the same over blocks of clusters."""
         joined = np.hstack(directions)
         for rows in _blocks(self.n_units, len(joined)):
-            pulls = (self.pulls[rows] @ own.T for own in directions)
-            yield _powers_of(self.scores[rows] @ joined.T, sum(map(np.square, pulls)))
+            pulls = (own @ self.pulls[rows].T for own in directions)
+            yield _powers_of(joined @ self.scores[rows].T, sum(map(np.square, pulls)))
 
     def ellipsoid_of_groups(self) -> tuple[np.ndarray, float]:
         """Return variances of the groups' sums that make the covariance below, and its freedom.
@@ -557,27 +557,24 @@ def _ratio(numbers: np.ndarray, to: np.ndarray) -> np.ndarray:
 
 
 def _product(g: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    return (g * weight[:, None]).T @ g
+    blocks = ((g[rows] * weight[rows, None]).T @ g[rows] for rows in row_blocks(len(g)))
+    return sum(blocks, np.zeros((g.shape[1], g.shape[1])))
 
 
 def leverages(g: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Return g_i'V⁻¹g_i of the rows of a matrix, in the directions that V has."""
     values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-12 * values[-1]
-    return np.square(g @ (vectors[:, kept] / np.sqrt(values[kept]))).sum(axis=1)
+    along = g @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return np.asarray(np.einsum("ij,ij->i", along, along))
 
 
 def _powers_of(eta: np.ndarray, pull2: np.ndarray) -> _Sums:
-    """Return sums of the powers of what rows add, and of the squares of their pulls."""
+    """Return sums of the powers of what rows add (d, r), and of the squares of their pulls."""
     square = eta * eta
-    return (
-        square.sum(axis=0),
-        (square * eta).sum(axis=0),
-        (square * square).sum(axis=0),
-        pull2.sum(axis=0),
-        (pull2**1.5).sum(axis=0),
-        np.abs(eta).max(axis=0),
-    )
+    pairs = ((eta, eta), (square, eta), (square, square), (pull2, np.sqrt(pull2)))
+    second, third, fourth, pull3 = (np.einsum("ij,ij->i", *pair) for pair in pairs)
+    return second, third, fourth, pull2.sum(axis=1), pull3, np.abs(eta).max(axis=1)
 
 
 def _blocks(n_rows: int, n_directions: int) -> Iterator[slice]:

@@ -312,6 +312,8 @@ def _warn_outside(x: np.ndarray, y: np.ndarray, counts: np.ndarray | None) -> No
 
 def hides_class(values: np.ndarray, counts: np.ndarray | None) -> bool:
     """Tell whether all rows of one of a few values of a variable lie outside the grid of "kde"."""
+    if len(np.unique(values[: _MAX_CLASSES + 1])) > _MAX_CLASSES:
+        return False  # as most do, and a few rows tell it
     levels, codes = np.unique(values.ravel(), return_inverse=True)
     if not 1 < len(levels) <= _MAX_CLASSES:
         return False

@@ -453,16 +453,22 @@ class Projected(BoundsCuts, AttributeBlind):
                 asked.add_request(param="sensitive_features", alias=name)
         return request
 
-    def _shift(self, X: Any, sensitive_features: Any, p: np.ndarray) -> np.ndarray | float:
+    @property
+    def _reads_attribute(self) -> bool:  # type: ignore[override]
+        return self.sensitive_at_predict
+
+    def _known(self, X: Any, sensitive_features: Any) -> np.ndarray | None:
+        """Return the attribute of new rows, or m(X) in its place."""
+        find = self._new_values if self.sensitive_at_predict else self._new_expected
+        return find(X, sensitive_features)
+
+    def _shift(self, X: Any, known: np.ndarray | None, p: np.ndarray) -> np.ndarray | float:
         """Return the correction of the scores p of new rows, shape (n,)."""
-        if not self.sensitive_at_predict:
-            if (expected := self._new_expected(X, sensitive_features)) is None:
-                return 0.0
-            return self._recalibration(p, expected) @ self.orthonormal_correction_.T
-        values = self._new_values(X, sensitive_features)
-        if self.kernel_ is None:
+        if known is None or self.kernel_ is None:
             return 0.0
-        columns = self._new_columns(values, X)
+        if not self.sensitive_at_predict:
+            return self._recalibration(p, known) @ self.orthonormal_correction_.T
+        columns = self._new_columns(known, X)
         if self._has_subset:
             columns = self._weighed(columns, p)
         return columns @ self.orthonormal_correction_.T
@@ -525,11 +531,11 @@ class Projected(BoundsCuts, AttributeBlind):
     def _corrected(self, X: Any, sensitive_features: Any) -> np.ndarray:
         """Return corrected scores of new rows, shape (n,)."""
         inner = self._new_inner_X(X)
+        known = self._known(X, sensitive_features)
         p = self._scores(self.estimator_, inner)
         if self._bounds_cuts:
-            find = self._new_values if self.sensitive_at_predict else self._new_expected
-            return self._on_scale(self._moved(p, find(X, sensitive_features)))
-        return self._apply(p, self._shift(X, sensitive_features, p), self._intercept)
+            return self._on_scale(self._moved(p, known))
+        return self._apply(p, self._shift(X, known, p), self._intercept)
 
     @answers_as_fitted
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:

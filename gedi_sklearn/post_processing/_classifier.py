@@ -267,8 +267,9 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
             score = self._corrected(X, sensitive_features)
             return np.column_stack([1 - score, score])
         inner = self._new_inner_X(X)
+        known = self._known(X, sensitive_features)
         p = self._scores(self.estimator_, inner)
-        proba = self._class_scores(p, self._shift(X, sensitive_features, p))
+        proba = self._class_scores(p, self._shift(X, known, p))
         return proba if proba.ndim == 2 else np.column_stack([1 - proba, proba])
 
     def _class_scores(self, p: np.ndarray, shift: Any) -> np.ndarray:

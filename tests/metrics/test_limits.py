@@ -326,7 +326,7 @@ def test_certificates_and_verdicts_of_persons():
             fitted, lambda s: y - (0.5 - 0.4 * s) * x, 0.9, is_one_event=True, n_folds=3,
             groups=groups,
         )  # fmt: skip
-        seen[name] = make_verdict(fitted, y, y - 0.4 * x, new_rows=y - 0.4 * x, groups=groups)
+        seen[name] = make_verdict(fitted, y, y, new_rows=y - 0.4 * x, groups=groups)
     assert found["persons"][1] < found["rows"][1]
     assert found["persons"][0].assumption.startswith("the 100 groups of rows are indep")
     assert found["rows"][0].assumption.startswith("rows are independent")
