@@ -340,8 +340,8 @@ class Design(BaseDesign):
         return float(z.mean() if weight is None else weight @ z / self.fitted.share)
 
     def deviation(self, z: np.ndarray) -> float:
-        if self.known is not None and self.known[0] is z:
-            return float(np.sqrt(self.known[2]))
+        if (known := self._known_of(z)) is not None:
+            return float(np.sqrt(known[1]))
         mean, variance = self.mean(z), 0.0
         for rows in row_blocks(self.n_rows):
             centred = z[rows] - mean
@@ -374,18 +374,22 @@ class Design(BaseDesign):
             z = self.residual(z)
         if fitted.has_closed_form:
             return fitted.solve(self.weighted(z))
-        R = fitted.R_
-        if "q" in vars(self) and fitted.conversion_is_harmless:
+        R, known = fitted.R_, self._known_of(z)
+        if "q" in vars(self) and known is None and fitted.conversion_is_harmless:
             coordinates = self.inner_products(z)
             return coordinates, dtrsv(R, coordinates)
-        known = self.known is not None and self.known[0] is z
-        products = self.known[1] if known else self._products(z)  # type: ignore[index]
-        coordinates = dtrsv(R, products, trans=1)
+        coordinates = dtrsv(R, self._products(z) if known is None else known[0], trans=1)
         solution = dtrsv(R, coordinates)
-        if known and fitted.conversion_is_harmless:
+        if known is not None and fitted.conversion_is_harmless:
             return coordinates, solution
         correction = dtrsv(R, self._products(z, solution), trans=1)
         return coordinates + correction, solution + dtrsv(R, correction)
+
+    def _known_of(self, z: np.ndarray) -> tuple[np.ndarray, float] | None:
+        """Return the products and the variance of a target that came with the kernel; else None."""
+        if self.known is None or _place(self.known[0]) != _place(z):
+            return None
+        return self.known[1:]
 
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
         return float(np.var(self.residual(z))) * self._null_gram
@@ -402,3 +406,8 @@ class Design(BaseDesign):
         # Permuted values are slightly negatively correlated: hence n − 1, and the centring.
         weighted -= weighted.mean(axis=0)
         return self.n_rows / (self.n_rows - 1) * weighted.T @ weighted
+
+
+def _place(values: np.ndarray) -> tuple[Any, ...]:
+    """Return where an array is in memory: the same of all of its views."""
+    return values.__array_interface__["data"], values.shape, values.strides, values.dtype
