@@ -116,8 +116,8 @@ class Remainder:
         The attribute.
     share : float
         S of the predictions over S of y.
-    low : float
-        Its lower 95 % confidence limit; NaN where the share itself exceeds the one that was asked
+    low : float or None
+        Its lower 95 % confidence limit; None where the share itself exceeds the one that was asked
         by no more than a tenth, so that nothing depends on it.
     asked : float
         The share that the constraint asks for.
@@ -125,13 +125,13 @@ class Remainder:
 
     name: str
     share: float
-    low: float
+    low: float | None
     asked: float
 
     @property
     def is_missed(self) -> bool:
         """Whether the share exceeds the one that was asked by more than a tenth, and chance."""
-        return self.low > self.asked + _MARGIN
+        return self.low is not None and self.low > self.asked + _MARGIN
 
     def __str__(self) -> str:
         return (
@@ -289,7 +289,7 @@ class Verdict(InWords):
     def advice(self) -> Iterator[Warning]:
         """Yield warnings of what the kernel misses, and of chance, however few the rows."""
         left = self.remainder
-        if left is not None and left.is_missed:
+        if left is not None and left.low is not None and left.is_missed:
             yield UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
         p = self.reference_p_value
         if p is not None and p > CHANCE:
@@ -593,10 +593,11 @@ def _remainders(
             if _p_value(design, y, design.fitted.n_columns, groups) > CHANCE:
                 continue
             found = float(np.linalg.norm(design.inner_products(z))) / size
-            low = np.array([np.nan])
+            low = None
             if found > share + _MARGIN:
-                low = lower_limits(deviation_block(design), z[:, None], groups=groups)
-            yield Remainder(names[j], found, float(low[0]) / size, share)
+                limits = lower_limits(deviation_block(design), z[:, None], groups=groups)
+                low = float(limits[0]) / size
+            yield Remainder(names[j], found, low, share)
 
 
 def _names(constraint: FittedConstraint, position: int) -> list[str]:
