@@ -37,7 +37,6 @@ from gedi_sklearn.exceptions import (
 )
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import CutsIndicator, gedi, gedi_inference, make_disparity_scorer
-from gedi_sklearn.post_processing import _distribution
 from tests.estimator_checks import constrained_estimators
 
 CUTS = {"norm": "sd", "on": "distribution"}
@@ -188,7 +187,7 @@ def test_of_two_paths_within_the_bound_the_nearer_one_is_taken(monkeypatch, powe
     X = np.c_[x, skewed, skewed * x]
     distances = []
     for powers in ((1, 1.5), (1,), (1.5,)):
-        monkeypatch.setattr(_distribution, "_POWERS", powers)
+        monkeypatch.setattr("gedi_sklearn.post_processing._distribution._POWERS", powers)
         model = bounded(ProjectedRegressor, 0.4).fit(X, y)
         assert model.verdict_.new_rows.value == pytest.approx(1.0, abs=0.02)
         distances.append(np.mean((model.predict(X) - model.estimator_.predict(X)) ** 2))
