@@ -11,5 +11,6 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Examples that draw need the extra `plot`.
 collect_ignore = [] if find_spec("matplotlib") else ["docs/plotting.md", "gedi_sklearn/plotting"]
-if not find_spec("dask"):
-    collect_ignore.append("gedi_sklearn/dask")
+for package, needs in (("dask", "dask"), ("lagrangian_dual", "torch")):
+    if not find_spec(needs):
+        collect_ignore.append(f"gedi_sklearn/{package}")

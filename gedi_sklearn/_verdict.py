@@ -511,7 +511,7 @@ def _top_decile(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
         cuts = np.take_along_axis(columns, order[below, range(len(below))][None], axis=0)
     else:  # equal weights need no sort
         last = int(np.ceil(share * len(columns))) - 1
-        cuts = np.partition(columns, last, axis=0)[last]
+        cuts = np.partition(columns, last, axis=0)[last].copy()  # of which the rest is let go
     return (columns > cuts).astype(np.float64)
 
 

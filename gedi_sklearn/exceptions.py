@@ -85,6 +85,14 @@ class RankDeficientKernelError(ValueError):
     ----------
     rank : int
         Number of independent columns after centring; 0 where the attribute is constant.
+
+    Examples
+    --------
+    >>> from gedi_sklearn import gedi
+    >>> gedi([1.0, 2.0, 3.0], sensitive_features=[0, 0, 1], kernel=2)
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.RankDeficientKernelError: the kernel of sensitive_features has 2...
     """
 
     rank: int = 0
@@ -123,11 +131,35 @@ class RankDeficientKernelError(ValueError):
 
 
 class UnseenLevelError(ValueError):
-    """New rows have a level of the attribute that no row of the fit has."""
+    """New rows have a level of the attribute that no row of the fit has.
+
+    Examples
+    --------
+    >>> from gedi_sklearn import DidiConstraint, ProjectedRegressor
+    >>> X, y, team = [[1], [2]] * 10, [1.0, 2.0] * 9 + [4.0, 5.0], ["a"] * 10 + ["b"] * 10
+    >>> model = ProjectedRegressor(constraint=DidiConstraint()).fit(X, y, sensitive_features=team)
+    >>> model.predict([[2]], sensitive_features=["c"])
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.UnseenLevelError: sensitive_features holds groups not seen before...
+    """
 
 
 class TooManyGroupsError(ValueError):
-    """The request needs a matrix of rows by groups that is too large to store or to use."""
+    """The request needs a matrix of rows by groups that is too large to store or to use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import gedi
+    >>> rng = np.random.default_rng(0)
+    >>> postcode = np.char.add("p", rng.integers(0, 9000, 20_000).astype(str))
+    >>> y, income = rng.normal(size=(2, 20_000))
+    >>> gedi(y, sensitive_features=postcode, conditional_on=income)
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.TooManyGroupsError: an attribute of...
+    """
 
     @classmethod
     def from_numbers(cls, n_rows: int, n_groups: int) -> TooManyGroupsError:
@@ -144,7 +176,17 @@ class TooManyGroupsError(ValueError):
 
 
 class InfeasibleProjectionError(ValueError):
-    """No targets satisfy the constraint."""
+    """No targets satisfy the constraint.
+
+    Examples
+    --------
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> constraint = CoarseConstraint(0.0, relative=False)
+    >>> project_targets(["a", "b", "b"], sensitive_features=[0.0, 0.0, 1.0], constraint=constraint)
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.InfeasibleProjectionError: no targets satisfy the coarse constraint...
+    """
 
     @classmethod
     def from_problem(
@@ -180,7 +222,16 @@ class InfeasibleProjectionError(ValueError):
 
 
 class SolverError(RuntimeError):
-    """A solver is missing, refused its licence, or ended without a solution."""
+    """A solver is missing, refused its licence, or ended without a solution.
+
+    Examples
+    --------
+    Those of a licence and of a limit are caught with it.
+
+    >>> from gedi_sklearn.exceptions import SolverError, SolverLicenceError, SolverLimitError
+    >>> issubclass(SolverLicenceError, SolverError), issubclass(SolverLimitError, SolverError)
+    (True, True)
+    """
 
     @classmethod
     def from_status(cls, solver: str, status: object) -> SolverError:
@@ -201,7 +252,26 @@ class SolverError(RuntimeError):
 
 
 class SolverLicenceError(SolverError):
-    """Gurobi's licence is missing, expired, taken, or too small for the model."""
+    """Gurobi's licence is missing, expired, taken, or too small for the model.
+
+    Examples
+    --------
+    Without a usable licence HiGHS can take Gurobi's place.
+
+    >>> import warnings
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> from gedi_sklearn.exceptions import SolverLicenceError
+    >>> x = [1.0, 2.0, 3.0]
+    >>> how = {"sensitive_features": x, "constraint": CoarseConstraint()}
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # of the licence that comes with pip
+    ...     try:
+    ...         result = project_targets(x, solver="gurobi", **how)
+    ...     except SolverLicenceError:
+    ...         result = project_targets(x, solver="highs", **how)
+    >>> result.satisfied
+    True
+    """
 
     @classmethod
     def from_licence(cls, detail: str) -> SolverLicenceError:
@@ -223,7 +293,24 @@ class SolverLicenceError(SolverError):
 
 
 class SolverLimitError(SolverError):
-    """The time limit was reached before real targets were found."""
+    """The time limit was reached before real targets were found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gedi_sklearn import FineConstraint, Solver, project_targets
+    >>> x, y = np.linspace(-1, 1, 100), np.random.default_rng(0).normal(size=100)
+    >>> project_targets(
+    ...     y,
+    ...     sensitive_features=x,
+    ...     constraint=FineConstraint(kernel=3),
+    ...     target_bounds=(-9, 9),
+    ...     solver=Solver(time_limit=1e-9),
+    ... )
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.SolverLimitError: solver=...
+    """
 
     @classmethod
     def from_limit(
@@ -247,7 +334,27 @@ class SolverLimitError(SolverError):
 
 
 class ConstraintNotMetWarning(UserWarning):
-    """Predictions for the training rows, or projected classes, violate the constraint."""
+    """Predictions for the training rows, or projected classes, violate the constraint.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from gedi_sklearn import MovingTargetsRegressor
+    >>> from gedi_sklearn.exceptions import ConstraintNotMetWarning
+    >>> X, y = np.arange(100.0)[:, None], np.arange(100.0)
+    >>> frozen = FrozenEstimator(LinearRegression().fit(X, y))  # learns nothing from its targets
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ConstraintNotMetWarning)
+    ...     MovingTargetsRegressor(frozen, sensitive_columns=0).fit(X, y)
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.ConstraintNotMetWarning: ...
+    """
 
     @classmethod
     def from_size(
@@ -292,7 +399,27 @@ class ConstraintNotMetWarning(UserWarning):
 
 
 class EmptyBoundWarning(UserWarning):
-    """A bound on labels that labels so rare satisfy however they are arranged."""
+    """A bound on labels that labels so rare satisfy however they are arranged.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from gedi_sklearn import ProjectedClassifier
+    >>> from gedi_sklearn.exceptions import EmptyBoundWarning
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(2000, 2)), rng.random(2000) < 0.01
+    >>> model = ProjectedClassifier(LogisticRegression(), sensitive_columns=0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", EmptyBoundWarning)
+    ...     model.fit(X, y.astype(int))
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.EmptyBoundWarning: Bound the score instead, on='probabilities'...
+    """
 
     @classmethod
     def from_labels(cls, words: str, score: float | None) -> EmptyBoundWarning:
@@ -306,7 +433,24 @@ class EmptyBoundWarning(UserWarning):
 
 
 class UnseenDependenceWarning(UserWarning):
-    """The constraint misses part of the dependence: its kernel does not follow the shape."""
+    """The constraint misses part of the dependence: its kernel does not follow the shape.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> from gedi_sklearn.exceptions import UnseenDependenceWarning
+    >>> x = np.linspace(-1, 1, 600)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UnseenDependenceWarning)
+    ...     project_targets(x + 2 * x**2, sensitive_features=x, constraint=CoarseConstraint())
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.UnseenDependenceWarning: Use DependenceConstraint...
+    """
 
     @classmethod
     def from_share(
@@ -321,7 +465,24 @@ class UnseenDependenceWarning(UserWarning):
 
 
 class NoisyReferenceWarning(UserWarning):
-    """A relative threshold is a share of an indicator that cannot be told from chance."""
+    """A relative threshold is a share of an indicator that cannot be told from chance.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> from gedi_sklearn.exceptions import NoisyReferenceWarning
+    >>> x, y = np.linspace(-1, 1, 600), np.random.default_rng(0).normal(size=600)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", NoisyReferenceWarning)
+    ...     project_targets(y, sensitive_features=x, constraint=CoarseConstraint())
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.NoisyReferenceWarning: Use an absolute threshold, relative=False...
+    """
 
     @classmethod
     def from_p_value(cls, p_value: float) -> NoisyReferenceWarning:
@@ -344,7 +505,23 @@ _OF_A_VERDICT = (
 
 
 class FewRowsWarning(UserWarning):
-    """A confidence limit rests on few rows."""
+    """A confidence limit rests on few rows.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> from gedi_sklearn.exceptions import FewRowsWarning
+    >>> from gedi_sklearn.metrics import gedi_inference
+    >>> team = ["a"] * 98 + ["b"] * 2
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", FewRowsWarning)
+    ...     gedi_inference(list(range(100)), sensitive_features=team).upper
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.FewRowsWarning: `upper` rests on few rows...
+    """
 
     @classmethod
     def from_place(cls, what: str, place: str) -> FewRowsWarning:
@@ -366,7 +543,26 @@ class FewRowsWarning(UserWarning):
 
 
 class CertificateNotIssuedWarning(UserWarning):
-    """No correction has an upper confidence limit within the bound."""
+    """No correction has an upper confidence limit within the bound.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> from gedi_sklearn.exceptions import CertificateNotIssuedWarning
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 1))
+    >>> y = X[:, 0] + rng.normal(size=60)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", CertificateNotIssuedWarning)
+    ...     ProjectedRegressor(sensitive_columns=0, confidence=0.99).fit(X, y)
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.CertificateNotIssuedWarning: no certificate can be issued...
+    """
 
     @classmethod
     def from_labels(cls, confidence: float, words: str) -> CertificateNotIssuedWarning:
@@ -404,7 +600,24 @@ class CertificateNotIssuedWarning(UserWarning):
 
 
 class IllConditionedKernelWarning(UserWarning):
-    """Rounding errors may have reached the leading digits of a coefficient."""
+    """Rounding errors may have reached the leading digits of a coefficient.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from gedi_sklearn.exceptions import IllConditionedKernelWarning
+    >>> from gedi_sklearn import PolynomialKernel, gedi
+    >>> x = np.r_[np.zeros(100), 1000 + np.random.default_rng(0).normal(size=700)]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", IllConditionedKernelWarning)
+    ...     gedi(x**2, sensitive_features=x, kernel=PolynomialKernel(5, standardize=True))
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.IllConditionedKernelWarning: the coefficients carry an estimated...
+    """
 
     @classmethod
     def from_error(cls, relative_error: float) -> IllConditionedKernelWarning:
@@ -456,7 +669,24 @@ class IllConditionedKernelWarning(UserWarning):
 
 
 class AttributeScaleWarning(UserWarning):
-    """The indicator, or a bound on it, depends on the unit of an attribute."""
+    """The indicator, or a bound on it, depends on the unit of an attribute.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from gedi_sklearn import gedi
+    >>> from gedi_sklearn.exceptions import AttributeScaleWarning
+    >>> year = np.arange(1950.0, 2010.0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", AttributeScaleWarning)
+    ...     gedi(year, sensitive_features=year, kernel=3)
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.AttributeScaleWarning: sensitive_features has mean 1.98e+03...
+    """
 
     @classmethod
     def from_moments(cls, mean: float, deviation: float, degree: int) -> AttributeScaleWarning:
@@ -481,7 +711,25 @@ class AttributeScaleWarning(UserWarning):
 
 
 class AttributeRangeWarning(UserWarning):
-    """New rows have values of the attribute outside the range of the training rows."""
+    """New rows have values of the attribute outside the range of the training rows.
+
+    Examples
+    --------
+    A filter of the standard library makes it an error, or silences it.
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> from gedi_sklearn.exceptions import AttributeRangeWarning
+    >>> X, y = np.arange(100.0)[:, None], np.arange(100.0)
+    >>> model = ProjectedRegressor(sensitive_columns=0).fit(X, y)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", AttributeRangeWarning)
+    ...     model.predict([[40.0], [140.0]])
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.AttributeRangeWarning: 1 of 2 rows (50.0%)...
+    """
 
     @classmethod
     def from_rows(

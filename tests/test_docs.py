@@ -60,9 +60,17 @@ def test_every_task_is_one_click_from_the_start():
         assert f"(tasks.md#{task.lower().replace(' ', '-')})" in PAGES["index"]
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_every_public_name_has_an_example(name):
-    assert "\nExamples\n--------\n" in inspect.getdoc(PUBLIC[name])
+DOCUMENTED = PUBLIC | {name: getattr(exceptions, name) for name in exceptions.__all__}
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTED))
+def test_every_public_name_has_an_example_that_runs(name):
+    assert re.search(r"\nExamples\n--------\n(.*\n)*>>> ", inspect.getdoc(DOCUMENTED[name]))
+
+
+def test_every_function_for_dask_has_an_example_that_runs():
+    blocks = pytest.importorskip("gedi_sklearn.dask")
+    assert all("\n>>> " in inspect.getdoc(getattr(blocks, name)) for name in blocks.__all__)
 
 
 def test_the_guide_is_short():

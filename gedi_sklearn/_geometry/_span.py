@@ -237,8 +237,11 @@ class Span:
 
     @cached_property
     def normalized_weight(self) -> np.ndarray:
-        """The weights, summing to 1, shape (n,)."""
-        return self.weight / self.weight.sum()
+        """The weights, summing to 1, shape (n,); equal ones take no memory."""
+        total = self.weight.sum()
+        if self.weight.strides[0]:
+            return self.weight / total
+        return np.broadcast_to(self.weight[:1] / total, self.weight.shape)
 
     def split(self, stacked: np.ndarray) -> list[np.ndarray]:
         """Return the vectors (or rows) of every constraint from those of all."""

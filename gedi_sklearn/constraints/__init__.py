@@ -20,21 +20,7 @@ from ._arguments import (
     refit_constraint,
     split_attributes,
 )
-from ._constraints import (
-    CoarseConstraint,
-    Constraint,
-    ConstraintList,
-    DependenceConstraint,
-    DidiConstraint,
-    FineConstraint,
-)
-from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
-
-__all__ = [
-    "CoarseConstraint",
-    "Constraint",
-    "ConstraintList",
-    "DependenceConstraint",
-    "DidiConstraint",
-    "FineConstraint",
-]
+from ._constraints import *  # noqa: F403 — its exports are listed there alone
+from ._constraints import __all__
+from ._cuts import FittedCuts
+from ._fitted import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint

@@ -97,10 +97,11 @@ def fit_constraint(
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
     fitted = FittedConstraint([], everything, n_classes, is_list, names=names)
     columns = fitted.columns(y)
+    target = columns[:, 0] if columns.shape[1] == 1 else None
     listed: list[list[ColumnConstraint]] = []
     try:
         for own, attribute in zip(built, attributes, strict=True):
-            design = own.design(attribute, weight, covariates, outcomes)
+            design = own.design(attribute, weight, covariates, outcomes, target=target)
             listed.append(_fit_columns(own, design, attribute, columns, n_classes > 0))
     except RankDeficientKernelError as error:
         if error.rank > 0 or not allow_constant:
@@ -260,7 +261,7 @@ def _fit_columns(
     several = len(numbers) > 1 and not constraint.joins_classes
     fitted = []
     for own in [(number,) for number in numbers] if several else [numbers]:
-        targets = columns[:, own]
+        targets = columns[:, own[0] : own[-1] + 1]
         disparity = 0.0
         if not constraint.needs_outcomes:  # else y is constant where it is measured
             disparity = constraint.reference(design, values, targets, is_class=is_class)

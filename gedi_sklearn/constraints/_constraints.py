@@ -37,6 +37,15 @@ from ..kernels import (
 )
 from ..metrics import KernelIndicator, is_negligible, reference_disparity
 
+__all__ = [
+    "CoarseConstraint",
+    "Constraint",
+    "ConstraintList",
+    "DependenceConstraint",
+    "DidiConstraint",
+    "FineConstraint",
+]
+
 # What a constraint bounds: what `predict` returns, probabilities, predictions minus y, or the
 # share of rows above every cut.
 OUTPUTS = ("predictions", "probabilities", "residuals", "distribution")
@@ -135,6 +144,7 @@ class Constraint(BaseEstimator):
         covariates: np.ndarray | None,
         outcomes: Outcomes | None,
         kernel: FittedKernel | None = None,
+        target: np.ndarray | None = None,
     ) -> Design:
         """Return the kernel on rows, or on those of the subset, beside covariates.
 
@@ -146,6 +156,8 @@ class Constraint(BaseEstimator):
             Their original targets.
         kernel : FittedKernel, default=None
             One that other rows were fitted on, whose own columns are taken.
+        target : ndarray of shape (n,), default=None
+            A target that will be measured; see :func:`fit_kernel`.
 
         Raises
         ------
@@ -153,19 +165,21 @@ class Constraint(BaseEstimator):
             If the kernel's columns are dependent on these rows (rank 0: a constant attribute).
         """
         if self.subset is None or outcomes is None:
-            return self._fit(values, weight, kernel).beside(covariates)
+            return self._fit(values, weight, kernel, target).beside(covariates)
         rows = outcomes.rows(self.subset)
         if not rows.any():
             raise ValueError(f"subset={self.subset!r} holds no row of positive weight.")
         own = [None if given is None else given[rows] for given in (weight, covariates)]
         return self._fit(values[rows], own[0], kernel).beside(own[1]).within(rows, weight)
 
-    def _fit(self, values: np.ndarray, weight: Any, kernel: FittedKernel | None) -> Design:
+    def _fit(
+        self, values: np.ndarray, weight: Any, kernel: FittedKernel | None, target: Any = None
+    ) -> Design:
         """Return the kernel on all of the rows."""
         if kernel is not None:
             return fit_kernel(kernel.transform(values), values, weight=weight)
         warn_many_levels(values)
-        return fit_kernel(self.kernel, values, weight=weight)
+        return fit_kernel(self.kernel, values, weight=weight, target=target)
 
     def outcome_scale(self, kernel: FittedKernel) -> float:
         """Return an indicator of 1 in units of the targets, per deviation of the first column."""
@@ -619,7 +633,9 @@ class DidiConstraint(Constraint):
         self.subset = subset
         self.on = on
 
-    def _fit(self, values: np.ndarray, weight: Any, kernel: FittedKernel | None) -> Design:
+    def _fit(
+        self, values: np.ndarray, weight: Any, kernel: FittedKernel | None, target: Any = None
+    ) -> Design:
         """Return the indicators of the groups that the rows hold, whatever others held."""
         if kernel is None:
             warn_many_groups(len(check_group_codes(values)[1]), len(values))

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._geometry import Ball, Block, Span, capacity, pieces
+from .._geometry import Block, Span, capacity, pieces
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
-from ..kernels import Design, FittedKernel, GroupColumns, fit_kernel
-from ..metrics import CutsIndicator, Limits, lower_limits, upper_limits
+from ..kernels import Design, GroupColumns
+from ..metrics import Limits, lower_limits, upper_limits
 from ._constraints import Constraint
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
@@ -442,91 +442,3 @@ class FittedConstraint:
 def _joined(indicators: list[list[float]]) -> float:
     """Return the sum over constraints of the worst of each; NaN where there is none."""
     return float(sum(map(max, indicators))) if indicators else float("nan")
-
-
-class FittedCuts:
-    """A bound on the largest cut of scores, judged as other constraints are.
-
-    Scores that meet it are no convex set, so that there is nothing to project on.
-
-    Parameters
-    ----------
-    given : Constraint
-        The constraint, with ``on="distribution"``.
-    values : ndarray of shape (n, m)
-        Attribute of rows of positive weight.
-    weight : ndarray of shape (n,) or None
-        Their weights.
-    scores : ndarray of shape (n,)
-        The learner's own, of whose indicator a relative threshold is a share.
-    """
-
-    def __init__(
-        self,
-        given: Constraint,
-        values: np.ndarray,
-        weight: np.ndarray | None,
-        scores: np.ndarray,
-    ) -> None:
-        self.given, self.scores = given, scores
-        self.design = fit_kernel(given.kernel, values, weight=weight).with_matrix()
-        self.indicator = CutsIndicator(self.design)
-        self._judge = self.indicator
-        self.reference = self.indicator.reference(scores) if given.relative else 1.0
-        self.threshold = float(given.absolute_threshold(self.reference))
-        self.constraint = given.changed(threshold=self.threshold, relative=False)
-        self.bounds_anything = bool(np.isfinite(self.threshold))
-        self.allowed = Ball(1, 1.0, self.threshold)
-        self.weight = np.broadcast_to(self.design.shares(slice(None)), len(scores))
-
-    @property
-    def kernel(self) -> FittedKernel:
-        """The kernel of the attribute."""
-        return self.design.fitted
-
-    @property
-    def parts(self) -> list[FittedCuts]:
-        """The only constraint, in the form of those of several."""
-        return [self]
-
-    @cached_property
-    def unseen(self) -> FittedCuts:
-        """The same for scores moved by other rows: judged without what chance adds to a cut."""
-        other = copy.copy(self)
-        other._judge = CutsIndicator(self.design, "adjusted_sd")
-        return other
-
-    def columns(self, scores: np.ndarray) -> np.ndarray:
-        """Return scores as columns."""
-        return scores[:, None]
-
-    def sizes(
-        self, columns: np.ndarray, groups: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what is judged, its lower 95 % confidence limit and the bound, shape (1,) each."""
-        scores = columns[:, 0]
-        chance = np.quantile(self.indicator.null_values(scores, groups), 0.95)
-        low = max(self.indicator.measure(scores) - chance, 0.0)
-        return np.array([self.judged(scores)]), np.array([low]), self.allowed.limits
-
-    def judged(self, scores: np.ndarray) -> float:
-        """Return the indicator of scores."""
-        return self._judge.measure(scores)
-
-    def reference_p_value(self, groups: np.ndarray | None = None) -> float | None:
-        """Return how often chance reaches the reference; None of an absolute threshold."""
-        if not self.given.relative:
-            return None
-        drawn = self.indicator.null_values(self.scores, groups)
-        return float((1 + (drawn >= self.reference).sum()) / (1 + len(drawn)))
-
-    def emptiness(self, scores: np.ndarray) -> str:
-        """Return "": scores are no labels, which may be too few to exceed a bound."""
-        return ""
-
-    def upper_limits(
-        self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
-    ) -> Limits:
-        """Return the upper confidence limit of the largest cut, of scores moved on these rows."""
-        scores = columns[:, 0]
-        return self.indicator.upper_limit(scores, confidence, is_fitted=True, groups=groups)

@@ -1,12 +1,8 @@
 """Indicators, predictions and projections of Dask collections; needs the extra `dask`.
 
-Every function here has the name of the one that it serves for rows in memory:
-
->>> from gedi_sklearn import dask as gedi_dask  # doctest: +SKIP
->>> gedi_dask.gedi(y, sensitive_features=age)  # doctest: +SKIP
-
-Only sums travel between machines: of the products of the kernel's columns and the targets for GeDI,
-of each group for DIDI. What is computed runs on the client that is active, if there is one.
+Every function here has the name of the one that it serves for rows in memory. Only sums travel
+between machines: of the products of the kernel's columns and the targets for GeDI, of each group
+for DIDI. What is computed runs on the client that is active, if there is one.
 """
 
 from ._collections import (

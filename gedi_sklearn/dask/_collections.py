@@ -60,6 +60,16 @@ def row_blocks_of(**collections: Any) -> list[dict[str, Any]]:
         If one is no Dask collection.
     ValueError
         If collections have unlike numbers of rows or partitions.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gedi_sklearn.dask import row_blocks_of
+    >>> age = np.linspace(20, 60, 400)
+    >>> x, y = da.from_array(age, 100), da.from_array(age / 40, 100)
+    >>> len(row_blocks_of(y_true=y, sensitive_features=x))
+    4
     """
     given = {name: value for name, value in collections.items() if value is not None}
     for name, value in given.items():
@@ -147,6 +157,16 @@ def accumulate(
     ------
     ValueError
         If all blocks are empty, values are missing, or the collections do not fit together.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gedi_sklearn.dask import accumulate
+    >>> age = np.linspace(20, 60, 400)
+    >>> x, y = da.from_array(age, 100), da.from_array(age / 40, 100)
+    >>> accumulate(y, sensitive_features=x).n_rows_
+    400
     """
     blocks = row_blocks_of(
         y_true=y_true,
@@ -195,6 +215,16 @@ def gedi(
     -------
     float
         NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, as there.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gedi_sklearn.dask import gedi
+    >>> age = np.linspace(20, 60, 400)
+    >>> x, y = da.from_array(age, 100), da.from_array(age / 40, 100)
+    >>> round(gedi(y, sensitive_features=x), 6)
+    0.025
     """
     try:
         sums = accumulate(
@@ -242,6 +272,16 @@ def gedi_inference(
     -------
     GediInference
         That of :meth:`gedi_sklearn.metrics.GediAccumulator.inference`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gedi_sklearn.dask import gedi_inference
+    >>> age = np.linspace(20, 60, 400)
+    >>> x, y = da.from_array(age, 100), da.from_array(age / 40, 100)
+    >>> 0.02 < gedi_inference(y, sensitive_features=x, random_state=0).upper < 0.03
+    True
     """
     sums = accumulate(
         y_true,
@@ -284,6 +324,15 @@ def didi(
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gedi_sklearn.dask import didi
+    >>> team, y = (da.from_array(np.tile(own, 200), 100) for own in (["a", "b"], [1.5, 2.5]))
+    >>> didi(y, sensitive_features=team)
+    1.0
     """
     blocks = row_blocks_of(
         y_true=y_true,
@@ -429,6 +478,17 @@ def predict(estimator: Any, X: Any, *, sensitive_features: Any = None) -> da.Arr
     dask.array.Array of shape (n,)
         Not computed yet. To measure whether all these rows keep the bound, pass it as `y_pred` to
         :func:`gedi`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gedi_sklearn import ProjectedRegressor
+    >>> from gedi_sklearn.dask import predict
+    >>> age = np.linspace(20, 60, 400)
+    >>> model = ProjectedRegressor(sensitive_columns=0).fit(age[:, None], age / 40)
+    >>> predict(model, da.from_array(age[:, None], 100)).compute().shape
+    (400,)
     """
     dtype = estimator.classes_.dtype if is_classifier(estimator) else np.float64
     return _by_block(estimator, "predict", X, sensitive_features, np.empty(0, dtype))
@@ -446,6 +506,17 @@ def predict_proba(estimator: Any, X: Any, *, sensitive_features: Any = None) -> 
     -------
     dask.array.Array of shape (n, K)
         Not computed yet.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from gedi_sklearn.dask import predict_proba
+    >>> age = np.linspace(20, 60, 400)
+    >>> model = LogisticRegression().fit(age[:, None], age > 40)
+    >>> predict_proba(model, da.from_array(age[:, None], 100)).compute().shape
+    (400, 2)
     """
     empty = np.empty((0, len(estimator.classes_)))
     return _by_block(estimator, "predict_proba", X, sensitive_features, empty)
@@ -481,6 +552,18 @@ def project_targets(
         Not computed yet.
     correction : TargetCorrection
         What was added, for other rows.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint
+    >>> from gedi_sklearn.dask import gedi, project_targets
+    >>> age = np.linspace(20, 60, 400)
+    >>> x, y = da.from_array(age, 100), da.from_array(age / 40, 100)
+    >>> z, correct = project_targets(y, sensitive_features=x, constraint=CoarseConstraint())
+    >>> round(gedi(y, z, sensitive_features=x, relative=True), 6)
+    0.2
     """
     constraint = DependenceConstraint() if constraint is None else constraint
     sums = accumulate(

@@ -30,9 +30,11 @@ from ._fit import (
     list_columns,
     warn_attribute_scale,
 )
-from ._fitted import FittedKernel, GroupColumns, IndicatorKernel
+from ._fitted import FittedKernel
+from ._group_sums import sums_of
+from ._indicators import GroupColumns, IndicatorKernel
 from ._moments import BLOCK, row_blocks
-from ._sums import Sums, sums_of
+from ._sums import Sums
 from ._transformers import (
     KERNEL_CONSTRAINTS,
     NAMED_KERNELS,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +12,6 @@ import scipy.sparse as sp
 from .._validation import check_levels, check_numbers, is_text, warn_many_groups
 from ..exceptions import UnseenLevelError
 from ._moments import expansion, fill_monomials, fill_powers, monomial_factors, weighted_moments
-from ._transformers import PolynomialKernel, is_named_type
 
 
 class AttributeEncoder:
@@ -80,7 +78,7 @@ class AttributeEncoder:
                 columns.append(check_numbers(column, self.parameter, n_columns=1))
                 continue
             numbers = self._numbers(column, np.asarray([reference, *levels]))
-            columns.append(LevelIndicators(1 + len(levels))(numbers))
+            columns.append(level_indicators(numbers, 1 + len(levels)))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
 
     def _numbers(self, column: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -113,14 +111,9 @@ class LevelEncoder(AttributeEncoder):
         The levels, the reference first.
     """
 
-    def __init__(
-        self,
-        values: np.ndarray,
-        names: list[str] | None = None,
-        parameter: str = "sensitive_features",
-    ) -> None:
-        super().__init__(values, names, parameter)
-        self.known = np.asarray([*self.references, *(self.levels[0] or ())])
+    @cached_property
+    def known(self) -> np.ndarray:
+        return np.asarray([*self.references, *(self.levels[0] or ())])
 
     def of_levels(self, present: np.ndarray) -> LevelEncoder:
         """Return the encoder of some of the levels, given by their numbers."""
@@ -135,20 +128,9 @@ class LevelEncoder(AttributeEncoder):
         return f"{self.parameter} = {self.known[int(point[0])]}"
 
 
-class LevelIndicators:
-    """From levels numbered from 0 to the indicators of those but the first, shape (n, g − 1).
-
-    A class rather than a closure, so that a fitted kernel can be pickled.
-    """
-
-    def __init__(self, n_levels: int) -> None:
-        self.n_levels = n_levels
-
-    def __call__(self, numbers: np.ndarray) -> np.ndarray:
-        return (numbers[:, None] == np.arange(1, self.n_levels)).astype(np.float64)
-
-    def __repr__(self) -> str:
-        return f"LevelIndicators({self.n_levels})"
+def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
+    """Return the indicators of levels numbered from 0, but the first one's, shape (n, g − 1)."""
+    return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
 
 
 class GroupEncoder:
@@ -210,43 +192,6 @@ def warn_many_levels(values: np.ndarray) -> None:
         warn_many_groups(n_levels, len(values))
 
 
-class MixedPolynomialKernel(PolynomialKernel):
-    """Polynomial kernel of attributes, some of which are indicators of levels.
-
-    An indicator is its own square, and two levels of one attribute exclude each other, so a
-    monomial holds at most one indicator of each attribute, at power 1. Indicators are never
-    standardised: a coefficient is the gap of a level to the reference level.
-
-    Parameters
-    ----------
-    degree : int, default=1
-        Highest total degree.
-    standardize : bool, default=False
-        Whether numeric attributes are standardised.
-    encoder : AttributeEncoder
-        Knows which columns are indicators, and which attribute each comes from.
-    """
-
-    def __init__(
-        self, degree: int = 1, *, standardize: bool = False, encoder: AttributeEncoder | None = None
-    ) -> None:
-        super().__init__(degree, standardize=standardize)
-        self.encoder = encoder
-
-    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
-        super()._learn(X, weight)
-        encoder = self.encoder
-        if encoder is None:
-            return
-        indicators = np.where(encoder.is_indicator, self.powers_, 0)
-        one_each = np.ones(len(self.powers_), dtype=bool)
-        for j in np.unique(encoder.attribute[encoder.is_indicator]):
-            one_each &= indicators[:, encoder.attribute == j].sum(axis=1) <= 1
-        self.powers_ = self.powers_[one_each]
-        self.mean_ = np.where(encoder.is_indicator, 0.0, self.mean_)
-        self.scale_ = np.where(encoder.is_indicator, 1.0, self.scale_)
-
-
 class Basis:
     """The standardised columns of a kernel and the change of basis to its own columns.
 
@@ -279,11 +224,7 @@ class Basis:
         raise NotImplementedError
 
     def combined(
-        self,
-        values: np.ndarray,
-        matrix: np.ndarray,
-        offset: np.ndarray,
-        out: np.ndarray | None = None,
+        self, values: np.ndarray, matrix: np.ndarray, offset: np.ndarray, out: Any = None
     ) -> np.ndarray:
         """Return the standardised columns times a matrix (k, r), plus an offset (r,).
 
@@ -323,6 +264,17 @@ class Basis:
         """
         return self
 
+    def attribute_units(self) -> tuple[int, np.ndarray, np.ndarray]:
+        """Return the degree of powers of raw attributes, and mean and deviation of each.
+
+        No degree, where coefficients do not depend on the attributes' units.
+        """
+        return 0, np.empty(0), np.empty(0)
+
+    def n_columns_of(self, degree: int) -> int | None:
+        """Return how many of the first columns are those of a lower degree, or of the same one."""
+        return None
+
     def of_columns(self, columns: np.ndarray) -> Basis:
         """Return the change of basis of some columns, for coefficients alone."""
         basis = Basis()
@@ -339,10 +291,8 @@ class PolynomialBasis(Basis):
         Subtracted from and divided out of the attributes.
     """
 
-    def __init__(
-        self, kernel: PolynomialKernel, values: np.ndarray, weight: np.ndarray | None
-    ) -> None:
-        self.powers = kernel.powers_
+    def __init__(self, kernel: Any, values: np.ndarray, weight: np.ndarray | None) -> None:
+        self.powers, self.degree = kernel.powers_, kernel.degree
         encoder = getattr(kernel, "encoder", None)
         self.is_indicator = False if encoder is None else encoder.is_indicator
         self.are_powers, self.can_move = kernel.n_features_in_ == 1, not kernel.standardize
@@ -382,6 +332,16 @@ class PolynomialBasis(Basis):
         other.from_raw = expansion(self.powers, -shift / scale, 1 / scale)
         return other
 
+    def attribute_units(self) -> tuple[int, np.ndarray, np.ndarray]:
+        numeric = ~np.broadcast_to(self.is_indicator, self.mean.shape)
+        # Levels have the deviation of a group of half the rows, and no mean that matters.
+        mean = np.where(numeric, self.mean, 0.0)
+        return (self.degree if self.can_move else 0), mean, np.where(numeric, self.scale, 0.5)
+
+    def n_columns_of(self, degree: int) -> int | None:
+        is_lower = self.powers.sum(axis=1) <= degree
+        return int(is_lower.sum()) if degree <= self.degree else None
+
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         columns = np.empty((len(self.powers), len(values)), values.dtype) if out is None else out
         standardized = columns[: values.shape[1]]
@@ -406,14 +366,21 @@ class ColumnBasis(Basis):
 
     can_move = True
 
-    def __init__(
-        self, columns_of: Callable[[np.ndarray], np.ndarray], mean: np.ndarray, scale: np.ndarray
-    ) -> None:
-        self.columns_of = columns_of
+    def __init__(self, kernel: Any, mean: np.ndarray, scale: np.ndarray) -> None:
+        self.kernel = kernel
         self._standardize(mean, scale)
 
+    @classmethod
+    def fitted(
+        cls, kernel: Any, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Self, np.ndarray]:
+        """Return the columns of a kernel, standardised by given rows, and what they are there."""
+        columns = evaluate_columns(kernel, values)
+        basis = cls(kernel, *weighted_moments(columns, weight))
+        return basis, (columns - basis.mean) / basis.scale
+
     def standardize_on(self, values: np.ndarray, weight: np.ndarray | None) -> None:
-        self._standardize(*weighted_moments(self.columns_of(values), weight))
+        self._standardize(*weighted_moments(evaluate_columns(self.kernel, values), weight))
 
     def _standardize(self, mean: np.ndarray, scale: np.ndarray) -> None:
         self.mean, self.scale = mean, scale
@@ -441,7 +408,7 @@ class ColumnBasis(Basis):
         return turn
 
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        columns = np.subtract(self.columns_of(values).T, self.mean[:, None], out=out)
+        columns = np.subtract(evaluate_columns(self.kernel, values).T, self.mean[:, None], out=out)
         columns /= self.scale[:, None]
         return columns.T
 
@@ -449,58 +416,35 @@ class ColumnBasis(Basis):
 class SplineBasis(ColumnBasis):
     """The same of splines, which linear combinations of them cost no more than."""
 
-    columns_of: KernelColumns
-
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self.combined(values, np.eye(len(self.mean)), np.zeros(len(self.mean)), out)
 
     def combined(
-        self,
-        values: np.ndarray,
-        matrix: np.ndarray,
-        offset: np.ndarray,
-        out: np.ndarray | None = None,
+        self, values: np.ndarray, matrix: np.ndarray, offset: np.ndarray, out: Any = None
     ) -> np.ndarray:
         own = matrix / self.scale[:, None]
-        return self.columns_of.kernel.combined(values, own, offset - self.mean @ own, out)
+        return self.kernel.combined(values, own, offset - self.mean @ own, out)
 
 
-class KernelColumns:
-    """Evaluate a transformer, a callable, or (None) a matrix that is given as the values.
-
-    A class rather than a closure, so that a fitted kernel can be pickled.
-    """
-
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        columns: Any
-        if self.kernel is None:
-            columns = values
-        elif is_named_type(self.kernel):  # finite where the values are
-            return np.asarray(self.kernel.transform_checked(values))
-        elif hasattr(self.kernel, "transform"):
-            columns = self.kernel.transform(values)
-        else:
-            try:
-                columns = self.kernel(values[:, 0] if values.shape[1] == 1 else values)
-            except TypeError as error:  # such as numpy's of text
-                raise TypeError(f"kernel={self.kernel!r} on sensitive_features: {error}") from error
-        columns = columns.toarray() if sp.issparse(columns) else columns
-        columns = check_numbers(columns, "the output of kernel")
-        if columns.shape[0] != values.shape[0]:
-            raise ValueError(
-                f"kernel returned {columns.shape[0]} rows for {values.shape[0]} rows of "
-                "sensitive_features."
-            )
-        return columns
-
-
-def column_names(kernel: Any, n_columns: int, names: list[str] | None = None) -> list[str]:
-    """Return the names of a kernel's columns, built from those of the attributes if it can."""
-    if is_named_type(kernel):
-        return list(map(str, kernel.column_names(names)))
-    if hasattr(kernel, "get_feature_names_out"):
-        return list(map(str, kernel.get_feature_names_out()))
-    return [f"f{j}" for j in range(1, n_columns + 1)]
+def evaluate_columns(kernel: Any, values: np.ndarray) -> np.ndarray:
+    """Return the columns of a transformer, a callable, or (None) a matrix given as the values."""
+    columns: Any
+    if kernel is None:
+        columns = values
+    elif hasattr(kernel, "transform_checked"):  # of this library: finite where the values are
+        return np.asarray(kernel.transform_checked(values))
+    elif hasattr(kernel, "transform"):
+        columns = kernel.transform(values)
+    else:
+        try:
+            columns = kernel(values[:, 0] if values.shape[1] == 1 else values)
+        except TypeError as error:  # such as numpy's of text
+            raise TypeError(f"kernel={kernel!r} on sensitive_features: {error}") from error
+    columns = columns.toarray() if sp.issparse(columns) else columns
+    columns = check_numbers(columns, "the output of kernel")
+    if columns.shape[0] != values.shape[0]:
+        raise ValueError(
+            f"kernel returned {columns.shape[0]} rows for {values.shape[0]} rows of "
+            "sensitive_features."
+        )
+    return columns

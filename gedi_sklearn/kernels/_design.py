@@ -11,7 +11,8 @@ import numpy as np
 from scipy.linalg.blas import dtrsv
 
 from ..exceptions import IllConditionedKernelWarning, warn_caller
-from ._fitted import Covariates, FittedKernel, GroupColumns
+from ._fitted import Covariates, FittedKernel
+from ._indicators import GroupColumns
 from ._moments import BLOCK, row_blocks
 
 # Estimated relative rounding error from which a coefficient comes with a warning.
@@ -292,8 +293,13 @@ class Design(BaseDesign):
         return self.of_points((z - self.mean(z)) * self.shares(slice(None)))
 
     def inner_products(self, z: np.ndarray) -> np.ndarray:
-        """Return Q'Wz from the matrix Q, shape (k,)."""
-        return self.weighted(z) @ self.q
+        """Return Q'Wz from Q, shape (k,)."""
+        if self.index is not None:
+            return self.weighted(z) @ self.q
+        mean, total = self.mean(z), np.zeros(self.fitted.n_columns)
+        for rows in row_blocks(len(z)):  # each stays in the cache
+            total += ((z[rows] - mean) * self.shares(rows)) @ self.q[rows]
+        return total
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """Return Q' diag(weight) Q, shape (k, k)."""
@@ -334,8 +340,8 @@ class Design(BaseDesign):
         return float(z.mean() if weight is None else weight @ z / self.fitted.share)
 
     def deviation(self, z: np.ndarray) -> float:
-        if self.known is not None and self.known[0] is z:
-            return float(np.sqrt(self.known[2]))
+        if (known := self._known_of(z)) is not None:
+            return float(np.sqrt(known[1]))
         mean, variance = self.mean(z), 0.0
         for rows in row_blocks(self.n_rows):
             centred = z[rows] - mean
@@ -363,20 +369,27 @@ class Design(BaseDesign):
         rounding error of s by (|mean| / sd)^(k−1). With many rows it is skipped if the conversion
         is harmless: it costs a pass over them.
         """
-        fitted = self.fitted
+        fitted: Any = self.fitted
         if self.covariates is not None:
             z = self.residual(z)
-        if fitted.has_closed_form or ("q" in vars(self) and fitted.conversion_is_harmless):
-            return fitted.solve(self.weighted(z), self.q)
-        R = fitted.R_
-        known = self.known is not None and self.known[0] is z
-        products = self.known[1] if known else self._products(z)  # type: ignore[index]
-        coordinates = dtrsv(R, products, trans=1)
+        if fitted.has_closed_form:
+            return fitted.solve(self.weighted(z))
+        R, known = fitted.R_, self._known_of(z)
+        if "q" in vars(self) and known is None and fitted.conversion_is_harmless:
+            coordinates = self.inner_products(z)
+            return coordinates, dtrsv(R, coordinates)
+        coordinates = dtrsv(R, self._products(z) if known is None else known[0], trans=1)
         solution = dtrsv(R, coordinates)
-        if known and fitted.conversion_is_harmless:
+        if known is not None and fitted.conversion_is_harmless:
             return coordinates, solution
         correction = dtrsv(R, self._products(z, solution), trans=1)
         return coordinates + correction, solution + dtrsv(R, correction)
+
+    def _known_of(self, z: np.ndarray) -> tuple[np.ndarray, float] | None:
+        """Return the products and the variance of a target that came with the kernel; else None."""
+        if self.known is None or _place(self.known[0]) != _place(z):
+            return None
+        return self.known[1:]
 
     def null_covariance(self, z: np.ndarray) -> np.ndarray:
         return float(np.var(self.residual(z))) * self._null_gram
@@ -393,3 +406,8 @@ class Design(BaseDesign):
         # Permuted values are slightly negatively correlated: hence n − 1, and the centring.
         weighted -= weighted.mean(axis=0)
         return self.n_rows / (self.n_rows - 1) * weighted.T @ weighted
+
+
+def _place(values: np.ndarray) -> tuple[Any, ...]:
+    """Return where an array is in memory: the same of all of its views."""
+    return values.__array_interface__["data"], values.shape, values.strides, values.dtype

@@ -14,17 +14,14 @@ from ._columns import (
     Basis,
     ColumnBasis,
     GroupEncoder,
-    KernelColumns,
     LevelEncoder,
-    MixedPolynomialKernel,
-    PolynomialBasis,
-    SplineBasis,
-    column_names,
+    evaluate_columns,
 )
 from ._design import Design
-from ._fitted import RANK_TOLERANCE, FittedKernel, IndicatorKernel
-from ._moments import BLOCK, row_blocks, sum_products, weighted_moments
-from ._transformers import PolynomialKernel, SplineKernel, is_named_type, resolve_kernel
+from ._fitted import RANK_TOLERANCE, FittedKernel
+from ._indicators import IndicatorKernel
+from ._moments import BLOCK, row_blocks, sum_products
+from ._transformers import AttributeKernel, is_named, resolve_kernel
 
 # More than one block of rows is factorised from the columns' moments, up to this condition, at
 # which coefficients keep nine digits. Splines of attributes with tails reach a tenth of it.
@@ -197,7 +194,7 @@ def fit_resolved(
     It is for these rows alone: their range, which takes a pass, stays unknown.
     """
     weight = None if weight is None else weight / weight.sum()
-    if not (values.dtype.kind in "OUS" and is_named_type(kernel)):
+    if not (values.dtype.kind in "OUS" and is_named(kernel)):
         return _fit_rows(kernel, values, weight, names, target)
     if values.shape[1] == 1:
         return _fit_levels(kernel, values, weight, names)
@@ -235,31 +232,29 @@ def _fit_rows(
 ) -> Design:
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes, some = values.shape[1], None if weight is None else sampled(weight)
-    if isinstance(kernel, PolynomialKernel):
-        if kernel.degree >= len(values):  # whatever they are, there are too few
+    basis: Basis
+    known: np.ndarray | None
+    if is_named(kernel):
+        if kernel.least_rows() > len(values):  # whatever they are, there are too few
             n_distinct = len(check_group_codes(values)[1])
-            raise RankDeficientKernelError.from_rank(n_distinct - 1, kernel.degree, n_distinct)
+            raise RankDeficientKernelError.from_rank(
+                n_distinct - 1, kernel.least_rows() - 1, n_distinct
+            )
         kernel.fit_checked(values, weight)
-        basis: Basis = PolynomialBasis(kernel, sampled(values), some)
-        n_columns = len(kernel.powers_)
+        basis, known = kernel.make_basis(sampled(values), some)
     else:
         if isinstance(kernel, np.ndarray):
             kernel, values = None, check_numbers(kernel, "kernel")
             n_attributes = values.shape[1]
-        elif is_named_type(kernel):
-            kernel.fit_checked(values, weight)
         elif hasattr(kernel, "fit"):
             accepts = has_fit_parameter(kernel, "sample_weight")
             kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
-        columns_of = KernelColumns(kernel)
-        columns = columns_of(sampled(values))
-        kind = SplineBasis if isinstance(kernel, SplineKernel) else ColumnBasis
-        basis = kind(columns_of, *weighted_moments(columns, some))
-        n_columns = columns.shape[1]
-    fitted = FittedKernel(kernel, basis, column_names(kernel, n_columns, names), n_attributes)
+        basis, known = ColumnBasis.fitted(kernel, sampled(values), some)
+    names = _column_names(kernel, len(basis.to_raw), names)
+    fitted = FittedKernel(kernel, basis, names, n_attributes)
     design = Design(fitted, values, weight)
-    if isinstance(basis, ColumnBasis) and len(columns) == len(values):
-        design.standardized_columns = (columns - basis.mean) / basis.scale
+    if known is not None and len(known) == len(values):
+        design.standardized_columns = known
     factorize(design, target)
     return design
 
@@ -318,25 +313,12 @@ def fit_codes(
     return Design(fitted, numbers, fitted.weights).on_groups(codes, weight)
 
 
-def _categorical_kernel(
-    kernel: Any, encoder: AttributeEncoder
-) -> MixedPolynomialKernel | SplineKernel:
+def _categorical_kernel(kernel: AttributeKernel, encoder: AttributeEncoder) -> AttributeKernel:
     """Return the kernel that a named one becomes where attributes are categorical."""
-    if not isinstance(kernel, (PolynomialKernel, SplineKernel)):
-        raise ValueError(
-            f"{type(kernel).__name__} needs numbers, and sensitive_features holds text. Use a "
-            "polynomial or spline kernel, which measures every level against the first one."
-        )
+    other = kernel.with_levels(encoder)
     if not encoder.names:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
-    if isinstance(kernel, SplineKernel):
-        # Indicators of levels are splines already; a number needs those of its own.
-        return MixedPolynomialKernel(encoder=encoder) if encoder.is_indicator.all() else kernel
-    degree = kernel.degree
-    if encoder.is_indicator.all():
-        # No monomial has more factors than there are attributes, and many levels make a long list.
-        degree = min(degree, len(encoder.levels))
-    return MixedPolynomialKernel(degree, standardize=kernel.standardize, encoder=encoder)
+    return other
 
 
 def warn_attribute_scale(design: Design, *, is_joint_bound: bool = False) -> None:
@@ -349,22 +331,17 @@ def warn_attribute_scale(design: Design, *, is_joint_bound: bool = False) -> Non
     is_joint_bound : bool, default=False
         Whether one number bounds the sum of the coefficients of all attributes.
     """
-    kernel = design.fitted.kernel
-    if not isinstance(kernel, PolynomialKernel) or kernel.standardize:
+    degree, means, units = design.fitted.basis.attribute_units()
+    if not degree:
         return
-    basis: Any = design.fitted.basis
-    numeric = ~np.broadcast_to(basis.is_indicator, basis.mean.shape)
-    means, scales = basis.mean[numeric], basis.scale[numeric]
-    # Levels have the deviation of a group of half the rows.
-    units = [*scales.tolist(), *([] if numeric.all() else [0.5])]
-    if is_joint_bound and max(units) > _UNLIKE_UNITS * min(units):
-        warn_caller(AttributeScaleWarning.from_unlike_units(units))
+    if is_joint_bound and units.max() > _UNLIKE_UNITS * units.min():
+        warn_caller(AttributeScaleWarning.from_unlike_units(units.tolist()))
         return
-    if kernel.degree < 2:
+    if degree < 2:
         return
-    for mean, scale in zip(means, scales, strict=True):
+    for mean, scale in zip(means, units, strict=True):
         if not 0.3 <= scale <= 3 or abs(mean) > 3 * scale:
-            warn_caller(AttributeScaleWarning.from_moments(mean, scale, kernel.degree))
+            warn_caller(AttributeScaleWarning.from_moments(mean, scale, degree))
             return
 
 
@@ -372,8 +349,8 @@ def list_columns(kernel: Any, values: np.ndarray, *, names: list[str] | None = N
     """Return the names of a kernel's columns, whether or not they are independent on these rows."""
     kernel = resolve_kernel(kernel)
     if isinstance(kernel, np.ndarray):
-        return column_names(None, kernel.shape[1])
-    if values.dtype.kind in "OUS" and isinstance(kernel, (PolynomialKernel, SplineKernel)):
+        return _column_names(None, kernel.shape[1])
+    if values.dtype.kind in "OUS" and is_named(kernel):
         encoder = AttributeEncoder(values, names)
         if not encoder.names:
             return []
@@ -381,4 +358,13 @@ def list_columns(kernel: Any, values: np.ndarray, *, names: list[str] | None = N
         values, names = encoder.transform(values), encoder.names
     if hasattr(kernel, "fit"):
         kernel.fit(values)
-    return column_names(kernel, KernelColumns(kernel)(values).shape[1], names)
+    return _column_names(kernel, evaluate_columns(kernel, values).shape[1], names)
+
+
+def _column_names(kernel: Any, n_columns: int, names: list[str] | None = None) -> list[str]:
+    """Return the names of a kernel's columns, built from those of the attributes if it can."""
+    if is_named(kernel):
+        return list(map(str, kernel.column_names(names)))
+    if hasattr(kernel, "get_feature_names_out"):
+        return list(map(str, kernel.get_feature_names_out()))
+    return [f"f{j}" for j in range(1, n_columns + 1)]

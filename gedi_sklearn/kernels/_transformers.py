@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from math import comb, factorial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from scipy.interpolate import BSpline
@@ -25,6 +24,7 @@ from .._validation import (
     check_sample_weight,
     remember_signature,
 )
+from ._columns import AttributeEncoder, Basis, ColumnBasis, PolynomialBasis, SplineBasis
 from ._moments import fill_monomials, list_monomials, monomial_factors, row_blocks, weighted_moments
 
 # Floats tell about 40 powers apart.
@@ -35,8 +35,13 @@ _QUANTILE_TOLERANCE = 1e-8
 _SAMPLE = 1000
 
 
-class _AttributeKernel(TransformerMixin, BaseEstimator):
-    """A transformer of the attribute: its checks, and the names of its columns."""
+class AttributeKernel(TransformerMixin, BaseEstimator):
+    """A transformer of the attribute that has a name: its checks, the names of its columns."""
+
+    # What the parameter `kernel` calls it, and its parameter that is a degree; None without one.
+    name: ClassVar[str]
+    degree_name: ClassVar[str | None] = None
+    _basis_type: ClassVar[type[ColumnBasis]] = ColumnBasis
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -122,12 +127,43 @@ class _AttributeKernel(TransformerMixin, BaseEstimator):
     def transform_checked(self, X: np.ndarray) -> np.ndarray:
         """Return the columns (n, k) of rows that have been checked."""
 
+    def make_basis(
+        self, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Basis, np.ndarray | None]:
+        """Return what is computed, standardised by given rows, and there, if that is known."""
+        return self._basis_type.fitted(self, values, weight)
+
+    def least_rows(self) -> int:
+        """Return the least number of rows that can tell the columns apart, as far as it is known.
+
+        Of fewer, nothing is evaluated.
+        """
+        return 0
+
+    def with_levels(self, encoder: AttributeEncoder) -> AttributeKernel:
+        """Return the kernel that this one becomes where attributes are categorical.
+
+        Raises
+        ------
+        ValueError
+            If it has none.
+        """
+        raise ValueError(
+            f"{type(self).__name__} needs numbers, and sensitive_features holds text. Use a "
+            "polynomial or spline kernel, which measures every level against the first one."
+        )
+
+    def in_words(self) -> str:
+        """Return its name, with its parameters where they are not the default."""
+        is_default = repr(self) == f"{type(self).__name__}()"
+        return f"{self.name} kernel" if is_default else f"kernel {self!r}"
+
     @abstractmethod
     def _column_names(self, names: list[str]) -> list[str]:
         """Return the names of the columns, after those of the attributes."""
 
 
-class PolynomialKernel(_AttributeKernel):
+class PolynomialKernel(AttributeKernel):
     r"""Polynomial kernel V^k: x, x², …, x^k (all monomials of several attributes).
 
     Parameters
@@ -171,6 +207,8 @@ class PolynomialKernel(_AttributeKernel):
     array(['age', 'income', 'age^2', 'age income', 'income^2'], dtype=object)
     """
 
+    name = "polynomial"
+    degree_name = "degree"
     _parameter_constraints: ClassVar[dict] = {
         "degree": [Interval(Integral, 1, None, closed="left")],
         "standardize": ["boolean"],
@@ -189,6 +227,26 @@ class PolynomialKernel(_AttributeKernel):
         else:
             self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
 
+    def make_basis(
+        self, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Basis, np.ndarray | None]:
+        return PolynomialBasis(self, values, weight), None
+
+    def least_rows(self) -> int:
+        return self.degree + 1
+
+    def with_levels(self, encoder: AttributeEncoder) -> AttributeKernel:
+        degree = self.degree
+        if encoder.is_indicator.all():
+            # No monomial has more factors than there are attributes, and many levels make a long
+            # list.
+            degree = min(degree, len(encoder.levels))
+        return MixedPolynomialKernel(degree, standardize=self.standardize, encoder=encoder)
+
+    def in_words(self) -> str:
+        scale = ", standardised" if self.standardize else ""
+        return f"polynomial kernel of degree {self.degree}{scale}"
+
     def transform_checked(self, X: np.ndarray) -> np.ndarray:
         columns = np.empty((len(self.powers_), len(X)))
         columns[: X.shape[1]] = ((X - self.mean_) / self.scale_).T
@@ -205,7 +263,44 @@ class PolynomialKernel(_AttributeKernel):
         ]
 
 
-class FourierKernel(_AttributeKernel):
+class MixedPolynomialKernel(PolynomialKernel):
+    """Polynomial kernel of attributes, some of which are indicators of levels.
+
+    An indicator is its own square, and two levels of one attribute exclude each other, so a
+    monomial holds at most one indicator of each attribute, at power 1. Indicators are never
+    standardised: a coefficient is the gap of a level to the reference level.
+
+    Parameters
+    ----------
+    degree : int, default=1
+        Highest total degree.
+    standardize : bool, default=False
+        Whether numeric attributes are standardised.
+    encoder : AttributeEncoder
+        Knows which columns are indicators, and which attribute each comes from.
+    """
+
+    def __init__(
+        self, degree: int = 1, *, standardize: bool = False, encoder: AttributeEncoder | None = None
+    ) -> None:
+        super().__init__(degree, standardize=standardize)
+        self.encoder = encoder
+
+    def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
+        super()._learn(X, weight)
+        encoder = self.encoder
+        if encoder is None:
+            return
+        indicators = np.where(encoder.is_indicator, self.powers_, 0)
+        one_each = np.ones(len(self.powers_), dtype=bool)
+        for j in np.unique(encoder.attribute[encoder.is_indicator]):
+            one_each &= indicators[:, encoder.attribute == j].sum(axis=1) <= 1
+        self.powers_ = self.powers_[one_each]
+        self.mean_ = np.where(encoder.is_indicator, 0.0, self.mean_)
+        self.scale_ = np.where(encoder.is_indicator, 1.0, self.scale_)
+
+
+class FourierKernel(AttributeKernel):
     r"""Fourier kernel: sin(2πjx/T) and cos(2πjx/T) for j = 1…order.
 
     Parameters
@@ -245,6 +340,8 @@ class FourierKernel(_AttributeKernel):
            [ 0., -1.]])
     """
 
+    name = "fourier"
+    degree_name = "order"
     _parameter_constraints: ClassVar[dict] = {
         "order": [Interval(Integral, 1, None, closed="left")],
         "period": [Interval(Real, 0, None, closed="neither"), None],
@@ -262,6 +359,10 @@ class FourierKernel(_AttributeKernel):
             self.period_ = np.where(span == 0, 1.0, span)
         else:
             self.period_ = np.full(X.shape[1], float(self.period))
+
+    def in_words(self) -> str:
+        period = "" if self.period is None else f", period {self.period:g}"
+        return f"Fourier kernel of order {self.order}{period}"
 
     def transform_checked(self, X: np.ndarray) -> np.ndarray:
         angle = 2 * np.pi * X[:, :, None] * np.arange(1, self.order + 1) / self.period_[:, None]
@@ -331,7 +432,7 @@ class SplineGains:
                 np.multiply(powers[power - 1 :: self.degree], first, out=own)
 
 
-class SplineKernel(_AttributeKernel):
+class SplineKernel(AttributeKernel):
     r"""Spline kernel: the B-splines between quantiles of the attribute.
 
     It sees dependence of any smooth shape, and its columns stay constant beyond the range of the
@@ -381,6 +482,8 @@ class SplineKernel(_AttributeKernel):
            [0., 1.]])
     """
 
+    name = "spline"
+    _basis_type = SplineBasis
     _parameter_constraints: ClassVar[dict] = {
         "n_knots": [Interval(Integral, 2, None, closed="left")],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -414,15 +517,15 @@ class SplineKernel(_AttributeKernel):
             for own in self._gains
         ]
 
+    def with_levels(self, encoder: AttributeEncoder) -> AttributeKernel:
+        # Indicators of levels are splines already; a number needs those of its own.
+        return MixedPolynomialKernel(encoder=encoder) if encoder.is_indicator.all() else self
+
     def transform_checked(self, X: np.ndarray) -> np.ndarray:
         return self.combined(X, np.eye(len(self._coefficients)), 0.0)
 
     def combined(
-        self,
-        X: np.ndarray,
-        matrix: np.ndarray,
-        offset: np.ndarray | float,
-        out: np.ndarray | None = None,
+        self, X: np.ndarray, matrix: np.ndarray, offset: np.ndarray | float, out: Any = None
     ) -> np.ndarray:
         """Return the columns times a matrix (k, r), plus an offset, at the cost of the columns.
 
@@ -510,26 +613,8 @@ def _attribute_names(kernel: Any, input_features: Any) -> list[str]:
     return list(input_features)
 
 
-@dataclass(frozen=True)
-class NamedKernel:
-    """A kernel that the parameter `kernel` can name.
-
-    Attributes
-    ----------
-    type : type
-        The transformer.
-    degree : str or None
-        Name of its parameter that `relative` asks for; None where it has no meaning.
-    """
-
-    type: type
-    degree: str | None
-
-
-NAMED_KERNELS = {
-    "polynomial": NamedKernel(PolynomialKernel, "degree"),
-    "fourier": NamedKernel(FourierKernel, "order"),
-    "spline": NamedKernel(SplineKernel, None),
+NAMED_KERNELS: dict[str, type[AttributeKernel]] = {
+    kind.name: kind for kind in (PolynomialKernel, FourierKernel, SplineKernel)
 }
 
 
@@ -556,7 +641,7 @@ def resolve_kernel(kernel: Any) -> Any:
     if isinstance(kernel, str):
         if kernel not in NAMED_KERNELS:
             raise ValueError(f"kernel={kernel!r} is unknown; use {_QUOTED_NAMES} or an object.")
-        return NAMED_KERNELS[kernel].type()
+        return NAMED_KERNELS[kernel]()
     if is_degree(kernel):
         return PolynomialKernel(int(kernel))
     # Checked before "transform", which data frames have as well.
@@ -564,7 +649,7 @@ def resolve_kernel(kernel: Any) -> Any:
         return check_numbers(kernel, "kernel")
     if hasattr(kernel, "transform"):
         kernel = clone(kernel)
-        if is_named_type(kernel):
+        if is_named(kernel):
             try:
                 kernel._validate_params()  # its `fit` does not within another checked call
             except ValueError as error:  # a plain one: scikit-learn's is renamed on its way
@@ -582,9 +667,9 @@ def is_degree(kernel: Any) -> bool:
     return isinstance(kernel, Integral) and not isinstance(kernel, bool)
 
 
-def is_named_type(kernel: Any) -> bool:
+def is_named(kernel: Any) -> TypeGuard[AttributeKernel]:
     """Tell whether a kernel object is of a type that has a name."""
-    return any(isinstance(kernel, named.type) for named in NAMED_KERNELS.values())
+    return isinstance(kernel, AttributeKernel)
 
 
 def kernel_of_degree(kernel: Any, degree: int) -> Any:
@@ -606,16 +691,15 @@ def kernel_of_degree(kernel: Any, degree: int) -> Any:
     ValueError
         If a degree other than 1 is asked of a kernel that has a name and no degree.
     """
-    for name, named in NAMED_KERNELS.items():
-        if not isinstance(kernel, named.type):
-            continue
-        if named.degree is not None:
-            return clone(kernel).set_params(**{named.degree: degree})
-        if degree != 1:
-            raise ValueError(
-                f"relative={degree} asks for the indicator at degree {degree}, which a {name} "
-                "kernel does not have. Use relative=True, a share of its own indicator."
-            )
+    if not is_named(kernel):
+        return kernel
+    if kernel.degree_name is not None:
+        return clone(kernel).set_params(**{kernel.degree_name: degree})
+    if degree != 1:
+        raise ValueError(
+            f"relative={degree} asks for the indicator at degree {degree}, which a {kernel.name} "
+            "kernel does not have. Use relative=True, a share of its own indicator."
+        )
     return kernel
 
 
@@ -641,13 +725,7 @@ def describe_kernel(kernel: Any) -> str:
     """
     if isinstance(kernel, str) or is_degree(kernel):
         kernel = resolve_kernel(kernel)
-    if isinstance(kernel, PolynomialKernel):
-        scale = ", standardised" if kernel.standardize else ""
-        return f"polynomial kernel of degree {kernel.degree}{scale}"
-    if isinstance(kernel, FourierKernel):
-        period = "" if kernel.period is None else f", period {kernel.period:g}"
-        return f"Fourier kernel of order {kernel.order}{period}"
-    return "spline kernel" if repr(kernel) == "SplineKernel()" else f"kernel {kernel!r}"
+    return kernel.in_words() if is_named(kernel) else f"kernel {kernel!r}"
 
 
 def kernel_to_dict(kernel: Any) -> Any:
@@ -660,10 +738,9 @@ def kernel_to_dict(kernel: Any) -> Any:
     """
     if isinstance(kernel, str) or is_degree(kernel):
         return as_plain(kernel)
-    for name, named in NAMED_KERNELS.items():
-        if isinstance(kernel, named.type):
-            parameters = kernel.get_params()  # type: ignore[attr-defined]
-            return {"name": name, **{key: as_plain(own) for key, own in parameters.items()}}
+    if is_named(kernel):
+        parameters = {key: as_plain(own) for key, own in kernel.get_params().items()}
+        return {"name": kernel.name, **parameters}
     raise TypeError(
         f"to_dict writes kernels that have a name, got kernel={kernel!r}. Pickle the accumulator."
     )
@@ -674,4 +751,4 @@ def kernel_from_dict(state: Any) -> Any:
     if isinstance(state, (str, int)):
         return state
     parameters = dict(state)
-    return NAMED_KERNELS[parameters.pop("name")].type(**parameters)
+    return NAMED_KERNELS[parameters.pop("name")](**parameters)

@@ -302,10 +302,16 @@ class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
 
     Examples
     --------
-    .. code-block:: python
-
-        model = LagrangianDualRegressor((64, 64), sensitive_columns=0, random_state=0).fit(X, y)
-        model.history_["predictions_gedi"][-1]
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, LagrangianDualRegressor, gedi
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = X[:, 0] + X[:, 1]
+    >>> model = LagrangianDualRegressor(
+    ...     (8,), CoarseConstraint(0.5), learning_rate=0.02, multiplier_learning_rate=1.0,
+    ...     max_epochs=100, sensitive_columns=0, random_state=0,
+    ... ).fit(X, y)
+    >>> gedi(y, model.predict(X), sensitive_features=X[:, 0], relative=True) < 0.6
+    True
     """
 
     _loss = "squared_error"
@@ -432,10 +438,16 @@ class LagrangianDualClassifier(ClassTargetsMixin, BaseLagrangianDual):
 
     Examples
     --------
-    .. code-block:: python
-
-        model = LagrangianDualClassifier((32, 32), sensitive_columns=0, random_state=0).fit(X, y)
-        model.history_["labels_gedi"][-1]
+    >>> import numpy as np
+    >>> from gedi_sklearn import CoarseConstraint, LagrangianDualClassifier, gedi
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> model = LagrangianDualClassifier(
+    ...     (8,), CoarseConstraint(0.5), learning_rate=0.02, multiplier_learning_rate=1.0,
+    ...     max_epochs=100, sensitive_columns=0, random_state=0,
+    ... ).fit(X, y)
+    >>> gedi(y, model.predict(X), sensitive_features=X[:, 0], relative=True) < 0.6
+    True
     """
 
     _loss = "log_loss"

@@ -12,6 +12,8 @@ it is a multiple.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._geometry import deviation_block
@@ -104,7 +106,12 @@ class CutsIndicator(KernelIndicator):
         """Return that of the original targets: it has no degree."""
         return self.reference(y)
 
-    def permuted(self, z: np.ndarray, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
+    def as_permuted(self, z: np.ndarray) -> float:
+        return self.measure(z)
+
+    def permuted(
+        self, z: np.ndarray, n_resamples: int, rng: np.random.Generator, groups: Any = None
+    ) -> np.ndarray:
         """Return the indicator of permutations of the scores."""
         last = ends_of_ties(np.sort(z))[:-1]
         self.design.with_matrix()
@@ -139,15 +146,7 @@ class CutsIndicator(KernelIndicator):
         )
         return values * np.sqrt(max(together / alone, 1.0))
 
-    def upper_limit(
-        self,
-        z: np.ndarray,
-        confidence: float,
-        *,
-        is_fitted: bool = False,
-        n_new: int | None = None,
-        groups: np.ndarray | None = None,
-    ) -> Limits:
+    def upper_limit(self, z: np.ndarray, confidence: float, **options: Any) -> Limits:
         """Return the largest upper limit of a cut: one of them is that of the true largest."""
         cuts, values = self.curve(z)
         if not len(cuts):
@@ -155,17 +154,8 @@ class CutsIndicator(KernelIndicator):
         spread = np.linspace(0, len(cuts) - 1, min(_LIMITED, len(cuts))).astype(int)
         chosen = cuts[np.unique(np.append(spread, values.argmax()))]
         block = deviation_block(self.design)
-        limits = [
-            upper_limits(
-                block,
-                (z > t).astype(np.float64)[:, None],
-                confidence,
-                simultaneous=is_fitted or n_new is not None,
-                n_new=n_new,
-                groups=groups,
-            )
-            for t in chosen
-        ]
+        above = ((z > t).astype(np.float64)[:, None] for t in chosen)
+        limits = [upper_limits(block, columns, confidence, **options) for columns in above]
         return max(limits, key=lambda limit: float(limit.values[0]))
 
 

@@ -33,7 +33,7 @@ from ..kernels import Design, row_blocks
 from ._ellipsoids import MAX_PATTERNS, GroupCovariance
 
 # Numbers of a block of rows in all directions: what stays in the cache.
-_BLOCK = 200_000
+_BLOCK = 50_000
 # Numbers of the products of columns that are summed up within clusters at a time.
 _PRODUCTS = 4_000_000
 # A row, or a cluster, with a leverage this near to 1 determines a coefficient alone.

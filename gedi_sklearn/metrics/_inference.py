@@ -12,7 +12,7 @@ from .._validation import Interval, StrOptions, check_random_state, validate_par
 from ..exceptions import FewRowsWarning, warn_caller
 from ._cuts import CutsIndicator
 from ._gedi import GEDI_CONSTRAINTS, fit_arguments
-from ._linear import BATCH, LinearIndicator
+from ._linear import LinearIndicator
 
 # What every form of inference takes beside the arguments of the indicator.
 INFERENCE_CONSTRAINTS: dict = {
@@ -125,16 +125,12 @@ class GediInference:
         """Draws of it under independence."""
         indicator, n_resamples = self._indicator, self._n_resamples
         if self._method == "permutation":
-            values = _permuted(indicator, self._centred, n_resamples, self._rng, self._groups)
+            # A Generator permutes twice as fast as the RandomState that it is seeded by.
+            generator = np.random.default_rng(self._rng.randint(2**31))
+            values = indicator.permuted(self._target, n_resamples, generator, self._groups)
         else:
             values = indicator.null_draws(self._target, n_resamples, self._rng, self._groups)
         return values / self._unit
-
-    @cached_property
-    def _centred(self) -> np.ndarray:
-        """What is permuted."""
-        rest = self._indicator.design.residual(self._target)
-        return rest - rest.mean()
 
     @cached_property
     def pvalue(self) -> float:
@@ -142,10 +138,10 @@ class GediInference:
         # As the draws are computed, so that equal values are equal but for the last digits:
         # discrete targets have many.
         if self._method == "permutation":
-            value = self._indicator.form.of_targets(self._centred)
+            value = self._indicator.as_permuted(self._target)
         else:
-            value = self._indicator.value(self._indicator.design.coordinates(self._target))
-        least = float(value) / self._unit * (1 - 1e-12)
+            value = float(self._indicator.value(self._indicator.design.coordinates(self._target)))
+        least = value / self._unit * (1 - 1e-12)
         reached = int((self.null_distribution >= least).sum())
         return (1 + reached) / (1 + self._n_resamples)
 
@@ -173,14 +169,13 @@ class GediInference:
         """The upper confidence limit."""
         if not self._has_errors:
             return float("nan")
-        limit = self._indicator.upper_limit(
-            self._target,
-            self._confidence,
-            is_fitted=self._fitted,
-            n_new=self._n_new,
-            groups=self._groups,
-        )
-        self._tell("upper", limit.few)
+        return self._upper_limit("upper", self._confidence)
+
+    def _upper_limit(self, name: str, confidence: float) -> float:
+        is_chosen = self._fitted or self._n_new is not None
+        options: Any = {"simultaneous": is_chosen, "n_new": self._n_new, "groups": self._groups}
+        limit = self._indicator.upper_limit(self._target, confidence, **options)
+        self._tell(name, limit.few)
         return float(limit.values[0]) / self._unit
 
     def _tell(self, what: str, few: str) -> None:
@@ -191,27 +186,9 @@ class GediInference:
 
 
 class CutsInference(GediInference):
-    """The same of the largest cut, whose value under independence only permutations tell."""
+    """The same of the largest cut."""
 
     _indicator: CutsIndicator
-
-    @cached_property
-    def null_mean(self) -> float:
-        """Its expected value under independence."""
-        return float(self.null_distribution.mean())
-
-    @cached_property
-    def null_distribution(self) -> np.ndarray:
-        """Its values for permutations of the scores."""
-        generator = np.random.default_rng(self._rng.randint(2**31))
-        drawn = self._indicator.permuted(self._target, self._n_resamples, generator)
-        return drawn / self._unit
-
-    @cached_property
-    def pvalue(self) -> float:
-        """How often chance reaches the value."""
-        reached = int((self.null_distribution >= self.value * (1 - 1e-12)).sum())
-        return (1 + reached) / (1 + self._n_resamples)
 
     @cached_property
     def interval(self) -> tuple[float, float]:
@@ -224,11 +201,7 @@ class CutsInference(GediInference):
             return float("nan"), float("nan")
         one_sided = (1 + self._confidence) / 2
         low = self.value - float(np.quantile(self.null_distribution, one_sided))
-        high = self._indicator.upper_limit(
-            self._target, one_sided, is_fitted=self._fitted, n_new=self._n_new
-        )
-        self._tell("interval", high.few)
-        return max(low, 0.0), float(high.values[0]) / self._unit
+        return max(low, 0.0), self._upper_limit("interval", one_sided)
 
 
 @validate_params(
@@ -407,7 +380,9 @@ def gedi_inference(
     measured = fit_arguments(rows, kernel, relative, norm, conditional_on, subset, on, groups)
     if measured is None:
         return GediInference.undefined(n_resamples)
-    kind = CutsInference if on == "distribution" else GediInference
+    kind = GediInference
+    if on == "distribution":  # what chance gives there only permutations tell
+        kind, method = CutsInference, "permutation"
     return kind(
         measured.indicator,
         measured.sample.target,
@@ -421,40 +396,6 @@ def gedi_inference(
         random_state=random_state,
         warns=True,
     )
-
-
-def _permuted(
-    indicator: LinearIndicator,
-    target: np.ndarray,
-    n_resamples: int,
-    rng: np.random.RandomState,
-    groups: np.ndarray | None,
-) -> np.ndarray:
-    """Return the indicator of permutations of a target, or of its clusters."""
-    # A Generator permutes twice as fast as the RandomState that it is seeded by.
-    generator = np.random.default_rng(rng.randint(2**31))
-    blocks = np.arange(len(target))[:, None] if groups is None else _blocks_of(groups)
-    of_blocks = target[blocks]
-    values = np.empty(n_resamples)
-    batch = max(1, BATCH // len(target))
-    for start in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - start)
-        permuted = np.empty((size, len(target)))
-        for own in permuted:
-            own[blocks] = generator.permutation(of_blocks)
-        values[start : start + batch] = indicator.form.of_targets(permuted)
-    return values
-
-
-def _blocks_of(groups: np.ndarray) -> np.ndarray:
-    """Return the rows of every cluster, shape (clusters, rows)."""
-    counts = np.unique(groups, return_counts=True)[1]
-    if (counts != counts[0]).any():
-        raise ValueError(
-            "method='permutation' exchanges the targets of whole groups, which must be of equal "
-            f"size; got groups of {counts.min()} to {counts.max()} rows. Use method='asymptotic'."
-        )
-    return np.argsort(groups, kind="stable").reshape(len(counts), -1)
 
 
 def _defined(resampled: np.ndarray) -> np.ndarray:

@@ -271,9 +271,8 @@ def upper_limits(
     columns: np.ndarray,
     confidence: float,
     *,
-    simultaneous: bool,
-    n_new: int | None = None,
     groups: np.ndarray | None = None,
+    **options: Any,
 ) -> Limits:
     """Return upper confidence limits of the norms that a block bounds, which hold together.
 
@@ -286,34 +285,30 @@ def upper_limits(
         All columns of the targets.
     confidence : float
         Confidence.
-    simultaneous : bool
+    groups : ndarray of shape (n,), default=None
+        Clusters of rows; None where rows are independent.
+    simultaneous : bool, default=False
         Whether the limits of all s are to hold at once, since s depends on the rows. One is enough
         for a norm whose s does not.
     n_new : int, default=None
         Number of rows, or clusters, of a new batch whose norm is meant; None for the true norm.
-    groups : ndarray of shape (n,), default=None
-        Clusters of rows; None where rows are independent.
 
     Returns
     -------
     Limits
         Of shape (1,), or (m·r,) for "each".
     """
-    options: dict[str, Any]
-    norm, kernel = block.allowed.norm, block.kernel
+    norm, kernel, own = block.allowed.norm, block.kernel, block.of(columns)
     is_short = block.allowed.size <= MAX_PATTERNS
     if kernel.has_closed_form and norm == "l1" and groups is None and not is_short:
         origin = kernel.weights if block.sums_groups else np.eye(1, len(kernel.weights))[0]
-        columns = block.of(columns)
-        options = {"simultaneous": simultaneous, "n_new": n_new}
-        return limits_of_groups(block.design, origin, columns, confidence, **options)
+        return limits_of_groups(block.design, origin, own, confidence, **options)
     if norm == "sd":
-        options = {"simultaneous": simultaneous, "n_new": n_new, "groups": groups}
-        return limits_of_deviation(block.design, block.of(columns), confidence, **options)
-    errors = Errors(block.design, block.of(columns), groups=groups)
+        return limits_of_deviation(block.design, own, confidence, groups=groups, **options)
+    errors = Errors(block.design, own, groups=groups)
     if errors.n_free <= 0:
         return Limits(np.full(block.allowed.size if norm == "each" else 1, np.nan))
-    rule = _Rule(errors, confidence, simultaneous, _widened(errors, n_new))
+    rule = _rule(errors, confidence, **options)
     # In units of the largest row, so that squares do not overflow.
     unit = float(np.abs(block.operator).max()) or 1.0
     operator = block.operator / unit
@@ -325,13 +320,7 @@ def upper_limits(
 
 
 def limits_of_groups(
-    design: Design,
-    origin: np.ndarray,
-    columns: np.ndarray,
-    confidence: float,
-    *,
-    simultaneous: bool,
-    n_new: int | None = None,
+    design: Design, origin: np.ndarray, columns: np.ndarray, confidence: float, **options: Any
 ) -> Limits:
     """Return the upper limit of the sum of many groups' means less a mean of them.
 
@@ -341,14 +330,13 @@ def limits_of_groups(
         A kernel that tells groups apart, in closed form.
     origin : ndarray of shape (g,)
         The weights of that mean, of sum 1.
-    columns, confidence, simultaneous, n_new
+    columns, confidence, **options
         As in :func:`upper_limits`.
     """
     errors = Errors(design, columns)
     if errors.n_free <= 0:
         return Limits(np.array([np.nan]))
-    rule = _Rule(errors, confidence, simultaneous, _widened(errors, n_new))
-    found = rule.of_groups(errors.design.fitted, origin)
+    found = _rule(errors, confidence, **options).of_groups(design.fitted, origin)
     return found._replace(values=errors.unit * found.values)
 
 
@@ -357,15 +345,14 @@ def limits_of_deviation(
     columns: np.ndarray,
     confidence: float,
     *,
-    simultaneous: bool,
-    n_new: int | None = None,
     groups: np.ndarray | None = None,
+    **options: Any,
 ) -> Limits:
     """Return the upper limit of the deviation that a kernel explains, ‖c‖ but for its share."""
     errors = Errors(design, columns, is_basis_drawn=True, groups=groups)
     if errors.n_free <= 0:
         return Limits(np.array([np.nan]))
-    found = _Rule(errors, confidence, simultaneous, _widened(errors, n_new)).of_deviation()
+    found = _rule(errors, confidence, **options).of_deviation()
     return found._replace(values=errors.unit / np.sqrt(design.fitted.share) * found.values)
 
 
@@ -375,8 +362,11 @@ def _of_all(operator: np.ndarray, errors: Errors) -> np.ndarray:
     return operator if m == 1 else np.kron(np.eye(m), operator)
 
 
-def _widened(errors: Errors, n_new: int | None) -> float:
-    return 1.0 if n_new is None else float(np.sqrt(1 + errors.n_units / n_new))
+def _rule(
+    errors: Errors, confidence: float, *, simultaneous: bool = False, n_new: int | None = None
+) -> _Rule:
+    widened = 1.0 if n_new is None else float(np.sqrt(1 + errors.n_units / n_new))
+    return _Rule(errors, confidence, simultaneous, widened)
 
 
 def both_limits(errors: Errors, confidence: float) -> tuple[float, float, str]:

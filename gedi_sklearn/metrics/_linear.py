@@ -8,287 +8,30 @@ MacKinnon and White (HC3) in general.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import brentq, minimize
-from scipy.special import fdtri, gammaln
+from scipy.optimize import brentq
+from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
-from ..kernels import BaseDesign, PolynomialKernel, fit_codes
-from ._ellipsoids import MAX_PATTERNS, farthest, normal_draws
-from ._errors import Errors, null_covariance
+from ..kernels import BaseDesign, fit_codes
+from ._ellipsoids import MAX_PATTERNS, farthest
+from ._errors import Errors
+from ._forms import GroupForm, MatrixForm, least_sum
 from ._limits import Limits, both_limits, limits_of_deviation, limits_of_groups, upper_limits
 
-# Eigenvalues of a resample's moments, which are near the unit matrix, count as 0 below this.
-_SINGULAR = 1e-9
-# Numbers that are drawn at a time.
-_MOST_NUMBERS = 4_000_000
 # In floats an independent target gives about 1e-17 standard deviations, never 0.
 _ZERO_REFERENCE = 1e-12
 # Numbers that a batch of permuted or resampled targets may hold.
-BATCH = 4_000_000
+_BATCH = 4_000_000
 # Standard errors below this fraction of the targets' deviation are rounding errors.
 _ROUNDING = 1e-12
-
-
-class MatrixForm:
-    """v = A c.
-
-    Parameters
-    ----------
-    design : BaseDesign
-        The kernel on its rows.
-    matrix : ndarray of shape (g, k)
-        A.
-    norm : str
-        "l1", or else the Euclidean norm.
-    """
-
-    def __init__(self, design: BaseDesign, matrix: np.ndarray, norm: str) -> None:
-        self.design, self.matrix, self.norm = design, matrix, norm
-
-    def value(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return the norm for coordinates (…, k)."""
-        return norm_of(coordinates @ self.matrix.T, self.norm)
-
-    @cached_property
-    def _weighted_columns(self) -> np.ndarray:
-        """W Q, shape (n, k)."""
-        design: Any = self.design
-        weight = np.reshape(design.shares(slice(None)), (-1, 1))
-        return np.ascontiguousarray(design.orthonormal * weight)
-
-    def of_targets(self, z: np.ndarray) -> np.ndarray:
-        """Return the norm for many targets at once, shape (…, n)."""
-        return self.value(z @ self._weighted_columns)
-
-    def resampled(
-        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: np.ndarray | None = None
-    ) -> Iterator[np.ndarray]:
-        """Yield the norm for one target on rows, or clusters, drawn with replacement, (b, n).
-
-        A resample is a vector of counts; its coordinates solve the counted normal equations of the
-        orthonormal columns, which are well conditioned unless the resample lacks what tells the
-        columns apart, e.g. a level: then it is NaN.
-        """
-        design: Any = self.design
-        Q, z = design.orthonormal, design.residual(z)
-        n, k = Q.shape
-        relative_weight = np.broadcast_to(design.shares(slice(None)), n) * n
-        system = np.column_stack([np.ones(n), Q])
-        products = system[:, :, None] * np.column_stack([system, z - design.mean(z)])[:, None, :]
-        products = products.reshape(n, -1) * (relative_weight / n)[:, None]
-        if groups is not None:
-            codes = np.unique(groups, return_inverse=True)[1]
-            products = np.stack([np.bincount(codes, own) for own in products.T], axis=-1)
-            n = len(products)
-        for rows in batches:
-            size = len(rows)
-            cells = (rows + n * np.arange(size)[:, None]).ravel()
-            counts = np.bincount(cells, minlength=size * n).reshape(size, n)
-            moments = (counts @ products).reshape(size, k + 1, k + 2)
-            solved = np.linalg.eigvalsh(moments[:, :, :-1])[:, 0] > _SINGULAR
-            solution = np.full((size, k), np.nan)
-            known = moments[solved]
-            solution[solved] = np.linalg.solve(known[:, :, :-1], known[:, :, -1:])[:, 1:, 0]
-            yield self.value(solution)
-
-    def null_draws(
-        self,
-        z: np.ndarray,
-        n_draws: int,
-        rng: np.random.RandomState,
-        groups: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return the norm for normal coordinates of targets that do not depend on the attribute."""
-        return self.value(normal_draws(null_covariance(self.design, z, groups), n_draws, rng))
-
-    def null_mean(self, z: np.ndarray, groups: np.ndarray | None = None) -> float:
-        """Return their mean."""
-        # The largest entry is the unit, so that squares do not overflow.
-        unit = float(np.abs(self.matrix).max()) or 1.0
-        matrix = self.matrix / unit
-        covariance = matrix @ null_covariance(self.design, z, groups) @ matrix.T
-        size = float(np.trace(covariance)) or 1.0
-        covariance /= size
-        square = float(np.square(covariance).sum())
-        return unit * float(np.sqrt(size)) * _mean_norm(np.diag(covariance), square, self.norm)
-
-
-class GroupForm:
-    """v_j = s_j (m_j − b'm).
-
-    Parameters
-    ----------
-    design : BaseDesign
-        A kernel that tells groups apart, in closed form.
-    norm : str
-        "l1" is Σ|m_j − m_0|, the sum of the coefficients, "didi" Σ|m_j − m̄|, any other the
-        deviation of the means.
-    factor : float, default=1.0
-        Multiplies the norm.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (g,)
-        b.
-    scale : float or ndarray of shape (g,)
-        s.
-    """
-
-    def __init__(self, design: BaseDesign, norm: str, factor: float = 1.0) -> None:
-        kernel: Any = design.fitted
-        self.design, self.kernel = design, kernel
-        self.norm = "l1" if norm in ("l1", "didi") else "sd"
-        self.origin = np.eye(1, len(kernel.weights))[0] if norm == "l1" else kernel.weights
-        self.scale: Any = factor if self.norm == "l1" else np.sqrt(kernel.weights)
-
-    def value(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return the norm for coordinates (…, k)."""
-        return self._of_means(self.kernel.of_groups(coordinates))
-
-    def _of_means(self, means: np.ndarray) -> np.ndarray:
-        centred = means - (means @ self.origin)[..., None]
-        return norm_of(self.scale * centred, self.norm)
-
-    def drawn(
-        self, coordinates: np.ndarray, variances: np.ndarray, n_draws: int, rng: Any
-    ) -> np.ndarray:
-        """Return the norm for normal sums of groups, of these variances, around coordinates."""
-        means = self.kernel.of_groups(coordinates)
-        noise = rng.standard_normal((n_draws, len(means))) * np.sqrt(variances)
-        return self._of_means(means + self.kernel.deviations(noise))
-
-    def range(self, coordinates: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
-        """Return the least and a bound of the largest sum of sizes in an ellipsoid of means.
-
-        Its half-axes are the deviations of the groups' sums, by themselves.
-        """
-        reach, b = self.kernel.deviations(np.sqrt(variances)), self.origin
-        means = self.kernel.of_groups(coordinates)
-        center = float(means @ reach**-2.0 / (reach**-2.0).sum())
-        values = means - b @ means
-        widths = np.sqrt(np.maximum(reach**2 * (1 - 2 * b) + b**2 @ reach**2, 0.0))
-        high = float(np.abs(values).sum() + widths.sum())
-        if (((means - center) / reach) ** 2).sum() <= 1:  # all means are equal somewhere
-            return 0.0, self.scale * high
-
-        def moved(u: np.ndarray) -> np.ndarray:
-            return reach * u - b @ (reach * u)
-
-        def pulled(s: np.ndarray) -> np.ndarray:
-            return reach * (s - b * s.sum())
-
-        return self.scale * least_sum(values, widths, moved, pulled), self.scale * high
-
-    def of_targets(self, z: np.ndarray) -> np.ndarray:
-        """Return the norm for many targets at once, shape (…, n)."""
-        design: Any = self.design
-        weighted = (z * design.shares(slice(None))).reshape(-1, z.shape[-1])
-        sums = np.stack([design.of_points(own) for own in weighted])
-        return self._of_means(self.kernel.deviations(sums)).reshape(z.shape[:-1])
-
-    def resampled(
-        self, z: np.ndarray, batches: Iterable[np.ndarray], groups: None = None
-    ) -> Iterator[np.ndarray]:
-        """Yield the norm for one target on rows drawn with replacement; NaN without a group."""
-        design: Any = self.design
-        n_groups = len(self.kernel.weights)
-        weight = np.broadcast_to(design.shares(slice(None)), len(z))
-        weighted = weight * (z - design.mean(z))
-        for rows in batches:
-            cells = (design.index[rows] + n_groups * np.arange(len(rows))[:, None]).ravel()
-            sums, totals = (
-                np.bincount(cells, own[rows].ravel(), len(rows) * n_groups)
-                for own in (weighted, weight)
-            )
-            with np.errstate(invalid="ignore"):
-                yield self._of_means((sums / totals).reshape(len(rows), n_groups))
-
-    def null_draws(
-        self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: None = None
-    ) -> np.ndarray:
-        """Return the norm for normal means of targets that are independent of the groups."""
-        deviation = np.sqrt(self.design.null_noise(z))
-        size = max(1, _MOST_NUMBERS // len(deviation))
-        values = np.empty(n_draws)
-        for start in range(0, n_draws, size):
-            own = values[start : start + size]
-            own[:] = self._of_means(rng.standard_normal((len(own), len(deviation))) * deviation)
-        return values
-
-    def null_mean(self, z: np.ndarray, groups: None = None) -> float:
-        """Return their mean."""
-        noise, b = self.design.null_noise(z), self.origin
-        size = float(noise.max()) or 1.0
-        noise /= size
-        variances = self.scale**2 * (noise - 2 * b * noise + b**2 @ noise)
-        own = b * noise  # with s² = b = p the squares of the covariance add up to
-        square = float(own**2 @ (1 - 2 * b) + (b @ own) ** 2)
-        return float(np.sqrt(size)) * _mean_norm(variances, square, self.norm)
-
-
-def least_sum(
-    target: np.ndarray,
-    width: np.ndarray,
-    moved: Callable[[np.ndarray], np.ndarray],
-    pulled: Callable[[np.ndarray], np.ndarray],
-) -> float:
-    """Return min ‖target + S u‖₁ over ‖u‖ ≤ 1.
-
-    The dual is solved: max s'target − ‖S's‖ over |s_j| ≤ 1. Its value at any point is a lower
-    bound.
-
-    Parameters
-    ----------
-    target, width : ndarray of shape (r,)
-        The centre, and the norms of the rows of S.
-    moved, pulled : callable
-        The products S u and S's.
-    """
-    # Every term in units of its half-width, in which the dual is well scaled.
-    width = np.maximum(width, 1e-12 * (width.max() + np.abs(target).max()))
-    target = target / width
-
-    def negative(s: np.ndarray) -> tuple[float, np.ndarray]:
-        back = pulled(s / width)
-        size = float(np.sqrt(back @ back + 1e-30))
-        return size - float(s @ target), moved(back) / (size * width) - target
-
-    start = np.sign(target) * width
-    value, slope = negative(start)
-    if (slope * start > 0).any():
-        # Otherwise the ellipsoid lies in one orthant of the terms, and this corner is optimal.
-        bounds = np.column_stack([-width, width])
-        value = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds).fun
-    return float(max(-value, 0.0))
-
-
-def norm_of(terms: np.ndarray, norm: str) -> np.ndarray:
-    """Return the norm of terms (…, r)."""
-    return np.abs(terms).sum(axis=-1) if norm == "l1" else np.linalg.norm(terms, axis=-1)
-
-
-def _mean_norm(variances: np.ndarray, square: float, norm: str) -> float:
-    """Return the mean of a norm of normal terms of mean 0.
-
-    The root of a sum of squares is taken as a χ² with Satterthwaite's degrees of freedom, for which
-    `square` is the sum of the squared covariances: exact if the weights are equal.
-    """
-    if norm == "l1":
-        return float(np.sqrt(2 / np.pi * variances).sum())
-    total = float(variances.sum())
-    if total == 0:
-        return 0.0
-    free = total**2 / square
-    ratio = np.exp(gammaln((free + 1) / 2) - gammaln(free / 2))
-    return float(np.sqrt(2 * total / free) * ratio)
 
 
 class LinearIndicator:
@@ -323,6 +66,9 @@ class LinearIndicator:
         """The same with a matrix, which clusters of rows need."""
         return MatrixForm(self.design, self.matrix, self.norm)
 
+    def _form_beside(self, groups: np.ndarray | None) -> Any:
+        return self.form if groups is None else self._matrix_form
+
     @cached_property
     def matrix(self) -> np.ndarray:
         """A, with the factor of the indicator, shape (g, k)."""
@@ -353,40 +99,66 @@ class LinearIndicator:
 
         For the L1 norm it is sd·√(2/π)·Σ_j √[G⁻¹]_jj.
         """
-        form: Any = self.form if groups is None else self._matrix_form
-        return form.null_mean(z, groups)
+        return self._form_beside(groups).null_mean(z, groups)
 
     def null_draws(
         self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
     ) -> np.ndarray:
         """Return values of targets that do not depend on the attribute, for normal coordinates."""
-        form = self.form if groups is None else self._matrix_form
-        return form.null_draws(z, n_draws, rng, groups)
+        return self._form_beside(groups).null_draws(z, n_draws, rng, groups)
+
+    def _centred(self, z: np.ndarray) -> np.ndarray:
+        """Return what is permuted of a target."""
+        rest = self.design.residual(z)
+        return rest - rest.mean()
+
+    def as_permuted(self, z: np.ndarray) -> float:
+        """Return the value as those of permutations are computed."""
+        return float(self.form.of_targets(self._centred(z)))
+
+    def permuted(
+        self, z: np.ndarray, n_resamples: int, rng: np.random.Generator, groups: Any = None
+    ) -> np.ndarray:
+        """Return values of permutations of what the covariates leave of a target, or of clusters.
+
+        Raises
+        ------
+        ValueError
+            If clusters are of unlike sizes.
+        """
+        target = self._centred(z)
+        blocks = np.arange(len(target))[:, None] if groups is None else _blocks_of(groups)
+        of_blocks = target[blocks]
+        values = np.empty(n_resamples)
+        batch = max(1, _BATCH // len(target))
+        for start in range(0, n_resamples, batch):
+            permuted = np.empty((min(batch, n_resamples - start), len(target)))
+            for own in permuted:
+                own[blocks] = rng.permutation(of_blocks)
+            values[start : start + batch] = self.form.of_targets(permuted)
+        return values
 
     def resampled(
         self, z: np.ndarray, n_draws: int, rng: np.random.RandomState, groups: Any
     ) -> Iterator[np.ndarray]:
         """Yield the value on rows, or clusters, drawn with replacement, batch by batch."""
-        form = self.form if groups is None else self._matrix_form
         n_units = len(z) if groups is None else len(np.unique(groups))
-        batch = max(1, BATCH // n_units)
+        batch = max(1, _BATCH // n_units)
         rows = (
             rng.randint(n_units, size=(min(batch, n_draws - start), n_units))
             for start in range(0, n_draws, batch)
         )
-        return form.resampled(z, rows, groups)
+        return self._form_beside(groups).resampled(z, rows, groups)
 
     def upper_limit(
         self,
         z: np.ndarray,
         confidence: float,
         *,
-        is_fitted: bool = False,
-        n_new: int | None = None,
         groups: np.ndarray | None = None,
+        **options: Any,
     ) -> Limits:
-        """Return the upper confidence limit of the value; see :func:`gedi_inference`."""
-        options: Any = {"simultaneous": is_fitted or n_new is not None, "n_new": n_new}
+        """Return the upper confidence limit of the value; see :func:`upper_limits`."""
         if self.sums_means(groups):
             form: Any = self.form
             found = limits_of_groups(self.design, form.origin, z[:, None], confidence, **options)
@@ -417,18 +189,12 @@ class LinearIndicator:
     ) -> np.ndarray:
         """Return values of normal coordinates around those of a target."""
         errors = Errors(self.design, z[:, None], groups=groups)
-        center = errors.coordinates[0]
-        if groups is None and isinstance(self.form, GroupForm):
-            variances = errors.covariance_at_points[:, 0, 0]
-            return errors.unit * self.form.drawn(center, variances, n_draws, rng)
-        noise = normal_draws(errors.covariance, n_draws, rng)
-        return errors.unit * self.value(center + noise)
+        return errors.unit * self._form_beside(groups).drawn(errors, n_draws, rng)
 
     def sums_means(self, groups: np.ndarray | None = None) -> bool:
         """Tell whether limits are sums over the means of many groups, and need no matrix."""
         is_long = self.design.fitted.n_columns > MAX_PATTERNS
-        is_sum = self.norm == "l1" and isinstance(self.form, GroupForm)
-        return is_sum and is_long and groups is None
+        return self.norm == "l1" and self.form.is_of_means and is_long and groups is None
 
     def errors(self, z: np.ndarray, groups: np.ndarray | None = None) -> Errors:
         """Return what rows, or clusters, add to the errors of the coordinates of a target."""
@@ -531,10 +297,9 @@ class KernelIndicator(LinearIndicator):
         kernels, norms and degrees.
         """
         fitted = self.design.fitted
-        kernel = fitted.kernel
-        if self.norm != "l1" or not isinstance(kernel, PolynomialKernel) or degree > kernel.degree:
+        k = fitted.basis.n_columns_of(degree)
+        if self.norm != "l1" or k is None:
             return None
-        k = int((kernel.powers_.sum(axis=1) <= degree).sum())
         coordinates = self.design.coordinates(y)[:k]
         standardized = solve_triangular(fitted.R_[:k, :k], coordinates)
         if is_negligible(self.design, standardized, y):
@@ -542,7 +307,7 @@ class KernelIndicator(LinearIndicator):
         return float(np.abs(fitted.basis.to_raw[:k, :k] @ standardized).sum())
 
     def _value(self, terms: np.ndarray, z: np.ndarray) -> float:
-        value = float(norm_of(terms, self.norm))
+        value = float(np.linalg.norm(terms, 1 if self.norm == "l1" else 2))
         if self.norm != "adjusted_sd":
             return value
         return float(self._adjusted(value, self.design.deviation(self.design.residual(z)) ** 2))
@@ -584,6 +349,17 @@ def is_negligible(design: BaseDesign, standardized: np.ndarray, y: np.ndarray) -
     # A constant target has a deviation of a few eps·|mean|, and coefficients of the same size.
     is_constant = deviation <= 4 * np.finfo(float).eps * abs(design.mean(y))
     return bool(is_constant or np.abs(standardized).sum() <= _ZERO_REFERENCE * deviation)
+
+
+def _blocks_of(groups: np.ndarray) -> np.ndarray:
+    """Return the rows of every cluster, shape (clusters, rows)."""
+    counts = np.unique(groups, return_counts=True)[1]
+    if (counts != counts[0]).any():
+        raise ValueError(
+            "method='permutation' exchanges the targets of whole groups, which must be of equal "
+            f"size; got groups of {counts.min()} to {counts.max()} rows. Use method='asymptotic'."
+        )
+    return np.argsort(groups, kind="stable").reshape(len(counts), -1)
 
 
 def _radius(k: int, nu: float, confidence: float) -> float:

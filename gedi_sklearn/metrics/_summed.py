@@ -182,13 +182,7 @@ class SummedIndicator(KernelIndicator):
         return float("nan"), float("nan"), ""
 
     def upper_limit(
-        self,
-        z: np.ndarray,
-        confidence: float,
-        *,
-        is_fitted: bool = False,
-        n_new: int | None = None,
-        groups: np.ndarray | None = None,
+        self, z: np.ndarray, confidence: float, *, simultaneous: bool = False, **_: Any
     ) -> Limits:
         """Return the upper confidence limit of the value; there is none of a batch."""
         sums, whole, parts = self._sums, self.design, self._parts
@@ -203,9 +197,8 @@ class SummedIndicator(KernelIndicator):
             jackknife = np.array([_turned(design, whole, z) for design in without])
         errors = jackknife - jackknife.mean(axis=0)
         covariance = (len(parts) - 1) / len(parts) * errors.T @ errors
-        t = error_quantile(
-            covariance, self.norm, confidence, len(parts) - 1, simultaneous=is_fitted
-        )
+        options = {"simultaneous": simultaneous}
+        t = error_quantile(covariance, self.norm, confidence, len(parts) - 1, **options)
         limits = farthest(v, covariance, self.norm, t)
         if self.norm == "l1":
             return Limits(limits)

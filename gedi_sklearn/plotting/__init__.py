@@ -3,8 +3,10 @@
 A display holds arrays alone; matplotlib is imported by what draws.
 """
 
+from ._coefficients import GediCoefficientsDisplay
 from ._curves import MovingTargetsHistoryDisplay, TradeoffDisplay
-from ._dependence import CutsDisplay, DependenceDisplay, GediCoefficientsDisplay
+from ._cuts import CutsDisplay
+from ._dependence import DependenceDisplay
 
 __all__ = [
     "CutsDisplay",

@@ -17,7 +17,7 @@ from ._distribution import (
     DistributionMap,
     ExpectedColumns,
     KernelColumns,
-    mixed,
+    Step,
 )
 
 _NO_LIST = (
@@ -39,6 +39,7 @@ class BoundsCuts:
     _attribute_columns: list[str] | None
     _take_constraint: Any
     _map: DistributionMap | None
+    _step: Step
     _expected_as_columns: Callable[[np.ndarray], np.ndarray] | None
 
     @property
@@ -85,7 +86,7 @@ class BoundsCuts:
         self.verdict_: Verdict | None = None
         self.constraint_, self.threshold_, self.reference_ = given, float(given.threshold), 1.0
         self.correction_ = self.orthonormal_correction_ = np.empty(0)
-        self.share_ = 0.0
+        self._step = Step()
         counted = slice(None) if weight is None else weight > 0
         attribute = fold_maker.attribute[counted]
         own, known = None if weight is None else weight[counted], fold_maker.attribute
@@ -107,7 +108,7 @@ class BoundsCuts:
             self._take_map(fitted, source, fold_maker, is_unseen)
         moved = self._moved(p, known, warns=False).copy()
         self._fit_scale(p[counted], moved[counted], own)
-        self.targets_ = self._on_scale(moved)
+        self.share_, self.targets_ = self._step.share, self._on_scale(moved)
 
     def _take_map(
         self,
@@ -130,7 +131,7 @@ class BoundsCuts:
         self._expected_as_columns = None if self.sensitive_at_predict else correction.columns_of
 
         def corrected(share: float) -> np.ndarray:
-            return correction.at(correction.share(share * bound))
+            return correction.by_others.at(correction.step(share * bound))
 
         stricter = 1.0
         if self.confidence is not None:
@@ -142,11 +143,11 @@ class BoundsCuts:
                 n_folds=len(splits),
                 groups=groups,
             )
-        self.share_ = correction.share(stricter * bound)
-        scores = correction.at(self.share_)
+        self._step = correction.step(stricter * bound)
+        scores = correction.by_others.at(self._step)
         self.verdict_ = verdict_on_cuts(
             fitted,
-            training=mixed(self.share_, fitted.scores, correction.moved),
+            training=correction.by_all.at(self._step),
             new_rows=scores if correction.is_unseen else None,
             groups=groups,
             names=self._attribute_columns,
@@ -171,7 +172,7 @@ class BoundsCuts:
             columns = self.kernel_.orthonormal_within_range(known, warns=warns)
         else:
             columns = self._expected_as_columns(known)
-        return mixed(self.share_, p, self._map.moved(p, columns))
+        return self._map.path(p, columns).at(self._step)
 
     def _fit_scale(self, p: np.ndarray, moved: np.ndarray, weight: np.ndarray | None) -> None:
         """Find what makes predictions of moved scores; nothing for real targets."""

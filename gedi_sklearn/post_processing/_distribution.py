@@ -7,7 +7,10 @@ own attribute. It is uniform for every x, and so is any function of it free of x
     \bar F^{-1}(u) = \frac{1}{n} \sum_i F^{-1}(u \mid x_i) ,
 
 the mean of the conditional quantile functions, which of all distributions without x is the nearest
-(the barycentre of optimal transport: Chzhen et al. 2020, for groups). F(t | x) is estimated for an
+(the barycentre of optimal transport: Chzhen et al. 2020, for groups). Much of what a bound asks may
+be had by moving the means of s given x alone, which costs less. So on a second path means move by
+a and the remainder by its power 3/2; of the two points that meet a bound, the one nearer to s is
+taken. F(t | x) is estimated for an
 attribute that is a number: the indicators 1{s ≤ t} of about a hundred cuts are projected on the
 kernel's columns (distribution regression, Foresi and Peracchi 1995), and made monotone in t by
 sorting (Chernozhukov, Fernández-Val, Galichon 2010).
@@ -22,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +38,32 @@ from ..metrics import ends_of_ties, tie_width
 _N_CUTS, _N_RANKS, _N_AVERAGED = 101, 401, 2000
 # How fine the share a is searched: on a grid, then by halving.
 _N_SHARES, _N_HALVINGS = 21, 6
+# On each path the remainder moves by a power of the share by which means move. By 2 it moves too
+# late for scores that are probabilities.
+_POWERS = (1, 1.5)
 # Directions of m(X) that spread by a smaller share of the widest are noise.
 _LEAST_SPREAD = 1e-6
+
+
+class Step(NamedTuple):
+    """How far to go: means by a share, the remainder by a power of it."""
+
+    share: float = 0.0
+    power: float = 1
+
+
+class Path(NamedTuple):
+    """Scores, where the map sends them, and by how much it moves their means given x; (n,) each."""
+
+    scores: np.ndarray
+    moved: np.ndarray
+    shift: np.ndarray
+
+    def at(self, step: Step) -> np.ndarray:
+        """Return scores after a step: s itself at 0."""
+        remainder = step.share**step.power
+        straight = self.scores + remainder * (self.moved - self.scores)
+        return straight + (step.share - remainder) * self.shift
 
 
 class DistributionMap:
@@ -70,6 +97,7 @@ class DistributionMap:
             base += weighted.sum(axis=0)
             coef += columns[block].T @ weighted
         self.base_, self.coef_, self.ranks_ = base, coef, np.linspace(0, 1, _N_RANKS)
+        self.slopes_ = (weight * scores) @ columns
         rows = np.arange(len(scores))
         if len(rows) > _N_AVERAGED:
             rows = np.sort(np.random.default_rng(0).choice(rows, _N_AVERAGED, replace=False))
@@ -91,8 +119,8 @@ class DistributionMap:
         low, high = F[rows, before], F[rows, above]
         return low + np.clip(share, 0.0, 1.0) * (high - low)
 
-    def moved(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the scores that do not depend on x, a = 1.
+    def path(self, scores: np.ndarray, columns: np.ndarray) -> Path:
+        """Return the way to scores that do not depend on x.
 
         Parameters
         ----------
@@ -107,7 +135,8 @@ class DistributionMap:
         )
         # Beyond the scores of the fit they keep their distance, and so their order.
         beyond = scores - np.clip(scores, self.cuts_[0], self.cuts_[-1])
-        return np.interp(u, self.ranks_, self.mean_quantiles_) + beyond
+        moved = np.interp(u, self.ranks_, self.mean_quantiles_) + beyond
+        return Path(scores, moved, -(columns @ self.slopes_))
 
 
 class KernelColumns:
@@ -197,23 +226,23 @@ class DistributionCorrection:
         weight, self._longest = constraint.weight, source.longest
         everything, self.columns_of = source.on(slice(None))
         self.map = DistributionMap(self.scores, everything, weight)
-        self.moved = self.map.moved(self.scores, everything)
-        self.moved_by_others = self.moved.copy()
+        self.by_all = self.map.path(self.scores, everything)
+        self.by_others = Path(*map(np.copy, self.by_all))
         self.is_unseen = bool(splits)
         for train, test in splits:
             columns, columns_of = source.on(train)
-            own = DistributionMap(self.scores[train], columns, weight[train])
-            self.moved_by_others[test] = own.moved(
-                self.scores[test], columns_of(source.values[test])
-            )
+            fold = DistributionMap(self.scores[train], columns, weight[train])
+            path = fold.path(self.scores[test], columns_of(source.values[test]))
+            for whole, part in zip(self.by_others, path, strict=True):
+                whole[test] = part
 
-    def at(self, share: float) -> np.ndarray:
-        """Return scores at a share a, moved by other rows."""
-        return mixed(share, self.scores, self.moved_by_others)
-
-    def _measure(self, share: float) -> float:
+    def _measure(self, step: Step) -> float:
         judge = self.constraint.unseen if self.is_unseen else self.constraint
-        return judge.judged(self.at(share))
+        return judge.judged(self.by_others.at(step))
+
+    def _distance(self, step: Step) -> float:
+        change = self.by_others.at(step) - self.scores
+        return float(self.constraint.weight @ change**2)
 
     @cached_property
     def furthest(self) -> float:
@@ -221,20 +250,26 @@ class DistributionCorrection:
         if self._longest == 1.0:
             return 1.0
         shares = np.linspace(0, self._longest, _N_SHARES)
-        values = np.array([self._measure(share) for share in shares])
+        values = np.array([self._measure(Step(share)) for share in shares])
         # It is NaN where no degree of freedom is left.
         return 1.0 if np.isnan(values).all() else float(shares[np.nanargmin(values)])
 
-    def share(self, bound: float) -> float:
-        """Return the least share from which on, up to the furthest, scores are within a bound.
+    def step(self, bound: float) -> Step:
+        """Return the step to the nearest scores within a bound.
 
         Of 0 the furthest: what cannot be told from chance is not 0.
         """
         if bound == 0:
-            return self.furthest
+            return Step(self.furthest)
+        # Beyond 1 a remainder would be squared to more than what the error of m(X) asks for.
+        powers = _POWERS if self._longest == 1.0 else _POWERS[:1]
+        return min((Step(self._share(bound, own), own) for own in powers), key=self._distance)
+
+    def _share(self, bound: float, power: float) -> float:
+        """Return the least share from which on, up to the furthest, scores are within a bound."""
 
         def exceeds(share: float) -> bool:
-            return not self._measure(share) <= bound  # also where it is NaN
+            return not self._measure(Step(share, power)) <= bound  # also where it is NaN
 
         high = self.furthest
         for low in np.linspace(0, high, _N_SHARES)[::-1]:
@@ -247,8 +282,3 @@ class DistributionCorrection:
             middle = (low + high) / 2
             low, high = (middle, high) if exceeds(middle) else (low, middle)
         return high
-
-
-def mixed(share: float, scores: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Return (1 − a) s + a s', and s itself at a = 0."""
-    return scores + share * (moved - scores)

@@ -95,9 +95,9 @@ class ProjectedRegressor(RealTargetsMixin, Projected):
         The corrected predictions for the training rows; they satisfy the constraint. Pickles and
         copies leave them out, so that no training data are in a saved model.
     share_ : float
-        With ``on="distribution"``, the share a of the way to scores whose distribution does not
-        depend on the attribute; 0 is the learner, 1 all of it, and above 1 (up to 1.5, without the
-        attribute of new rows) makes up for errors in predicting it.
+        With ``on="distribution"``, the share a by which means given the attribute move to those of
+        scores whose distribution does not depend on it; 0 is the learner, 1 all of it, and above 1
+        (up to 1.5, without the attribute of new rows) makes up for errors in predicting it.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`, and what it rests on; ``print`` it. None
         without it, and where no correction is strict enough, with a

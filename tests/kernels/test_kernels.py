@@ -452,13 +452,12 @@ WORDS = {"polynomial": "polynomial", "fourier": "Fourier"}
 
 @pytest.mark.parametrize("name", NAMED_KERNELS)
 def test_named_kernels_are_in_one_table(name):
-    named = NAMED_KERNELS[name]
     kernel = resolve_kernel(name)
-    assert type(kernel) is named.type
-    if named.degree is not None:
+    assert type(kernel) is NAMED_KERNELS[name]
+    if kernel.degree_name is not None:
         other = kernel_of_degree(kernel, 3)
-        assert other.get_params()[named.degree] == 3
-        assert describe_kernel(other) == f"{WORDS[name]} kernel of {named.degree} 3"
+        assert other.get_params()[kernel.degree_name] == 3
+        assert describe_kernel(other) == f"{WORDS[name]} kernel of {kernel.degree_name} 3"
     else:
         assert kernel_of_degree(kernel, 1) is kernel
         assert describe_kernel(name) == f"{name} kernel"

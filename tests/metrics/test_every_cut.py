@@ -37,6 +37,7 @@ from gedi_sklearn.exceptions import (
 )
 from gedi_sklearn.kernels import fit_kernel
 from gedi_sklearn.metrics import CutsIndicator, gedi, gedi_inference, make_disparity_scorer
+from gedi_sklearn.post_processing import _distribution
 from tests.estimator_checks import constrained_estimators
 
 CUTS = {"norm": "sd", "on": "distribution"}
@@ -176,6 +177,23 @@ def test_the_bound_is_met_on_rows_held_out(kind, threshold):
     assert model.verdict_.new_rows.value == pytest.approx(1.0, abs=0.02)
     assert "that of the plain model: more than chance" in str(model.verdict_)
     np.testing.assert_array_equal(plain.predict(new_X), plain.estimator_.predict(new_X))
+
+
+@pytest.mark.parametrize("power", [1, 1.5])
+def test_of_two_paths_within_the_bound_the_nearer_one_is_taken(monkeypatch, power):
+    """Means are moved first where they are what depends on x, and not where the spread does."""
+    rng = np.random.default_rng(0)
+    x, skewed = rng.uniform(-1, 1, 2000), np.exp(rng.normal(size=2000))
+    y = x + skewed if power > 1 else skewed * (1 + x) - x / 2
+    X = np.c_[x, skewed, skewed * x]
+    distances = []
+    for powers in ((1, 1.5), (1,), (1.5,)):
+        monkeypatch.setattr(_distribution, "_POWERS", powers)
+        model = bounded(ProjectedRegressor, 0.4).fit(X, y)
+        assert model.verdict_.new_rows.value == pytest.approx(1.0, abs=0.02)
+        distances.append(np.mean((model.predict(X) - model.estimator_.predict(X)) ** 2))
+    assert distances[0] == distances[1 + (power > 1)] == min(distances)
+    assert max(distances) > 1.05 * min(distances)
 
 
 def test_a_bound_on_the_mean_can_raise_a_cut_and_one_on_the_distribution_does_not():
