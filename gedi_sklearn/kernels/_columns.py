@@ -214,7 +214,7 @@ class Basis:
     @property
     def condition(self) -> float:
         """Condition of T."""
-        return float(np.linalg.cond(self.to_raw))
+        return 1.0 if len(self.to_raw) == 1 else float(np.linalg.cond(self.to_raw))
 
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the standardised columns, not centred, for attribute values (n, m).

@@ -337,7 +337,7 @@ class Design(BaseDesign):
         weight = self.weight
         if self.inside is not None:
             z, weight = z[self.inside], None if weight is None else weight[self.inside]
-        return float(z.mean() if weight is None else weight @ z / self.fitted.share)
+        return float(z.sum() / len(z) if weight is None else weight @ z / self.fitted.share)
 
     def deviation(self, z: np.ndarray) -> float:
         if (known := self._known_of(z)) is not None:
