@@ -375,7 +375,8 @@ class Design(BaseDesign):
         if fitted.has_closed_form:
             return fitted.solve(self.weighted(z))
         R, known = fitted.R_, self._known_of(z)
-        if "q" in vars(self) and known is None and fitted.conversion_is_harmless:
+        has_q = "q" in vars(self) or len(self.points) <= BLOCK
+        if has_q and known is None and fitted.conversion_is_harmless:
             coordinates = self.inner_products(z)
             return coordinates, dtrsv(R, coordinates)
         coordinates = dtrsv(R, self._products(z) if known is None else known[0], trans=1)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsv
 from scipy.optimize import brentq
 from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
@@ -305,7 +305,7 @@ class KernelIndicator(LinearIndicator):
         if self.norm != "l1" or k is None:
             return None
         coordinates = self.design.coordinates(y)[:k]
-        standardized = solve_triangular(fitted.R_[:k, :k], coordinates)
+        standardized = dtrsv(fitted.R_[:k, :k], coordinates)
         if is_negligible(self.design, standardized, y):
             return 0.0
         return float(np.abs(fitted.basis.to_raw[:k, :k] @ standardized).sum())
