@@ -50,6 +50,7 @@ OPEN_TO_TESTS = {
     "gedi_sklearn._deadline": "what a solver is given beside its model",
     "gedi_sklearn._folds": "the folds of an integer, of rows of every kind",
     "gedi_sklearn._geometry._block": "operators of its own, without a kernel",
+    "gedi_sklearn._geometry._groups": "the nearest deviations of groups, against their conditions",
     "gedi_sklearn._geometry._sets": "the geometry of every set, against its definition",
     "gedi_sklearn._geometry._span": "the nearest point of several sets, against its conditions",
     "gedi_sklearn._verdict": "verdicts on made-up predictions",

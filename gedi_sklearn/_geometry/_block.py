@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ..kernels import row_blocks
-from ._sets import AllowedSet, Ball, GroupBall, L1Ball, shrink_deviations
+from ._sets import AllowedSet, Ball, L1Ball
 
 # Roundings that a product may have suffered.
 _MANY = 1000
@@ -297,66 +297,6 @@ class Block:
         return min((on_face, known), key=loss)
 
 
-class GroupBlock(Block):
-    """The deviations of groups whose indicators are orthonormal in closed form.
-
-    Products are sums over the groups; the matrices are made for those who ask for them.
-
-    Parameters
-    ----------
-    design : Design
-        The indicators on the rows.
-    allowed : GroupBall
-        The set of deviations, of all outputs.
-    outputs, factor
-        As in the base class.
-    """
-
-    is_exact = True
-    sums_groups = True
-
-    def __init__(
-        self, design: Any, allowed: GroupBall, outputs: tuple[int, ...] = (0,), factor: float = 1.0
-    ) -> None:
-        self.design, self.allowed, self.kernel = design, allowed, design.fitted
-        self.outputs, self.factor = outputs, factor
-
-    @cached_property
-    def operator(self) -> np.ndarray:
-        """A, one row of Q for each group."""
-        return self.kernel.orthonormal_columns(np.arange(float(len(self.kernel.weights)))[:, None])
-
-    @property
-    def inverse(self) -> np.ndarray:
-        """M."""
-        return self.kernel.share * (self.operator * self.kernel.weights[:, None]).T
-
-    @cached_property
-    def rounding(self) -> float:
-        sizes = np.sqrt((1 / self.kernel.weights - 1) / self.kernel.share)
-        return float(np.finfo(float).eps * sizes.sum())
-
-    def v(self, point: np.ndarray) -> np.ndarray:
-        return self.kernel.of_groups(point)
-
-    def _measure(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        v = self.kernel.deviations(self.design.weighted(z))
-        return v, v[1:] - v[0]
-
-    def _nearest(self, point: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        v = shrink_deviations(v, self.kernel.weights, self.allowed.limits[0])
-        return self.kernel.coordinates(v), v
-
-    def outward(self, multipliers: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, float]:
-        if v is None:
-            return super().outward(multipliers, v)
-        move = self.kernel.of_groups(multipliers)
-        normal = -self.kernel.share * self.kernel.weights * move
-        size = self.kernel.size_of_groups(self.kernel.coordinates(v))
-        rounding = 4 * self.size * np.finfo(float).eps * float(np.abs(normal) @ size)
-        return self.kernel.coordinates(move), self.allowed.support(normal) + rounding
-
-
 def coefficient_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
     """Return ‖α̃‖₁ of an output, v = α̃ = T s.
 
@@ -380,33 +320,6 @@ def deviation_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
     # In the coordinates of all rows a deviation within some of them is smaller.
     to_v, from_v = np.eye(k) / root, np.eye(k) * root
     return Block(design, Ball(k, 1.0, np.inf), to_v, from_v, outputs, of_coordinates=True)
-
-
-def group_block(design: Any, outputs: tuple[int, ...] = (0,), factor: float = 1.0) -> Block:
-    """Return Σ|d| of all outputs, v = d by how much the groups' means differ from that of all.
-
-    Beside covariates the means are those of the groups' coefficients.
-
-    Parameters
-    ----------
-    design : Design
-        A kernel that tells groups apart, on the rows.
-    outputs : tuple of int, default=(0,)
-        Which columns of the targets.
-    factor : float, default=1.0
-        What the sum is multiplied by.
-    """
-    weights, n_outputs = design.group_weights, len(outputs)
-    are_means = design.n_covariates == 0
-    allowed = GroupBall(n_outputs * len(weights), 1.0, np.inf, weights, are_means=are_means)
-    if design.fitted.has_closed_form:
-        return GroupBlock(design, allowed, outputs, factor)
-    indicators = design.fitted.basis.evaluate(np.arange(float(len(weights)))[:, None])
-    to_v = indicators - weights @ indicators
-    # A coefficient is how far a group's mean is from that of the first group.
-    per_unit = np.diag(to_v[1:] - to_v[0])[:, None]
-    from_v = np.hstack([np.full_like(per_unit, -1.0), np.eye(len(per_unit))]) / per_unit
-    return Block(design, allowed, to_v, from_v, outputs, factor)
 
 
 def capacity(block: Block, columns: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@ r"""Sets of allowed values: the only place that knows their shape.
 
 Every set is convex, symmetric about 0, and speaks of v = A c, with c the orthonormal coordinates
 of targets. Projections, violations, bounds, rounding and linear models ask the set; what it
-answers is all that they know of it. A set of another shape is a class of this module.
+answers is all that they know of it. A set of another shape is a class of this module; the one of
+groups stands beside their block, in :mod:`gedi_sklearn._geometry._groups`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,6 @@ from scipy.optimize import brentq, lsq_linear, nnls
 
 # A coordinate counts as active where it is this near to its bound, in units of the set.
 _ACTIVE = 1e-12
-# Weight of an equation among others that are minimised, which it leaves their last digits.
-_EQUATION = 1e5
-# Below it, in units of the largest deviation, the same groups are left and shrink in proportion; no
-# root finder tells their multipliers apart.
-_SMALLEST_RADIUS = 1e-9
 
 
 class LinearRows(NamedTuple):
@@ -430,39 +426,6 @@ class L1Ball(_NormBall):
 
 
 @dataclass(frozen=True)
-class GroupBall(L1Ball):
-    """Σ|d_v| ≤ q for the deviations of groups, which are tied by Σ n_v d_v = 0.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (g,)
-        n, summing to 1; with several columns of targets each has its own g deviations.
-    are_means : bool
-        Whether the deviations are those of group means: not beside covariates.
-    """
-
-    weights: np.ndarray
-    are_means: bool
-
-    def support(self, direction: np.ndarray) -> float:
-        # Along the weights nothing is allowed, so that what the direction has of them is free.
-        columns = direction.reshape(-1, len(self.weights))
-        return self.radius * max(tied_size(column, self.weights) for column in columns)
-
-    def nearest(self, matrix: np.ndarray, c: np.ndarray, own: np.ndarray | None) -> np.ndarray:
-        if own is not None and self.are_means:
-            return shrink_deviations(own, self.weights, self.radius)
-        return super().nearest(matrix, c, own)
-
-    def _equations(self) -> np.ndarray:
-        tie = np.r_[self.weights, -self.weights]
-        return _EQUATION / np.linalg.norm(tie) * tie[None]
-
-    def outward(self, direction: np.ndarray, v: np.ndarray, rounding: np.ndarray) -> np.ndarray:
-        return direction  # its entries are known up to a multiple of the weights
-
-
-@dataclass(frozen=True)
 class Ball(_NormBall):
     """‖v‖₂ ≤ q.
 
@@ -585,80 +548,3 @@ def _orthonormal_span(columns: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(columns, axis=0)
     vectors, sizes, _ = np.linalg.svd(columns / np.where(norms == 0, 1.0, norms))
     return vectors[:, : int((sizes > 1e-14 * sizes.max(initial=0.0)).sum())]
-
-
-def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.ndarray:
-    r"""Return the deviations nearest to t with Σ|d| ≤ radius and Σ n d = 0: soft thresholds.
-
-    Only the group means of t move. With n_v the share of group v and d_v the deviation of its mean,
-
-    .. math:: \min_d \sum_v n_v (d_v - t_v)^2
-       \quad\text{s.t.}\quad \sum_v |d_v| \le q,\; \sum_v n_v d_v = 0
-
-    is solved by :math:`d_v = S(t_v + \nu, \tau / n_v)`, S the soft threshold: τ is the multiplier
-    of the bound, ν that of the tie. Once it is known which d_v are not 0 the two are the solution
-    of two linear equations.
-
-    Parameters
-    ----------
-    t : ndarray of shape (g,)
-        Deviations of the group means, Σ n t = 0, outside of the bound.
-    share : ndarray of shape (g,)
-        n, positive, summing to 1.
-    radius : float
-        The bound.
-
-    Returns
-    -------
-    ndarray of shape (g,)
-    """
-    size = float(np.abs(t).max())
-    if radius == 0:
-        return np.zeros(len(t))
-    t, radius = t / size, radius / size
-    if radius < _SMALLEST_RADIUS:
-        return size * (radius / _SMALLEST_RADIUS) * shrink_deviations(t, share, _SMALLEST_RADIUS)
-    highest = 2 * float(share.max())  # at this τ every deviation is 0
-    tau = brentq(lambda tau: np.abs(_tied(t, share, tau)).sum() - radius, 0.0, highest, xtol=1e-15)
-    return size * _exact(t, share, radius, _tied(t, share, tau))
-
-
-def _tied(t: np.ndarray, share: np.ndarray, tau: float) -> np.ndarray:
-    """Return the soft-thresholded deviations that satisfy the tie, for a multiplier τ."""
-    reach = float(np.abs(t).max()) + tau / float(share.min()) + 1.0
-
-    def shrunk(nu: float) -> np.ndarray:
-        moved = t + nu
-        return np.sign(moved) * np.maximum(np.abs(moved) - tau / share, 0.0)
-
-    return shrunk(brentq(lambda nu: float(share @ shrunk(nu)), -reach, reach, xtol=1e-15))
-
-
-def _exact(t: np.ndarray, share: np.ndarray, radius: float, near: np.ndarray) -> np.ndarray:
-    """Return the solution on the support and signs of one that is known to a root's tolerance."""
-    active = np.abs(near) > 1e-12
-    sign, n = np.sign(near[active]), share[active]
-    # d = t + ν − σ τ/n on the active groups, put into the tie and into Σ σ d = q.
-    system = np.array([[n.sum(), -sign.sum()], [sign.sum(), -(1 / n).sum()]])
-    nu, tau = np.linalg.solve(system, np.array([-(n @ t[active]), radius - sign @ t[active]]))
-    exact = np.zeros(len(t))
-    exact[active] = t[active] + nu - sign * tau / n
-    return exact if (exact[active] * sign >= 0).all() else near
-
-
-def tied_size(direction: np.ndarray, share: np.ndarray) -> float:
-    """Return min over t of ‖d + t n‖_∞: the support function of Σ|d| ≤ 1 with Σ n d = 0.
-
-    By exchange: at the minimum two entries are the largest, with unlike signs.
-    """
-    high, low = int(direction.argmax()), int(direction.argmin())
-    while True:
-        t = -(direction[high] + direction[low]) / (share[high] + share[low])
-        moved = direction + t * share
-        size = float(np.abs(moved).max(initial=0.0))
-        if size <= abs(moved[high]) * (1 + 1e-12):
-            return size
-        if moved.max() == size:
-            high = int(moved.argmax())
-        else:
-            low = int(moved.argmin())

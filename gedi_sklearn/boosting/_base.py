@@ -172,7 +172,7 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
             groups = None if groups is None else groups[counted]
             features = _safe_indexing(features, counted)
             split_params = _check_method_params(X, split_params, indices=counted)
-        constraint = self._fit_constraint(attribute, y, weight)
+        constraint = self._fit_constraint(attribute, y, weight, self._unseen(y))
         data = features, y, weight, attribute, groups
         share = self._certify(backend, constraint, data, split_params)
         trained, members, rows = self._grow(
@@ -236,12 +236,12 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
                 own = _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
                 parts = None if groups is None else groups[rows]
                 try:
-                    part = self._fit_constraint(attribute[rows], *own[1:]).scaled(share)
+                    part = self._fit_constraint(attribute[rows], *own[1:], self._unseen(own[1]))
                 except RankDeficientKernelError:
                     return None
                 params = _check_method_params(X, split_params, indices=rows)
                 folds = self._folds(*own, parts, attribute[rows], params)
-                trained, members, _ = self._grow(backend, part, own, folds)
+                trained, members, _ = self._grow(backend, part.scaled(share), own, folds)
                 boosters = [one.backend.finish() for one in members]
                 found = self._mean_scores(boosters, trained.trees, _safe_indexing(X, test))
                 scores[test] = found
@@ -308,16 +308,9 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
             found.append((check_features(self._checked_inner_X(X)), targets))
         return found
 
-    def _fit_constraint(
-        self,
-        attribute: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        outcomes: Outcomes | None = None,
-    ) -> FittedConstraint:
-        if self.cv is not None:
-            outcomes = self._outcomes(y)
-        return super()._fit_constraint(attribute, y, weight, outcomes)
+    def _unseen(self, y: np.ndarray) -> Outcomes | None:
+        """Return the original targets where boosters have not seen the rows that they predict."""
+        return None if self.cv is None else self._outcomes(y)
 
     def _members(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -206,6 +206,13 @@ class Basis:
     # rows, with `standardize_on` and `move`.
     are_powers = can_move = False
 
+    @classmethod
+    def fitted(
+        cls, kernel: Any, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Basis, np.ndarray | None]:
+        """Return the columns of a kernel, standardised by given rows, and there, if known."""
+        raise NotImplementedError
+
     @property
     def from_raw(self) -> np.ndarray:
         """The inverse of T; indicators do not ask for it."""
@@ -302,6 +309,12 @@ class PolynomialBasis(Basis):
         else:
             self.standardize_on(values, weight)
 
+    @classmethod
+    def fitted(
+        cls, kernel: Any, values: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[Basis, np.ndarray | None]:
+        return cls(kernel, values, weight), None
+
     def standardize_on(self, values: np.ndarray, weight: np.ndarray | None) -> None:
         self._standardize(*weighted_moments(values, weight))
 
@@ -373,8 +386,7 @@ class ColumnBasis(Basis):
     @classmethod
     def fitted(
         cls, kernel: Any, values: np.ndarray, weight: np.ndarray | None
-    ) -> tuple[Self, np.ndarray]:
-        """Return the columns of a kernel, standardised by given rows, and what they are there."""
+    ) -> tuple[Basis, np.ndarray | None]:
         columns = evaluate_columns(kernel, values)
         basis = cls(kernel, *weighted_moments(columns, weight))
         return basis, (columns - basis.mean) / basis.scale

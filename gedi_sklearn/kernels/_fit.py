@@ -217,9 +217,16 @@ def _fit_levels(
     """Fit a named kernel on one attribute of text: the indicators of its levels, in closed form."""
     encoder = LevelEncoder(values, names)
     _categorical_kernel(kernel, encoder)  # refuses what levels are not measured by
+    return _fit_encoded(encoder, encoder.names, values, weight)
+
+
+def _fit_encoded(
+    encoder: Any, names: list[str], values: np.ndarray, weight: np.ndarray | None
+) -> Design:
+    """Fit the indicators of the groups that an encoder numbers."""
     codes = encoder.transform(values)[:, 0].astype(int)
-    design = fit_codes(codes, weight=weight, names=encoder.names)
-    design.fitted.encoder = encoder
+    design = fit_codes(codes, weight=weight, names=names)
+    design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
     return design
 
 
@@ -232,24 +239,20 @@ def _fit_rows(
 ) -> Design:
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes, some = values.shape[1], None if weight is None else sampled(weight)
-    basis: Basis
-    known: np.ndarray | None
+    kind: type[Basis] = ColumnBasis
     if is_named(kernel):
-        if kernel.least_rows() > len(values):  # whatever they are, there are too few
+        if (least := kernel.least_rows()) > len(values):  # whatever they are, there are too few
             n_distinct = len(check_group_codes(values)[1])
-            raise RankDeficientKernelError.from_rank(
-                n_distinct - 1, kernel.least_rows() - 1, n_distinct
-            )
+            raise RankDeficientKernelError.from_rank(n_distinct - 1, least - 1, n_distinct)
         kernel.fit_checked(values, weight)
-        basis, known = kernel.make_basis(sampled(values), some)
-    else:
-        if isinstance(kernel, np.ndarray):
-            kernel, values = None, check_numbers(kernel, "kernel")
-            n_attributes = values.shape[1]
-        elif hasattr(kernel, "fit"):
-            accepts = has_fit_parameter(kernel, "sample_weight")
-            kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
-        basis, known = ColumnBasis.fitted(kernel, sampled(values), some)
+        kind = kernel.basis_type
+    elif isinstance(kernel, np.ndarray):
+        kernel, values = None, check_numbers(kernel, "kernel")
+        n_attributes = values.shape[1]
+    elif hasattr(kernel, "fit"):
+        accepts = has_fit_parameter(kernel, "sample_weight")
+        kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
+    basis, known = kind.fitted(kernel, sampled(values), some)
     names = _column_names(kernel, len(basis.to_raw), names)
     fitted = FittedKernel(kernel, basis, names, n_attributes)
     design = Design(fitted, values, weight)
@@ -282,10 +285,7 @@ def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Desig
     encoder = GroupEncoder(values)
     if len(encoder.groups) < 2:
         raise RankDeficientKernelError.from_rank(0, 0, 1)
-    codes = encoder.transform(values)[:, 0].astype(int)
-    design = fit_codes(codes, weight=weight, names=encoder.groups[1:])
-    design.fitted.encoder, design.fitted.n_attributes = encoder, values.shape[1]
-    return design
+    return _fit_encoded(encoder, encoder.groups[1:], values, weight)
 
 
 def fit_codes(

@@ -41,7 +41,8 @@ class AttributeKernel(TransformerMixin, BaseEstimator):
     # What the parameter `kernel` calls it, and its parameter that is a degree; None without one.
     name: ClassVar[str]
     degree_name: ClassVar[str | None] = None
-    _basis_type: ClassVar[type[ColumnBasis]] = ColumnBasis
+    # What computes its columns.
+    basis_type: ClassVar[type[Basis]] = ColumnBasis
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -127,12 +128,6 @@ class AttributeKernel(TransformerMixin, BaseEstimator):
     def transform_checked(self, X: np.ndarray) -> np.ndarray:
         """Return the columns (n, k) of rows that have been checked."""
 
-    def make_basis(
-        self, values: np.ndarray, weight: np.ndarray | None
-    ) -> tuple[Basis, np.ndarray | None]:
-        """Return what is computed, standardised by given rows, and there, if that is known."""
-        return self._basis_type.fitted(self, values, weight)
-
     def least_rows(self) -> int:
         """Return the least number of rows that can tell the columns apart, as far as it is known.
 
@@ -209,6 +204,7 @@ class PolynomialKernel(AttributeKernel):
 
     name = "polynomial"
     degree_name = "degree"
+    basis_type = PolynomialBasis
     _parameter_constraints: ClassVar[dict] = {
         "degree": [Interval(Integral, 1, None, closed="left")],
         "standardize": ["boolean"],
@@ -226,11 +222,6 @@ class PolynomialKernel(AttributeKernel):
             self.mean_, self.scale_ = weighted_moments(X, weight)
         else:
             self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
-
-    def make_basis(
-        self, values: np.ndarray, weight: np.ndarray | None
-    ) -> tuple[Basis, np.ndarray | None]:
-        return PolynomialBasis(self, values, weight), None
 
     def least_rows(self) -> int:
         return self.degree + 1
@@ -483,7 +474,7 @@ class SplineKernel(AttributeKernel):
     """
 
     name = "spline"
-    _basis_type = SplineBasis
+    basis_type = SplineBasis
     _parameter_constraints: ClassVar[dict] = {
         "n_knots": [Interval(Integral, 2, None, closed="left")],
         "degree": [Interval(Integral, 1, None, closed="left")],

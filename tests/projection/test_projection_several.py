@@ -21,7 +21,7 @@ from gedi_sklearn import (
     project_targets,
     projection_path,
 )
-from gedi_sklearn._geometry._sets import shrink_deviations
+from gedi_sklearn._geometry._groups import shrink_deviations
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.projection import Projection
 
