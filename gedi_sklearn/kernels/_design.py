@@ -294,7 +294,7 @@ class Design(BaseDesign):
 
     def inner_products(self, z: np.ndarray) -> np.ndarray:
         """Return Q'Wz from Q, shape (k,)."""
-        if self.index is not None:
+        if self.index is not None or len(z) <= BLOCK:
             return self.weighted(z) @ self.q
         mean, total = self.mean(z), np.zeros(self.fitted.n_columns)
         for rows in row_blocks(len(z)):  # each stays in the cache
