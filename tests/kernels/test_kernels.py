@@ -708,3 +708,15 @@ def test_spline_columns_are_those_of_the_transformer(kernel, weight):
     defined = [own.transform(z[:, None]) for own, z in zip(kernel.splines_, wider.T, strict=True)]
     columns = kernel.transform(wider)
     np.testing.assert_allclose(columns, np.hstack([own[:, 1:] for own in defined]), atol=1e-13)
+
+
+def test_a_target_that_came_with_the_kernel_takes_no_pass_whatever_view_it_is(monkeypatch):
+    x, y = RNG.normal(size=(2, 20_000))
+    y += 0.3 * x
+    design, plain = fit_kernel(3, x[:, None], target=y), fit_kernel(3, x[:, None])
+    expected = plain.solve(y)
+    monkeypatch.setattr(type(design), "_products", lambda *args: pytest.fail("a pass"))
+    for found, wanted in zip(design.solve(y[:, None][:, 0]), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    with pytest.raises(pytest.fail.Exception):
+        design.solve(y.copy())
