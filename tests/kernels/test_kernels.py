@@ -730,3 +730,15 @@ def test_a_function_is_evaluated_once_on_a_block_of_rows():
     x = np.linspace(-1, 1, 50)
     gedi(x**2, sensitive_features=x, kernel=lambda x: calls.append(1) or np.c_[x, x**2])
     assert len(calls) == 1
+
+
+def test_a_target_that_came_with_the_kernel_takes_no_pass_whatever_view_it_is(monkeypatch):
+    x, y = RNG.normal(size=(2, 20_000))
+    y += 0.3 * x
+    design, plain = fit_kernel(3, x[:, None], target=y), fit_kernel(3, x[:, None])
+    expected = plain.solve(y)
+    monkeypatch.setattr(type(design), "_products", lambda *args: pytest.fail("a pass"))
+    for found, wanted in zip(design.solve(y[:, None][:, 0]), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    with pytest.raises(pytest.fail.Exception):
+        design.solve(y.copy())
