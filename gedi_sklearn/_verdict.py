@@ -353,9 +353,8 @@ def make_verdict(
             design, used, k = _reference_design(first, rows, groups)
             numbers = [number for part in own for number in part.outputs]
             own_groups = None if groups is None else groups[used]
-            p_values += [
-                _p_value(design, targets[used, number], k, own_groups) for number in numbers
-            ]
+            for z in (targets[used, number] for number in numbers):
+                p_values.append(_p_value(design, z, design.coordinates(z)[:k], own_groups))
         if not first.given.needs_outcomes:  # which kernels see less of is not known of some rows
             names = _names(constraint, j)
             left += _remainders(own, rows, targets, columns, names, groups)
@@ -551,12 +550,11 @@ def _reference_design(
     return design, rows, design.fitted.n_columns
 
 
-def _p_value(design: Design, z: np.ndarray, k: int, groups: np.ndarray | None) -> float:
-    """Return the p-value of the F test that a target does not depend on the first k columns."""
+def _p_value(design: Design, z: np.ndarray, c: np.ndarray, groups: np.ndarray | None) -> float:
+    """Return the p-value of the F test that the first coordinates c of a target are 0."""
+    n, k, explained = design.n_rows, len(c), float(c @ c)
     if groups is not None:
         return cluster_p_value(design, z, k, groups)
-    n = design.n_rows
-    explained = float(np.sum(design.coordinates(z)[:k] ** 2))
     rest = design.deviation(design.residual(z)) ** 2 - explained
     free = n - k - 1 - design.n_covariates
     if free <= 0 or rest <= 0:
@@ -588,11 +586,11 @@ def _remainders(
             continue
         for part, share in asked:
             y, z = (own[rows, part.outputs[0]] for own in (targets, predictions))
-            # The matrix Q is made here, which what follows uses too.
-            size = float(np.linalg.norm(design.inner_products(y)))
-            if _p_value(design, y, design.fitted.n_columns, groups) > CHANCE:
+            c = design.with_matrix().coordinates(y)
+            size = float(np.linalg.norm(c))
+            if _p_value(design, y, c, groups) > CHANCE:
                 continue
-            found = float(np.linalg.norm(design.inner_products(z))) / size
+            found = float(np.linalg.norm(design.coordinates(z))) / size
             low = None
             if found > share + _MARGIN:
                 limits = lower_limits(deviation_block(design), z[:, None], groups=groups)

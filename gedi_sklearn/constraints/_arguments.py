@@ -97,7 +97,8 @@ def fit_constraint(
     everything = np.broadcast_to(1.0, len(y)) if weight is None else weight
     fitted = FittedConstraint([], everything, n_classes, is_list, names=names)
     columns = fitted.columns(y)
-    target = columns[:, 0] if columns.shape[1] == 1 else None
+    # For a search of classes a pass over the rows is nothing.
+    target = None if n_classes else y
     listed: list[list[ColumnConstraint]] = []
     try:
         for own, attribute in zip(built, attributes, strict=True):

@@ -78,7 +78,7 @@ class AttributeEncoder:
                 columns.append(check_numbers(column, self.parameter, n_columns=1))
                 continue
             numbers = self._numbers(column, np.asarray([reference, *levels]))
-            columns.append(level_indicators(numbers, 1 + len(levels)))
+            columns.append(LevelIndicators(1 + len(levels))(numbers))
         return np.column_stack(columns) if columns else np.zeros((len(values), 0))
 
     def _numbers(self, column: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -128,9 +128,17 @@ class LevelEncoder(AttributeEncoder):
         return f"{self.parameter} = {self.known[int(point[0])]}"
 
 
-def level_indicators(numbers: np.ndarray, n_levels: int) -> np.ndarray:
-    """Return the indicators of levels numbered from 0, but the first one's, shape (n, g − 1)."""
-    return (numbers[:, None] == np.arange(1, n_levels)).astype(np.float64)
+class LevelIndicators:
+    """From levels numbered from 0 to the indicators of those but the first, shape (n, g − 1).
+
+    A class rather than a `partial`, which skops does not load without being told to trust it.
+    """
+
+    def __init__(self, n_levels: int) -> None:
+        self.n_levels = n_levels
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        return (numbers[:, None] == np.arange(1, self.n_levels)).astype(np.float64)
 
 
 class GroupEncoder:
@@ -221,7 +229,7 @@ class Basis:
     @property
     def condition(self) -> float:
         """Condition of T."""
-        return float(np.linalg.cond(self.to_raw))
+        return 1.0 if len(self.to_raw) == 1 else float(np.linalg.cond(self.to_raw))
 
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the standardised columns, not centred, for attribute values (n, m).

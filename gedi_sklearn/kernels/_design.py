@@ -294,7 +294,7 @@ class Design(BaseDesign):
 
     def inner_products(self, z: np.ndarray) -> np.ndarray:
         """Return Q'Wz from Q, shape (k,)."""
-        if self.index is not None:
+        if self.index is not None or len(z) <= BLOCK:
             return self.weighted(z) @ self.q
         mean, total = self.mean(z), np.zeros(self.fitted.n_columns)
         for rows in row_blocks(len(z)):  # each stays in the cache
@@ -337,7 +337,7 @@ class Design(BaseDesign):
         weight = self.weight
         if self.inside is not None:
             z, weight = z[self.inside], None if weight is None else weight[self.inside]
-        return float(z.mean() if weight is None else weight @ z / self.fitted.share)
+        return float(z.sum() / len(z) if weight is None else weight @ z / self.fitted.share)
 
     def deviation(self, z: np.ndarray) -> float:
         if (known := self._known_of(z)) is not None:
@@ -375,7 +375,8 @@ class Design(BaseDesign):
         if fitted.has_closed_form:
             return fitted.solve(self.weighted(z))
         R, known = fitted.R_, self._known_of(z)
-        if "q" in vars(self) and known is None and fitted.conversion_is_harmless:
+        has_q = "q" in vars(self) or len(self.points) <= BLOCK
+        if has_q and known is None and fitted.conversion_is_harmless:
             coordinates = self.inner_products(z)
             return coordinates, dtrsv(R, coordinates)
         coordinates = dtrsv(R, self._products(z) if known is None else known[0], trans=1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from ..exceptions import TooManyGroupsError
-from ._columns import ColumnBasis, level_indicators
+from ._columns import ColumnBasis, LevelIndicators
 from ._fitted import FittedKernel
 
 # Numbers of the largest matrix that is made of indicators, and the most groups of a square one.
@@ -40,7 +40,7 @@ class IndicatorKernel(FittedKernel):
 
     def __init__(self, weights: np.ndarray, names: list[str] | None = None) -> None:
         self.weights, own = weights, weights[1:]
-        indicators = partial(level_indicators, n_levels=len(weights))
+        indicators = LevelIndicators(len(weights))
         basis = ColumnBasis(indicators, own, np.sqrt(own * (1 - own)))
         super().__init__(indicators, basis, names or [""] * len(own), 1)
         self.range_ = np.array([[0.0], [len(own)]])

@@ -60,18 +60,16 @@ class CutsIndicator(KernelIndicator):
         cuts, values : ndarray of shape (m,)
             The scores t, in ascending order, and S(t).
         """
-        order = np.argsort(z, kind="stable")
-        last = ends_of_ties(z[order])[:-1]
+        order, last = _cuts_of(z)
         return z[order[last]], self._along(order, last)
 
     def shown_curve(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return some cuts, in ascending order, the share of rows above each, and S there."""
-        cuts, values = self.curve(z)
+        order, last = _cuts_of(z)
+        cuts, values = z[order[last]], self._along(order, last)
         if not len(cuts):
             return cuts, values, values
-        order = np.argsort(z, kind="stable")
         shares = np.broadcast_to(self.design.shares(slice(None)), len(z))[order]
-        last = np.searchsorted(z[order], cuts, side="right") - 1
         above = np.clip(1 - np.cumsum(shares)[last], 0.0, 1.0)
         # Evenly spaced shares, the tenth among them; up to rounding of the sum.
         steps = np.linspace(-1, 0, _SHOWN) - 1e-9
@@ -157,6 +155,12 @@ class CutsIndicator(KernelIndicator):
         above = ((z > t).astype(np.float64)[:, None] for t in chosen)
         limits = [upper_limits(block, columns, confidence, **options) for columns in above]
         return max(limits, key=lambda limit: float(limit.values[0]))
+
+
+def _cuts_of(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order of scores, and the place in it of the last row of each but the largest."""
+    order = np.argsort(z, kind="stable")
+    return order, ends_of_ties(z[order])[:-1]
 
 
 def ends_of_ties(ordered: np.ndarray) -> np.ndarray:

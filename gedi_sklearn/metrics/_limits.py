@@ -272,6 +272,7 @@ def upper_limits(
     confidence: float,
     *,
     groups: np.ndarray | None = None,
+    errors: Errors | None = None,
     **options: Any,
 ) -> Limits:
     """Return upper confidence limits of the norms that a block bounds, which hold together.
@@ -287,6 +288,8 @@ def upper_limits(
         Confidence.
     groups : ndarray of shape (n,), default=None
         Clusters of rows; None where rows are independent.
+    errors : Errors, default=None
+        Those of the block's columns, where they are known.
     simultaneous : bool, default=False
         Whether the limits of all s are to hold at once, since s depends on the rows. One is enough
         for a norm whose s does not.
@@ -305,7 +308,7 @@ def upper_limits(
         return limits_of_groups(block.design, origin, own, confidence, **options)
     if norm == "sd":
         return limits_of_deviation(block.design, own, confidence, groups=groups, **options)
-    errors = Errors(block.design, own, groups=groups)
+    errors = errors or Errors(block.design, own, groups=groups)
     if errors.n_free <= 0:
         return Limits(np.full(block.allowed.size if norm == "each" else 1, np.nan))
     rule = _rule(errors, confidence, **options)
@@ -346,10 +349,11 @@ def limits_of_deviation(
     confidence: float,
     *,
     groups: np.ndarray | None = None,
+    errors: Errors | None = None,
     **options: Any,
 ) -> Limits:
     """Return the upper limit of the deviation that a kernel explains, ‖c‖ but for its share."""
-    errors = Errors(design, columns, is_basis_drawn=True, groups=groups)
+    errors = errors or Errors(design, columns, is_basis_drawn=True, groups=groups)
     if errors.n_free <= 0:
         return Limits(np.array([np.nan]))
     found = _rule(errors, confidence, **options).of_deviation()

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsv
 from scipy.optimize import brentq
 from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
@@ -49,6 +49,8 @@ class LinearIndicator:
     """
 
     block: Block
+    # Target and clusters of the last errors, which both limits need, and these.
+    _known: tuple[np.ndarray, Any, Errors] | None = None
 
     def __init__(self, block: Block) -> None:
         self.block, self.design = block, block.design
@@ -163,11 +165,10 @@ class LinearIndicator:
             form: Any = self.form
             found = limits_of_groups(self.design, form.origin, z[:, None], confidence, **options)
             return found._replace(values=form.scale * found.values)
+        options |= {"groups": groups, "errors": self.errors(z, groups)}
         if self.norm != "l1":
-            return limits_of_deviation(
-                self.design, z[:, None], confidence, groups=groups, **options
-            )
-        found = upper_limits(self.block, z[:, None], confidence, groups=groups, **options)
+            return limits_of_deviation(self.design, z[:, None], confidence, **options)
+        found = upper_limits(self.block, z[:, None], confidence, **options)
         return found._replace(values=self.block.factor * found.values)
 
     def has_errors(self, groups: np.ndarray | None = None) -> bool:
@@ -198,7 +199,10 @@ class LinearIndicator:
 
     def errors(self, z: np.ndarray, groups: np.ndarray | None = None) -> Errors:
         """Return what rows, or clusters, add to the errors of the coordinates of a target."""
-        return Errors(self.design, z[:, None], is_basis_drawn=self.norm != "l1", groups=groups)
+        if self._known is None or self._known[0] is not z or self._known[1] is not groups:
+            own = Errors(self.design, z[:, None], is_basis_drawn=self.norm != "l1", groups=groups)
+            self._known = z, groups, own
+        return self._known[2]
 
     def interval(
         self, z: np.ndarray, confidence: float, groups: np.ndarray | None = None
@@ -301,7 +305,7 @@ class KernelIndicator(LinearIndicator):
         if self.norm != "l1" or k is None:
             return None
         coordinates = self.design.coordinates(y)[:k]
-        standardized = solve_triangular(fitted.R_[:k, :k], coordinates)
+        standardized = dtrsv(fitted.R_[:k, :k], coordinates)
         if is_negligible(self.design, standardized, y):
             return 0.0
         return float(np.abs(fitted.basis.to_raw[:k, :k] @ standardized).sum())

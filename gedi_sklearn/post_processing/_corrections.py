@@ -409,9 +409,15 @@ class CrossCorrection:
         self._scores = scores
         self._correct, self._apply = correct, apply
         self._folds = folds
+        self._known: dict[float, np.ndarray | None] = {}
 
     def at(self, share: float) -> np.ndarray | None:
         """Return scores corrected to a share of the bound; None where that cannot be done."""
+        if share not in self._known:  # the certificate and the verdict ask for the same
+            self._known[share] = self._corrected(share)
+        return self._known[share]
+
+    def _corrected(self, share: float) -> np.ndarray | None:
         corrected = self._scores.copy()
         for train, test, projection, columns in self._folds:
             constraint = projection.fitted_constraint_

@@ -223,7 +223,7 @@ def find(
 
 def _over_cuts(design: Design, z: np.ndarray, y: np.ndarray) -> Cuts | None:
     is_large = len(z) >= _LEAST_CUT and design.fitted.n_columns <= _MOST_GROUPS
-    if not is_large or len(np.unique(z)) <= 2:
+    if not is_large or not has_more(z, 2):
         return None
     indicator = CutsIndicator(design)
     # From the highest cut on.
@@ -233,6 +233,11 @@ def _over_cuts(design: Design, z: np.ndarray, y: np.ndarray) -> Cuts | None:
     )
     null = float(np.quantile(indicator.null_values(z), 0.95))
     return Cuts(rates, values, rates_true, values_true, null)
+
+
+def has_more(values: np.ndarray, n_values: int) -> bool:
+    """Tell whether there are more distinct values than a number, which a few rows mostly tell."""
+    return any(len(np.unique(own)) > n_values for own in (values[: 10 * n_values], values))
 
 
 def adjust(findings: list[Findings]) -> tuple[Findings, ...]:
@@ -267,13 +272,14 @@ def _share(indicator: KernelIndicator, z: np.ndarray) -> float | None:
 
 def _places(sample: Sample) -> tuple[list[Any], np.ndarray]:
     """Return the values, or the means of the bins, whose mean predictions are shown."""
-    distinct, codes = np.unique(sample.values[:, 0], return_inverse=True)
-    if sample.values.dtype.kind != "f":
+    x = shown = sample.values[:, 0]
+    is_number = x.dtype.kind == "f"
+    if is_number and has_more(x, _MOST_VALUES):
+        shown = np.searchsorted(np.quantile(x, np.arange(1, _BINS) / _BINS), x)
+    distinct, codes = np.unique(shown, return_inverse=True)
+    if not is_number:
         return [str(level) for level in distinct], codes
-    if len(distinct) > _MOST_VALUES:
-        edges = np.quantile(sample.values[:, 0], np.arange(1, _BINS) / _BINS)
-        codes = np.unique(np.searchsorted(edges, sample.values[:, 0]), return_inverse=True)[1]
-    return _means(codes, sample.values[:, 0], sample.weight), codes
+    return _means(codes, x, sample.weight), codes
 
 
 def _means(codes: np.ndarray, z: np.ndarray, weight: np.ndarray | None) -> list[float]:

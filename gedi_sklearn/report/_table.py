@@ -24,7 +24,7 @@ from ..metrics import (
     hides_class,
     resampled_hgr,
 )
-from ._findings import limits_of
+from ._findings import has_more, limits_of
 
 # An attribute with at most this many distinct values is measured by groups, others in bins.
 _MAX_GROUPS = 10
@@ -173,8 +173,8 @@ def _linear_indicators(
     if task == "auto":
         task = "classification" if target_kind(sample.y_true) == "binary" else "regression"
     factor = 2.0 if task == "classification" else 1.0
-    codes, groups = check_group_codes(sample.values)
-    if len(groups) <= _MAX_GROUPS or sample.values.dtype.kind != "f":
+    if sample.values.dtype.kind != "f" or not has_more(sample.values, _MAX_GROUPS):
+        codes, groups = check_group_codes(sample.values)
         yield "didi", len(groups), group_indicator(codes, sample.weight, factor)
         return
     for asked in bins:

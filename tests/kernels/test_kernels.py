@@ -32,7 +32,6 @@ from gedi_sklearn.exceptions import (
 from gedi_sklearn.kernels import (
     KERNEL_CONSTRAINTS,
     NAMED_KERNELS,
-    _fit,
     describe_kernel,
     fit_kernel,
     kernel_of_degree,
@@ -719,13 +718,11 @@ def test_moments_factorise_splines_of_tails_as_qr_does(monkeypatch):
     def values():
         return [gedi(y, sensitive_features=x, norm=norm, kernel="spline") for norm in ("l1", "sd")]
 
-    by_qr, asked = _fit._qr_factor, []
-    monkeypatch.setattr(_fit, "_qr_factor", lambda design: asked.append(1) or by_qr(design))
-    by_moments = values()
-    assert not asked
-    monkeypatch.setattr(_fit, "_MOMENT_CONDITION", 0.0)
+    with monkeypatch.context() as without_qr:
+        without_qr.setattr("gedi_sklearn.kernels._fit._qr_factor", None)
+        by_moments = values()
+    monkeypatch.setattr("gedi_sklearn.kernels._fit._MOMENT_CONDITION", 0.0)
     np.testing.assert_allclose(by_moments, values(), rtol=1e-9)
-    assert asked
 
 
 def test_a_function_is_evaluated_once_on_a_block_of_rows():
@@ -733,3 +730,15 @@ def test_a_function_is_evaluated_once_on_a_block_of_rows():
     x = np.linspace(-1, 1, 50)
     gedi(x**2, sensitive_features=x, kernel=lambda x: calls.append(1) or np.c_[x, x**2])
     assert len(calls) == 1
+
+
+def test_a_target_that_came_with_the_kernel_takes_no_pass_whatever_view_it_is(monkeypatch):
+    x, y = RNG.normal(size=(2, 20_000))
+    y += 0.3 * x
+    design, plain = fit_kernel(3, x[:, None], target=y), fit_kernel(3, x[:, None])
+    expected = plain.solve(y)
+    monkeypatch.setattr(type(design), "_products", lambda *args: pytest.fail("a pass"))
+    for found, wanted in zip(design.solve(y[:, None][:, 0]), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    with pytest.raises(pytest.fail.Exception):
+        design.solve(y.copy())

@@ -1,5 +1,6 @@
 """Projection of real targets: the nearest point there is, at any unit of the attribute."""
 
+import tracemalloc
 import warnings
 from itertools import product
 
@@ -14,6 +15,7 @@ from sklearn.base import clone
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     FineConstraint,
     FourierKernel,
     PolynomialKernel,
@@ -987,3 +989,15 @@ def test_some_rows_have_the_projection_that_they_have_alone(options):
         assert_allclose(correction, expected.orthonormal_correction, rtol=1e-9)
         assert intercept == pytest.approx(expected.intercept, rel=1e-9, abs=1e-12)
         assert_allclose(part.solve(p[rows], 0.0).targets, expected.targets, rtol=1e-9)
+
+
+def test_memory_is_that_of_the_orthonormal_columns_and_a_few_vectors():
+    n, degree = 50_000, 5
+    x, noise = RNG.normal(size=(2, n))
+    given = {"sensitive_features": x, "constraint": DependenceConstraint(0.2, kernel=degree)}
+    project_targets(x + noise, **given)  # what is imported and kept once
+    tracemalloc.start()
+    project_targets(x + noise, **given)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (degree + 6) * x.nbytes
