@@ -55,7 +55,7 @@ _SHARES, _PRECISE = (0.97, 0.85, 0.6, 0.3, 0.0), 1e-4
 _RELAXED = 0.6
 # Rounding class after class: how many cells it takes, with few and with many rows of v, its share
 # of the time, and how often it is tried.
-_ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 1000, 10_000, 0.3, 8
+_ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 150, 1000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
 # Numbers that all exchanges may compute, for each column and at most; how many of those that start
