@@ -53,7 +53,7 @@ _MODEL_SIZES = (400, 1500)
 
 
 @dataclass(frozen=True)
-class Dual:
+class Prices:
     """Multipliers λ and ν, the bound that they prove at a T, and ones of that T."""
 
     slope: float
@@ -115,7 +115,7 @@ class Allocation:
         left = total - int(below.sum())
         return below + np.clip(left - (np.cumsum(tied) - tied), 0, tied), largest
 
-    def dual(self, total: int, guess: float, precision: float) -> Dual | None:
+    def dual(self, total: int, guess: float, precision: float) -> Prices | None:
         """Return the multipliers of the best bound at a T, None where no ones satisfy it.
 
         The ones satisfy it.
@@ -126,10 +126,10 @@ class Allocation:
         if self.disparity(self.lowest(slopes, total)[0], total) > self.most:
             return None
 
-        def at(slope: float) -> tuple[float, Dual]:
+        def at(slope: float) -> tuple[float, Prices]:
             ones, largest = self.lowest(self.cost + slope * slopes, total)
             excess = self.disparity(ones, total) - self.most
-            return excess, Dual(slope, -largest, self.cost_of(ones) + slope * excess, ones)
+            return excess, Prices(slope, -largest, self.cost_of(ones) + slope * excess, ones)
 
         low, high = _maximise(at, guess, precision)
         ones = self._between(low.ones, high.ones, total)
@@ -148,7 +148,7 @@ class Allocation:
                 high, ones = middle, some
         return ones
 
-    def relaxed_dual(self, total: int, guess: float, precision: float) -> Dual:
+    def relaxed_dual(self, total: int, guess: float, precision: float) -> Prices:
         """Return the multipliers of the best bound at a T over fractions of ones.
 
         Of very many rows, neighbours in a group's order are seen as one.
@@ -167,7 +167,7 @@ class Allocation:
         slope = np.r_[slope, 1 / size[split]]
         none = total / self.n * len(self.size) - self.most
 
-        def at(multiplier: float) -> tuple[float, Dual]:
+        def at(multiplier: float) -> tuple[float, Prices]:
             weight = cost + multiplier * slope
             order = np.argsort(weight, kind="stable")
             before = np.cumsum(length[order])
@@ -177,11 +177,11 @@ class Allocation:
             taken[-1] -= before[last] - total
             excess = none + float(slope[order] @ taken)
             bound = float(cost[order] @ taken) + multiplier * excess
-            return excess, Dual(multiplier, -float(weight[order[-1]]), bound, order)
+            return excess, Prices(multiplier, -float(weight[order[-1]]), bound, order)
 
         return max(_maximise(at, guess, precision), key=lambda one: one.bound)
 
-    def bounds(self, dual: Dual, totals: np.ndarray, *, is_whole: bool) -> np.ndarray:
+    def bounds(self, dual: Prices, totals: np.ndarray, *, is_whole: bool) -> np.ndarray:
         """Return the bounds that multipliers prove at some T, over whole or any numbers of ones."""
         found, step = np.empty(len(totals)), max(_ENTRIES // len(self.size), 1)
         ends = self._ends(dual)
@@ -201,14 +201,14 @@ class Allocation:
             found = totals * least + unit * np.ceil((found - totals * least) / unit - 1e-7)
         return found
 
-    def _ends(self, dual: Dual) -> list[np.ndarray]:
+    def _ends(self, dual: Prices) -> list[np.ndarray]:
         """Return the ones of every group where |s/n − m| rises, and where it falls."""
         limits = [-dual.price + sign * dual.slope / self.size for sign in (-1, 1)]
         limits = [np.clip(limit, -self.reach, self.reach) + self.offset for limit in limits]
         return [np.searchsorted(self.key, limit) - self.start for limit in limits]
 
     def _chosen(
-        self, dual: Dual, share: np.ndarray, ends: list[np.ndarray]
+        self, dual: Prices, share: np.ndarray, ends: list[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the whole numbers of ones of least price, and that price."""
         near = np.rint(share)
@@ -218,13 +218,13 @@ class Allocation:
         return np.where(values[1] < values[0], high, low), np.minimum(*values)
 
     def _price(
-        self, dual: Dual, whole: np.ndarray, ones: np.ndarray, share: np.ndarray
+        self, dual: Prices, whole: np.ndarray, ones: np.ndarray, share: np.ndarray
     ) -> np.ndarray:
         """Return f_v(whole) + λ|s/n − m| + νs."""
         cost = self.sums[self.first + whole]
         return cost + dual.slope * np.abs(ones - share) / self.size + dual.price * ones
 
-    def exchanged(self, dual: Dual, total: int) -> np.ndarray:
+    def exchanged(self, dual: Prices, total: int) -> np.ndarray:
         """Return ones of a T that cost less, by moving a one between two groups again and again."""
         ones, share = dual.ones.copy(), self.shares(total)
         for _ in range(_MOST_EXCHANGES):
@@ -248,13 +248,13 @@ class Allocation:
         return ones
 
     def doubtful(
-        self, dual: Dual, total: int, most: float, size: int
+        self, dual: Prices, total: int, most: float, size: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Return the moves of least detour from the ones that multipliers choose.
 
         Parameters
         ----------
-        dual : Dual
+        dual : Prices
             The multipliers.
         total : int
             T.
@@ -288,7 +288,7 @@ class Allocation:
         row, group = np.unravel_index(least[:kept], detour.shape)
         return base, group, ones[row, group], float(elsewhere)
 
-    def multipliers(self, dual: Dual, total: int) -> np.ndarray:
+    def multipliers(self, dual: Prices, total: int) -> np.ndarray:
         """Return the multipliers of the deviations that belong to λ and ν at a T, shape (g,)."""
         at = np.minimum(self.shares(total).astype(int), self.size - 1)
         between = self.size * (self.cost[self.start + at] + dual.price)
@@ -296,8 +296,8 @@ class Allocation:
 
 
 def _maximise(
-    at: Callable[[float], tuple[float, Dual]], guess: float, precision: float
-) -> tuple[Dual, Dual]:
+    at: Callable[[float], tuple[float, Prices]], guess: float, precision: float
+) -> tuple[Prices, Prices]:
     """Return the multipliers λ next to the best one, below it and above it.
 
     Parameters
@@ -375,7 +375,7 @@ class AllocationSearch:
         self.best: np.ndarray | None = None
         self.closest, self.least_disparity = np.zeros_like(groups.size), np.inf
         self.objective, self.n_variables = np.inf, 0
-        self.duals: list[Dual] = []
+        self.duals: list[Prices] = []
         # Of every T in a range its bound, and how many ways to improve it were used up; the bound
         # of those on either side.
         self.totals, self.used = np.empty((2, 0), dtype=int)
@@ -428,7 +428,7 @@ class AllocationSearch:
             if status in LIMITS:
                 return status
 
-    def _relax(self) -> tuple[int, Dual]:
+    def _relax(self) -> tuple[int, Prices]:
         """Return the T of the least bound over fractions of ones, with its multipliers."""
         groups, guess = self.groups, 0.1 * self.groups.n / len(self.groups.size)
         total = int(np.clip((groups.cost < 0).sum(), 1, groups.n - 1))
@@ -471,7 +471,7 @@ class AllocationSearch:
         for dual in self.duals[-_KEPT:]:
             self._bound_outside(dual)
 
-    def _bound_outside(self, dual: Dual) -> None:
+    def _bound_outside(self, dual: Prices) -> None:
         """Take what multipliers prove of the T that are not looked at, on either side."""
         low, high = self.totals[[0, -1]]
         value = self.groups.bounds(dual, np.array([low - 1, low, high + 1, high]), is_whole=False)

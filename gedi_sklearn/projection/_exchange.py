@@ -40,7 +40,7 @@ _OF_MULTIPLIER, _OF_ROW, _RISE, _FALL = 1.5, 0.5, 1.4, 0.4
 _INWARDS = 0.97
 # Rounds without cheaper counts, in a row, after which the search ends; those that end outside
 # before any were allowed count for less. How often other moves than the nearest are looked at.
-_IN_VAIN, _OUTSIDE, _SHUFFLED = 40, 0.4, 0.25
+_IN_VAIN, _OUTSIDE, _SHUFFLED = 20, 0.2, 0.25
 # Sets of moves that are tried where one would leave a class empty; work of a call, of a set of
 # moves, and of a look-up in the tree.
 _TRIED, _CALL, _SET, _TREE = 6, 30_000, 20, 100
@@ -125,24 +125,15 @@ class Exchange:
         self.pairs = np.column_stack(np.triu_indices(self.n_classes, k=1))
         self.pair = cache(self._pair)
 
-    def run(self, start: np.ndarray, most_in_vain: float | None = None) -> None:
-        """Offer ever cheaper counts, until many rounds bring none.
-
-        Parameters
-        ----------
-        start : ndarray of shape (g, m)
-            Whole counts, allowed or not.
-        most_in_vain : float, default=None
-            Rounds without cheaper counts, in a row, after which the search ends; None is 40.
-        """
-        most_in_vain = _IN_VAIN if most_in_vain is None else most_in_vain
+    def run(self, start: np.ndarray) -> None:
+        """Offer ever cheaper counts, from any that are whole, until many rounds bring none."""
         counts = start.copy()
         full = self.cells.all_counts(counts)
         self.active = self._active(full)
         self.counts, self.held = full[self.active], full.sum(axis=0)
         self.prices, self.aim, self.is_shuffled = self.first_prices.copy(), 1.0, False
         in_vain, least = 0.0, np.inf
-        while in_vain < most_in_vain and not self.effort.is_over:
+        while in_vain < _IN_VAIN and not self.effort.is_over:
             self.v = self.cells.v(counts)
             # Pairs of classes between which no few moves, and no more moves, are known to gain.
             self.done_few, self.done_more = np.zeros((2, self.n_classes, self.n_classes), bool)

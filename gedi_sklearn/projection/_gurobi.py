@@ -1,16 +1,8 @@
-"""Gurobi: one environment per session, opened at the first model and always closed.
-
-And which solver works for a projection, and what happens where a licence fails.
-"""
+"""Gurobi: one environment per session, opened at the first model and always closed."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from importlib.util import find_spec
-from math import isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +10,8 @@ import numpy as np
 from .._deadline import Deadline
 from .._geometry import Multipliers, Span
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
-from . import _solver
-from ._solver import LinearModel, Outcome, SolverSession
+from ._solver import LICENCE_KEYS, LinearModel, Outcome, SolverSession, licence_is_configured
 
-_LICENCE_NAMES = """
-CloudAccessID CloudPool CloudSecretKey ComputeServer LicenseID ServerPassword TokenServer TSPort
-WLSAccessID WLSSecret WLSToken
-"""
 # Parameters of Gurobi that `params` may set, in Gurobi's own spelling:
 # https://docs.gurobi.com/projects/optimizer/en/current/reference/parameters.html
 _OTHER_NAMES = """
@@ -33,8 +20,7 @@ IntFeasTol IntegralityFocus IterationLimit LogFile LogToConsole MIPFocus MIPGap 
 NodeLimit NumericFocus OptimalityTol OutputFlag Presolve ScaleFlag Seed SoftMemLimit SolutionLimit
 Symmetry Threads TimeLimit WorkLimit
 """
-_LICENCE_KEYS = frozenset(_LICENCE_NAMES.split())
-PARAMETERS = _LICENCE_KEYS | frozenset(_OTHER_NAMES.split())
+PARAMETERS = LICENCE_KEYS | frozenset(_OTHER_NAMES.split())
 
 # Gurobi's status codes. Everything else is an error.
 _STATUS = {
@@ -56,18 +42,6 @@ _SIZE_LIMIT = 10010
 _DUAL_SIMPLEX = 1
 
 _notices_given: set[str] = set()
-
-
-def licence_is_configured(params: Mapping[str, Any]) -> bool:
-    """Tell whether the user has a licence of their own, without importing Gurobi."""
-    if _LICENCE_KEYS & set(params) or os.environ.get("GRB_LICENSE_FILE"):
-        return True
-    folders = [*Path("/opt").glob("gurobi*"), *Path("/Library").glob("gurobi*")]
-    folders += [Path(folder) for folder in ("c:/gurobi",) if os.name == "nt"]
-    # Containers run with user ids that have no home, or none that they may read.
-    with suppress(RuntimeError):
-        folders.append(Path.home())
-    return any(os.path.isfile(folder / "gurobi.lic") for folder in folders)
 
 
 class GurobiSession(SolverSession):
@@ -267,85 +241,3 @@ def _notify_restricted_licence(model: Any) -> None:
             f"only, end date {ends}. For production configure your own licence, or use "
             "solver='highs'."
         )
-
-
-def open_session(
-    solver: str, given: Mapping[str, Any] | None, seed: int, verbose: bool
-) -> SolverSession:
-    """Return a session for the `solver` parameter; nothing is started yet.
-
-    Parameters
-    ----------
-    solver : {"auto", "gurobi", "highs"}
-        "auto" is Gurobi where a licence of the user's own is configured, with HiGHS behind it.
-    given : mapping or None
-        Parameters in the solver's own names; left as it is.
-    seed : int
-        Seed of the solver.
-    verbose : bool
-        Whether the solver prints its log.
-
-    Raises
-    ------
-    ValueError
-        If a name in it is not one of the solver's.
-    """
-    params = dict(given or {})
-    use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
-    name, known = ("gurobi", PARAMETERS) if use_gurobi else ("highs", _solver.PARAMETERS)
-    unknown = sorted(set(params) - known, key=str)
-    undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
-    if undefined:
-        raise ValueError(
-            f"params of the solver: {undefined} is NaN; pass a number, or leave it out."
-        )
-    if unknown:
-        raise ValueError(
-            f"params of the solver holds {unknown}, unknown to solver={name!r}; it takes "
-            f"{sorted(known)}."
-        )
-    if not use_gurobi:
-        return _solver.HighsSession(params, seed, verbose)
-    kind = GurobiSession if solver == "gurobi" else AutoSession
-    return kind(params, seed, verbose)
-
-
-def _serves(params: Mapping[str, Any]) -> bool:
-    """Tell whether "auto" is Gurobi."""
-    return licence_is_configured(params) and find_spec("gurobipy") is not None
-
-
-class AutoSession(SolverSession):
-    """Gurobi, until its licence turns out not to serve; HiGHS from there on."""
-
-    def __init__(self, params: Mapping[str, Any], seed: int, verbose: bool) -> None:
-        super().__init__(params, seed, verbose)
-        self._current: SolverSession = GurobiSession(params, seed, verbose)
-
-    def close(self) -> None:
-        """Release what is held."""
-        self._current.close()
-
-    def solve_linear(
-        self,
-        model: LinearModel,
-        gap: float,
-        start: np.ndarray | None,
-        deadline: Deadline,
-        most_nodes: int | None = None,
-    ) -> Outcome:
-        """Solve a mixed-integer model; see :class:`SolverSession`."""
-        try:
-            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
-        except (SolverLicenceError, ImportError) as error:
-            warn_caller(f"solver='auto' goes on with HiGHS: {error}")
-            self.close()
-            limit = self.params.get("TimeLimit")
-            kept = {} if limit is None else {"time_limit": limit}
-            self._current = _solver.HighsSession(kept, self.seed, self.verbose)
-            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """What solves: "gurobi" or "highs"."""
-        return self._current.name

@@ -49,10 +49,9 @@ from ..exceptions import (
 from ..kernels import AttributeEncoder, GroupColumns
 from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
-from ._gurobi import open_session
 from ._real_targets import KullbackLeibler, Loss, RealTargets, SquaredError
 from ._result import ProjectionResult, Solution
-from ._solver import check_solver
+from ._solver import check_solver, open_session
 
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_PARAMETERS: dict[str, Any] = {

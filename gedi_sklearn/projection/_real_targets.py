@@ -242,7 +242,7 @@ class _State(NamedTuple):
     smooth: float
 
 
-class Dual:
+class DualOfLoss:
     """h(μ) = φ(μ) + σ(−μ) for targets t and a loss.
 
     Parameters
@@ -497,7 +497,7 @@ class RealTargets:
         share = self.span.normalized_weight
         deviation = float(np.sqrt(share @ (t - share @ t) ** 2))
         enough = max(_TOLERANCE * deviation, _LEAST_TOLERANCE * float(share @ np.abs(t)))
-        dual, tolerance = Dual(self.constraint, t, loss), max(enough, np.finfo(float).tiny)
+        dual, tolerance = DualOfLoss(self.constraint, t, loss), max(enough, np.finfo(float).tiny)
         mu, changes, excess, intercept = dual.minimise(tolerance, deadline)
         z = t.copy()
         z[loss.rows] += changes

@@ -36,10 +36,14 @@ _FEW, _CORE_SIZES = 600, (300, 1500)
 MOST_COLUMNS = _CORE_SIZES[-1]
 # Rows of v of a model of everything, and of many moves: with more it comes to no end.
 _MOST_ROWS, _FEW_ROWS = 300, 15
-# Nodes of an integer model times its columns, so many times more where the optimum is asked for;
-# sets that are no polyhedra are cut off so often.
-_NODES, _MORE_NODES, _MOST_CUTS = 150_000, 20, 12
-# Coordinates of a ball up to which its linear rows touch it in many directions.
+# Nodes of an integer model times its columns, so many times more where the optimum is asked for.
+_NODES, _MORE_NODES = 150_000, 20
+# Sets that are no polyhedra are cut off so often; once some counts are allowed, a part of that and
+# of the nodes is enough.
+_MOST_CUTS, _PART = 12, 4
+# Coordinates of a ball up to which its linear rows touch it in many directions. With more rows of v
+# these are so many that a tree proves hardly more than the relaxation, and takes a hundred times as
+# long.
 _TIGHTENED = 6
 # Columns of least detour among which a core is chosen; a count further than this from an integer is
 # not one.
@@ -51,12 +55,12 @@ _SHARES, _PRECISE = (0.97, 0.85, 0.6, 0.3, 0.0), 1e-4
 _RELAXED = 0.6
 # Rounding class after class: how many cells it takes, with few and with many rows of v, its share
 # of the time, and how often it is tried.
-_ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 1000, 10_000, 0.3, 8
+_ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 150, 1000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
-# Numbers that all exchanges may compute, for each column and at most; rounds in vain of later
-# exchanges, and how many there are.
-_EFFORT_OF_COLUMN, _EFFORT, _FEWER_IN_VAIN, _MOST_EXCHANGES = 2e6, 2e9, 20, 30
+# Numbers that all exchanges may compute, for each column and at most; how many of those that start
+# from allowed counts may gain less than a part of the tolerance, one after another.
+_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN, _WORTH = 2e6, 2e9, 2, 0.03
 
 
 class Search:
@@ -112,6 +116,11 @@ class Search:
             self.status = "time_limit"
         return self.best.found(self.status)
 
+    @property
+    def has_found(self) -> bool:
+        """Whether a search has found allowed counts that cost less than constants do."""
+        return self.best.objective < self.constant
+
     def _take_least_cost(self) -> None:
         """Take the counts of least cost, where they are allowed as they are."""
         cells = self.cells
@@ -164,7 +173,8 @@ class Search:
     def _solve_whole(self) -> None:
         """Solve the integer model of all columns, where these are few."""
         if len(self.nowhere) <= _MOST_ROWS and len(self.nearest) <= _FEW:
-            self._run_exchange(self.start, 0.02)
+            is_polyhedron = self.cells.image.allowed.is_polyhedron
+            self._run_exchange(self.start, 0.02 if is_polyhedron else 0.1)
             self._solve_model(_FEW)
 
     def _round_classes(self) -> None:
@@ -183,12 +193,13 @@ class Search:
 
     def _exchange(self) -> None:
         """Exchange rows, from the rounded relaxation."""
-        self._run_exchange(self.start, 0.4)
+        if not (self.n_exchanges and self.has_found):
+            self._run_exchange(self.start, 0.4)
 
     def _shrink_sets(self) -> None:
         """Exchange rows from relaxations of smaller sets, which have room to be rounded."""
         cells, best = self.cells, self.best
-        if best.objective < self.constant:  # the search has found some
+        if self.has_found:
             return
         multipliers, precise = self.relaxed.multipliers, _PRECISE * cells.range_of_costs()
         for share in _SHARES:
@@ -199,8 +210,8 @@ class Search:
             assert smaller is not None  # equal shares are in every set
             multipliers, start = smaller.multipliers, rounded_soft(cells, smaller.counts)
             is_allowed = best.offer(start)
-            self._run_exchange(start, 0.15, multipliers, _FEWER_IN_VAIN)
-            if is_allowed or best.objective < self.constant:
+            self._run_exchange(start, 0.15, multipliers)
+            if is_allowed or self.has_found:
                 break
 
     def _solve_cores(self) -> None:
@@ -212,17 +223,17 @@ class Search:
 
     def _exchange_again(self) -> None:
         """Exchange rows from the best counts, in other orders."""
-        for _ in range(_MOST_EXCHANGES):
-            start = self.start if self.best.counts is None else self.best.counts
-            if self.effort <= 0 or not self._run_exchange(start, 1.0, None, _FEWER_IN_VAIN):
+        in_vain = 0
+        while in_vain < _IN_VAIN:
+            start, before = self.best.counts, self.best.objective
+            start = self.start if start is None else start
+            if self.effort <= 0 or not self._run_exchange(start, 1.0):
                 break
+            is_nearer = self.best.objective < before - _WORTH * self.tolerance
+            in_vain = 0 if is_nearer or self.best.counts is None else in_vain + 1
 
     def _run_exchange(
-        self,
-        start: np.ndarray,
-        share: float,
-        multipliers: np.ndarray | None = None,
-        most_in_vain: float | None = None,
+        self, start: np.ndarray, share: float, multipliers: np.ndarray | None = None
     ) -> bool:
         """Exchange rows with a share of the effort left; tell whether there was need and time."""
         if self.best.is_near_enough or not self.deadline.left:
@@ -231,7 +242,7 @@ class Search:
         effort = Effort(share * self.effort, Deadline(share * self.deadline.left))
         self.effort -= effort.left
         exchange = Exchange(self.cells, own, self.best, effort, self.n_exchanges)
-        exchange.run(start, most_in_vain)
+        exchange.run(start)
         self.effort += effort.left
         self.n_exchanges += 1
         return True
@@ -266,11 +277,16 @@ class Search:
         core = Core(cells, relaxed.base, columns)
         # Where the relaxation is near their boundary, twice as far is outside.
         allowed = _tightened(cells.image.allowed.touched(2 * cells.v(relaxed.counts)))
-        nodes = _NODES * (1 if self.tolerance else _MORE_NODES)
-        if not allowed.is_polyhedron:  # every node has many more rows
-            nodes //= 3
+        nodes = _NODES * (1 if self.tolerance else _MORE_NODES) // max(len(core.cell), 1)
+        n_trees = 1
+        if not allowed.is_polyhedron:
+            nodes, n_trees = nodes // 3, _MOST_CUTS  # every node has many more rows
+            if self.tolerance and self.has_found:
+                if len(self.nowhere) > _TIGHTENED:
+                    return
+                nodes, n_trees = nodes // _PART, n_trees // _PART
         deadline = Deadline((0.7 if is_whole else 0.5) * self.deadline.left)
-        for _ in range(1 if allowed.is_polyhedron else _MOST_CUTS):
+        for _ in range(n_trees):
             if best.is_near_enough:
                 break
             start = None if best.counts is None else core.moved(best.counts)
@@ -279,7 +295,7 @@ class Search:
                 gap=self.tolerance,
                 start=start,
                 deadline=deadline,
-                most_nodes=nodes // max(len(core.cell), 1),
+                most_nodes=nodes,
             )
             best.n_variables = max(best.n_variables, len(core.cell))
             best.prove(min(outcome.bound + cells.objective(core.start), elsewhere))

@@ -1,11 +1,17 @@
-"""What solves a projection: the parameter, the linear models that solvers see, and HiGHS."""
+"""What solves a projection: the parameter, the linear models that solvers see, and the choice."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from math import isnan
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +21,7 @@ from sklearn.base import BaseEstimator
 from .._deadline import Deadline
 from .._geometry import Multipliers, Span
 from .._validation import Interval, StrOptions, remember_signature
-from ..exceptions import SolverError
+from ..exceptions import SolverError, SolverLicenceError, warn_caller
 
 _NAMES = ("auto", "gurobi", "highs")
 # Options of HiGHS that `params` may set:
@@ -24,6 +30,11 @@ _PARAMETERS = """
 mip_abs_gap mip_feasibility_tolerance mip_heuristic_effort mip_max_improving_sols mip_max_leaves
 mip_max_nodes mip_max_stall_nodes mip_rel_gap parallel presolve primal_feasibility_tolerance
 random_seed threads time_limit
+"""
+# Parameters of Gurobi that name a licence.
+_LICENCE_NAMES = """
+CloudAccessID CloudPool CloudSecretKey ComputeServer LicenseID ServerPassword TokenServer TSPort
+WLSAccessID WLSSecret WLSToken
 """
 
 
@@ -103,6 +114,7 @@ def check_solver(solver: Any) -> Solver:
 # Statuses of a solver that was stopped before it was done.
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
 PARAMETERS = frozenset(_PARAMETERS.split())
+LICENCE_KEYS = frozenset(_LICENCE_NAMES.split())
 
 
 @dataclass(frozen=True)
@@ -280,3 +292,105 @@ def solve_continuous(
         raise SolverError.from_status("highs", status)
     solution = highs.getSolution()
     return np.array(solution.col_value), np.array(solution.row_dual)
+
+
+def open_session(
+    solver: str, given: Mapping[str, Any] | None, seed: int, verbose: bool
+) -> SolverSession:
+    """Return a session for the `solver` parameter; nothing is started yet.
+
+    Parameters
+    ----------
+    solver : {"auto", "gurobi", "highs"}
+        "auto" is Gurobi where a licence of the user's own is configured, with HiGHS behind it.
+    given : mapping or None
+        Parameters in the solver's own names; left as it is.
+    seed : int
+        Seed of the solver.
+    verbose : bool
+        Whether the solver prints its log.
+
+    Raises
+    ------
+    ValueError
+        If a name in it is not one of the solver's.
+    """
+    from . import _gurobi
+
+    params = dict(given or {})
+    use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
+    name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", PARAMETERS)
+    unknown = sorted(set(params) - known, key=str)
+    undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
+    if undefined:
+        raise ValueError(
+            f"params of the solver: {undefined} is NaN; pass a number, or leave it out."
+        )
+    if unknown:
+        raise ValueError(
+            f"params of the solver holds {unknown}, unknown to solver={name!r}; it takes "
+            f"{sorted(known)}."
+        )
+    if not use_gurobi:
+        return HighsSession(params, seed, verbose)
+    session = _gurobi.GurobiSession(params, seed, verbose)
+    return session if solver == "gurobi" else AutoSession(session)
+
+
+def _serves(params: Mapping[str, Any]) -> bool:
+    """Tell whether "auto" is Gurobi."""
+    return licence_is_configured(params) and find_spec("gurobipy") is not None
+
+
+def licence_is_configured(params: Mapping[str, Any]) -> bool:
+    """Tell whether the user has a licence of their own, without importing Gurobi."""
+    if LICENCE_KEYS & set(params) or os.environ.get("GRB_LICENSE_FILE"):
+        return True
+    folders = [*_system_folders()]
+    # Containers run with user ids that have no home, or none that they may read.
+    with suppress(RuntimeError):
+        folders.append(Path.home())
+    return any(os.path.isfile(folder / "gurobi.lic") for folder in folders)
+
+
+@cache
+def _system_folders() -> tuple[Path, ...]:
+    """Return the folders that Gurobi's installers make; listed once, as every fit asks."""
+    on_windows = [Path("c:/gurobi")] if os.name == "nt" else []
+    return (*Path("/opt").glob("gurobi*"), *Path("/Library").glob("gurobi*"), *on_windows)
+
+
+class AutoSession(SolverSession):
+    """Gurobi, until its licence turns out not to serve; HiGHS from there on."""
+
+    def __init__(self, first: SolverSession) -> None:
+        super().__init__(first.params, first.seed, first.verbose)
+        self._current = first
+
+    def close(self) -> None:
+        """Release what is held."""
+        self._current.close()
+
+    def solve_linear(
+        self,
+        model: LinearModel,
+        gap: float,
+        start: np.ndarray | None,
+        deadline: Deadline,
+        most_nodes: int | None = None,
+    ) -> Outcome:
+        """Solve a mixed-integer model; see :class:`SolverSession`."""
+        try:
+            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
+        except (SolverLicenceError, ImportError) as error:
+            warn_caller(f"solver='auto' goes on with HiGHS: {error}")
+            self.close()
+            limit = self.params.get("TimeLimit")
+            kept = {} if limit is None else {"time_limit": limit}
+            self._current = HighsSession(kept, self.seed, self.verbose)
+            return self._current.solve_linear(model, gap, start, deadline, most_nodes)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What solves: "gurobi" or "highs"."""
+        return self._current.name

@@ -537,27 +537,27 @@ class TestEnvironments:
 
 def test_auto_is_highs_without_a_licence_of_the_users_own(monkeypatch, tmp_path):
     monkeypatch.delenv("GRB_LICENSE_FILE", raising=False)
-    monkeypatch.setattr(_gurobi.Path, "home", lambda: tmp_path)
-    if _gurobi.licence_is_configured({}):
+    monkeypatch.setattr(_solver.Path, "home", lambda: tmp_path)
+    if _solver.licence_is_configured({}):
         pytest.skip("this machine has a Gurobi licence in a system folder")
     assert project_targets(Y, P, **exact()).solver == "highs"
     assert (
         project_targets(REAL, sensitive_features=X, constraint=CoarseConstraint()).solver == "exact"
     )
     (tmp_path / "gurobi.lic").touch()
-    assert _gurobi.licence_is_configured({})
+    assert _solver.licence_is_configured({})
 
 
 def test_a_licence_is_configured_by_keys_or_by_the_environment(monkeypatch):
-    assert _gurobi.licence_is_configured({"WLSAccessID": "a", "WLSSecret": "b", "LicenseID": 1})
+    assert _solver.licence_is_configured({"WLSAccessID": "a", "WLSSecret": "b", "LicenseID": 1})
     monkeypatch.setenv("GRB_LICENSE_FILE", "somewhere")
-    assert _gurobi.licence_is_configured({})
+    assert _solver.licence_is_configured({})
 
 
 @pytest.mark.usefixtures("solver_only")
 def test_the_notice_of_the_restricted_licence_comes_once(monkeypatch):
     pytest.importorskip("gurobipy", reason="it is Gurobi's notice")
-    if _gurobi.licence_is_configured({}):
+    if _solver.licence_is_configured({}):
         pytest.skip("this machine has a Gurobi licence of its own")
     monkeypatch.setattr(_gurobi, "_notices_given", set())
     with warnings.catch_warnings(record=True) as caught:
@@ -626,7 +626,7 @@ def test_only_solver_gurobi_needs_gurobipy(monkeypatch):
 
 def test_a_model_that_is_too_large_for_the_licence_names_size_and_ways_out():
     pytest.importorskip("gurobipy", reason="it is a limit of Gurobi's licence")
-    if _gurobi.licence_is_configured({}):
+    if _solver.licence_is_configured({}):
         pytest.skip("this machine has a Gurobi licence of its own, without that limit")
     n = 2500
     rng = np.random.default_rng(1)
