@@ -58,9 +58,9 @@ _RELAXED = 0.6
 _ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 150, 1000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
-# Numbers that all exchanges may compute, for each column and at most; how many of those that start
-# from allowed counts may gain less than a part of the tolerance, one after another.
-_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN, _WORTH = 2e6, 2e9, 2, 0.03
+# Numbers that all exchanges may compute, for each column and at most; how many of the last ones,
+# from counts that are not allowed and from allowed ones, may gain less than a part of the tolerance.
+_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN, _WORTH = 2e6, 2e9, (30, 2), 0.03
 
 
 class Search:
@@ -224,13 +224,13 @@ class Search:
     def _exchange_again(self) -> None:
         """Exchange rows from the best counts, in other orders."""
         in_vain = 0
-        while in_vain < _IN_VAIN:
+        while in_vain < _IN_VAIN[self.best.counts is not None]:
             start, before = self.best.counts, self.best.objective
             start = self.start if start is None else start
             if self.effort <= 0 or not self._run_exchange(start, 1.0):
                 break
             is_nearer = self.best.objective < before - _WORTH * self.tolerance
-            in_vain = 0 if is_nearer or self.best.counts is None else in_vain + 1
+            in_vain = 0 if is_nearer else in_vain + 1
 
     def _run_exchange(
         self, start: np.ndarray, share: float, multipliers: np.ndarray | None = None
