@@ -58,8 +58,8 @@ _RELAXED = 0.6
 _ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 150, 1000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
-# Numbers that all exchanges may compute, for each column and at most; how many in a row, from counts
-# that are not allowed and from those that are, may gain less than a part of the tolerance.
+# Numbers that all exchanges may compute, for each column and at most; how many in a row, from
+# counts that are not allowed and from those that are, may gain less than a part of the tolerance.
 _EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN, _WORTH = 2e6, 2e9, (30, 2), 0.03
 
 
