@@ -53,9 +53,9 @@ _LEAST_P = 1e-15
 # With fewer rows there is no verdict.
 _LEAST_ROWS = 50
 # Rows that answer the second question, and the last where that takes more than a product with the
-# constraint's Q; of more, so many are drawn. The share that is left is known to two hundredths
-# then, a fifth of what it may exceed the asked one by.
-_MOST_ROWS = 5_000
+# constraint's Q; of more, so many are drawn. Mostly the share that is left is known to a hundredth
+# then, a tenth of what it may exceed the asked one by.
+_MOST_ROWS = 20_000
 # Confidence of each of two limits, which make an interval of 90 %.
 _LIMIT = 0.95
 
@@ -197,7 +197,7 @@ class Verdict(InWords):
     new_rows : Ratio or None
         The same for predictions of rows that their model and correction have not seen.
     remainder : Remainder or None
-        What is left, of the attribute with the most, by 5,000 drawn rows of more; None where the
+        What is left, of the attribute with the most, by 20,000 drawn rows of more; None where the
         attribute does not explain y, is categorical, or nothing is bounded.
     reference_p_value : float or None
         F test of y on the kernel that a relative threshold refers to; None without one. The
@@ -289,7 +289,8 @@ class Verdict(InWords):
     def advice(self) -> Iterator[Warning]:
         """Yield warnings of what the kernel misses, and of chance, however few the rows."""
         left = self.remainder
-        if left is not None and left.low is not None and left.is_missed:
+        if left is not None and left.is_missed:
+            assert left.low is not None
             yield UnseenDependenceWarning.from_share(left.name, left.share, left.low, left.asked)
         p = self.reference_p_value
         if p is not None and p > CHANCE:

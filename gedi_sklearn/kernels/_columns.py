@@ -131,7 +131,7 @@ class LevelEncoder(AttributeEncoder):
 class LevelIndicators:
     """From levels numbered from 0 to the indicators of those but the first, shape (n, g − 1).
 
-    A class rather than a `partial`, which skops does not load without being told to trust it.
+    A class, since skops loads a `partial` only where it is told to trust it.
     """
 
     def __init__(self, n_levels: int) -> None:

@@ -231,6 +231,11 @@ class Design(BaseDesign):
         """The standardised columns of all points, not centred, of no more than a block."""
         return self.fitted.basis.evaluate(self.points)
 
+    def __getstate__(self) -> dict[str, Any]:
+        kept = vars(self).copy()
+        kept.pop("standardized_columns", None)  # computed again where they are asked for
+        return kept
+
     def columns(self, points: slice) -> np.ndarray:
         """Return the standardised columns of some points, not centred, shape (points, k)."""
         if self.covariates is not None:

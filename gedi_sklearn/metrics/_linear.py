@@ -199,10 +199,14 @@ class LinearIndicator:
 
     def errors(self, z: np.ndarray, groups: np.ndarray | None = None) -> Errors:
         """Return what rows, or clusters, add to the errors of the coordinates of a target."""
-        if self._known is None or self._known[0] is not z or self._known[1] is not groups:
+        known = self._known
+        if known is None or known[0] is not z or known[1] is not groups:
             own = Errors(self.design, z[:, None], is_basis_drawn=self.norm != "l1", groups=groups)
-            self._known = z, groups, own
-        return self._known[2]
+            self._known = known = z, groups, own
+        return known[2]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_known": None}  # errors are made again where they are asked for
 
     def interval(
         self, z: np.ndarray, confidence: float, groups: np.ndarray | None = None

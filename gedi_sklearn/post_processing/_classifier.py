@@ -82,8 +82,9 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
         The correction of the score in the kernel's columns and in its orthonormal ones, which
         predictions use.
     share_ : float
-        With ``on="distribution"``, how far scores are moved: 0 not at all, 1 to independence; up
-        to 1.5 without the attribute of new rows, for errors in predicting it.
+        With ``on="distribution"``, the share by which means given the attribute move: 0 not at
+        all, 1 to independence; up to 1.5 without the attribute of new rows, for errors in
+        predicting it.
     certificate_ : Certificate or None
         What is promised for new rows with `confidence`; ``print`` it. None without it, and where no
         correction is strict enough, with a :class:`CertificateNotIssuedWarning`.

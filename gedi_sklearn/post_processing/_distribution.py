@@ -7,13 +7,14 @@ own attribute. It is uniform for every x, and so is any function of it free of x
     \bar F^{-1}(u) = \frac{1}{n} \sum_i F^{-1}(u \mid x_i) ,
 
 the mean of the conditional quantile functions, which of all distributions without x is the nearest
-(the barycentre of optimal transport: Chzhen et al. 2020, for groups). Much of what a bound asks may
-be had by moving the means of s given x alone, which costs less. So on a second path means move by
-a and the remainder by its power 3/2; of the two points that meet a bound, the one nearer to s is
-taken. F(t | x) is estimated for an
+(the barycentre of optimal transport: Chzhen et al. 2020, for groups). F(t | x) is estimated for an
 attribute that is a number: the indicators 1{s ≤ t} of about a hundred cuts are projected on the
 kernel's columns (distribution regression, Foresi and Peracchi 1995), and made monotone in t by
 sorting (Chernozhukov, Fernández-Val, Galichon 2010).
+
+Much of what a bound asks may be had by moving the means of s given x alone, which costs less. So on
+a second path means move by a and the remainder by its power 3/2. Of the two points that meet a
+bound, the one nearer to s is taken.
 
 Without the attribute, m(X) = E[Q | X] takes the place of Q: what is a function of X alone, as
 1{s' > t} then is, has E[Q 1{s' > t}] = E[m 1{s' > t}], so that scores whose distribution does not
@@ -261,9 +262,10 @@ class DistributionCorrection:
         """
         if bound == 0:
             return Step(self.furthest)
-        # Beyond 1 a remainder would be squared to more than what the error of m(X) asks for.
+        # Beyond 1 the remainder would move by more than the error of m(X) asks for.
         powers = _POWERS if self._longest == 1.0 else _POWERS[:1]
-        return min((Step(self._share(bound, own), own) for own in powers), key=self._distance)
+        steps = (Step(float(self._share(bound, own)), own) for own in powers)
+        return min(steps, key=self._distance)
 
     def _share(self, bound: float, power: float) -> float:
         """Return the least share from which on, up to the furthest, scores are within a bound."""

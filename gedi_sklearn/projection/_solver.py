@@ -355,7 +355,7 @@ def licence_is_configured(params: Mapping[str, Any]) -> bool:
 
 @cache
 def _system_folders() -> tuple[Path, ...]:
-    """Return the folders that Gurobi's installers make; listed once, as every fit asks."""
+    """Return the folders of Gurobi's installers; listed once a process, as every fit asks."""
     on_windows = [Path("c:/gurobi")] if os.name == "nt" else []
     return (*Path("/opt").glob("gurobi*"), *Path("/Library").glob("gurobi*"), *on_windows)
 

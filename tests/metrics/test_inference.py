@@ -1,5 +1,7 @@
 """Independence, its test, and intervals of GeDI."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
@@ -394,3 +396,13 @@ def test_the_pvalue_does_not_depend_on_the_unit(method):
     scaled = gedi_inference(1e9 * (y + 0.3 * x) - 3, **given)
     assert scaled.pvalue == pytest.approx(expected, abs=0.02)  # normal draws may be turned
     assert gedi_inference(y + 0.3 * x, **given, relative=True).pvalue == expected
+
+
+def test_a_pickle_holds_q_and_no_errors():
+    rng = np.random.default_rng(0)
+    found = gedi_inference(rng.normal(size=3000), sensitive_features=rng.normal(size=3000))
+    before = len(pickle.dumps(found))
+    upper = found.upper
+    again = pickle.loads(pickle.dumps(found))
+    assert len(pickle.dumps(again)) < before + 8 * 3000 + 1000  # Q, of one column
+    assert again.upper == upper
