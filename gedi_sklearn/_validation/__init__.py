@@ -56,6 +56,7 @@ from ._attribute import (
     warn_many_groups,
 )
 from ._parameters import (
+    MISPLACED,
     N_JOBS,
     NOTION_PARAMETERS,
     check_keywords,

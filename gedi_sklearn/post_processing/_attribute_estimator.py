@@ -85,22 +85,15 @@ class TableEncoder:
 class AttributeBlind(MetaEstimator):
     """What estimators share that predict the kernel of new rows instead of being told it.
 
-    A subclass has the parameters `sensitive_at_predict` and `attribute_estimator`.
+    A subclass has the parameter `attribute_estimator`.
     """
 
-    sensitive_at_predict: bool
     attribute_estimator: Any
+    _table: TableEncoder | None
 
-    def _read_table(self, X: Any) -> None:
-        """Look at the X that the default learner is to be fitted on, if it is used."""
-        is_default = not self.sensitive_at_predict and self.attribute_estimator is None
-        self._table = TableEncoder(self._attribute_free(X)) if is_default else None
-
-    def _fitted_children(self) -> dict[str, Any]:
-        children = super()._fitted_children()
-        if not self.sensitive_at_predict:
-            children["attribute_estimator"] = self._make_attribute_estimator()
-        return children
+    def _read_table(self, X: Any) -> TableEncoder | None:
+        """Return the encoder of the X that the default learner is fitted on; None for another."""
+        return TableEncoder(self._attribute_free(X)) if self.attribute_estimator is None else None
 
     def _make_attribute_estimator(self) -> Any:
         """Return the unfitted learner of m(X)."""

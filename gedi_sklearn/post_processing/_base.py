@@ -23,7 +23,7 @@ from .._validation import (
     _num_samples,
     check_attribute,
 )
-from ..constraints import joint_columns
+from ..constraints import bounded_output, joint_columns
 from ..exceptions import (
     ConstraintNotMetWarning,
     RankDeficientKernelError,
@@ -117,6 +117,16 @@ class Projected(BoundsCuts, AttributeBlind):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @property
+    def _bounds_cuts(self) -> bool:
+        return bounded_output(self.constraint) == "distribution"
+
+    def _fitted_children(self) -> dict[str, Any]:
+        children = super()._fitted_children()
+        if not self.sensitive_at_predict:
+            children["attribute_estimator"] = self._make_attribute_estimator()
+        return children
+
     @fit_method
     def fit(
         self,
@@ -160,7 +170,7 @@ class Projected(BoundsCuts, AttributeBlind):
             "groups": groups,
         }
         keywords = self._route_fit(own, fit_params)
-        self._read_table(X)
+        self._table = None if self.sensitive_at_predict else self._read_table(X)
         fold_maker = self._fold_maker(y, weight, groups, attribute, keywords["splitter"])
         source = make_prediction_source(
             self.cv, inner, fold_maker, keywords["estimator"], self.n_jobs

@@ -10,7 +10,7 @@ import numpy as np
 from .._certificate import Certificate, issue_certificate
 from .._folds import FoldMaker
 from .._verdict import Verdict, verdict_on_cuts
-from ..constraints import Constraint, FittedCuts, bounded_output, check_constraint
+from ..constraints import Constraint, FittedCuts, check_constraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
 from ._distribution import (
     DistributionCorrection,
@@ -41,10 +41,6 @@ class BoundsCuts:
     _map: DistributionMap | None
     _step: Step
     _expected_as_columns: Callable[[np.ndarray], np.ndarray] | None
-
-    @property
-    def _bounds_cuts(self) -> bool:
-        return bounded_output(self.constraint) == "distribution"
 
     def _check_cuts(self, p: np.ndarray) -> Constraint:
         """Return the constraint, and refuse what does not go with it."""
