@@ -49,7 +49,7 @@ from ..exceptions import (
 from ..kernels import AttributeEncoder, GroupColumns
 from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
-from ._real_targets import KullbackLeibler, Loss, RealTargets, SquaredError
+from ._real_targets import LOSSES, Loss, RealTargets
 from ._result import ProjectionResult, Solution
 from ._solver import check_solver, open_session
 
@@ -615,13 +615,12 @@ class Projection:
         if self.loss == "absolute_error":
             self._session.refuse("loss='absolute_error'", "HiGHS")
             return AbsoluteLoss(constraint, y, self._target_bounds)
-        if self.loss == "kl":
-            self._session.refuse("loss='kl'", "an exact method")
+        if self.loss != "squared_error":
+            self._session.refuse(f"loss={self.loss!r}", "an exact method")
         elif self._target_bounds is not None:
             self._session.refuse("target_bounds with loss='squared_error'", "an exact method")
-        loss = KullbackLeibler if self.loss == "kl" else SquaredError
         bounds = {} if self._target_bounds is None else {"bounds": self._target_bounds}
-        return RealTargets(constraint, y, loss, bounds, self._session)
+        return RealTargets(constraint, y, LOSSES[self.loss], bounds, self._session)
 
     def loss_against(self, t: np.ndarray) -> Loss:
         """Return the loss of targets of the rows that count, against those of least loss."""

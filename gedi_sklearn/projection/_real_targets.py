@@ -73,6 +73,9 @@ class Loss(ABC):
     rows: slice | np.ndarray = slice(None)
     unit: float = 1.0
 
+    @abstractmethod
+    def __init__(self, t: np.ndarray, share: np.ndarray, **options: Any) -> None: ...
+
     @staticmethod
     @abstractmethod
     def of_rows(z: Any, p: Any, y: Any, target_weight: float) -> Any:
@@ -219,6 +222,8 @@ class KullbackLeibler(Loss):
         return float(self._mass @ (move.max() - move))
 
 
+# Losses with a link, by name.
+LOSSES: dict[str, type[Loss]] = {"squared_error": SquaredError, "kl": KullbackLeibler}
 # What a step is multiplied by until it helps.
 _LENGTHS = 0.5 ** np.arange(40)
 
@@ -391,7 +396,7 @@ class RealTargets:
 
     constraint: FittedConstraint
     y: np.ndarray
-    loss: type[SquaredError] | type[KullbackLeibler]
+    loss: type[Loss]
     options: dict[str, Any]
     session: SolverSession
 
