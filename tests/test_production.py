@@ -35,6 +35,7 @@ from gedi_sklearn import (
 )
 
 pytestmark = [
+    pytest.mark.xdist_group("production"),  # one process, which saves the models once
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning"),
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -246,9 +247,9 @@ def test_types_that_are_not_listed_are_not_loaded(plain):
         names = io.get_untrusted_types(data=data)
         assert any(name.startswith("gedi_sklearn.") for name in names)
         assert {name for name in names if not name.startswith("gedi_sklearn.")} <= TRUSTED
-        for left_out in ([], names[1:], [n for n in names if not n.startswith("gedi_sklearn.")]):
-            with pytest.raises(errors.UntrustedTypesFoundException):
-                io.loads(data, trusted=left_out)
+    for left_out in ([], names[1:], [n for n in names if not n.startswith("gedi_sklearn.")]):
+        with pytest.raises(errors.UntrustedTypesFoundException):
+            io.loads(data, trusted=left_out)
     strange = PLAIN["projected"][-1].__class__(constraint=CoarseConstraint(kernel=frame))
     with pytest.raises(errors.UntrustedTypesFoundException, match="frame"):
         io.loads(io.dumps(strange), trusted=[*names, *TRUSTED])

@@ -76,26 +76,48 @@ def of_other_outputs():
     return [instance(cls, constraint=DependenceConstraint(0.5, on=on)) for cls, on in pairs]
 
 
-# On a check's few random rows a fair model may be a constant one.
-@pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
-@pytest.mark.filterwarnings("ignore:the search for multipliers did not converge")
-@pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
-@pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
-@pytest.mark.filterwarnings("ignore:lbfgs failed to converge:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
-@pytest.mark.filterwarnings("ignore:all predictions are the same. no tree could split:UserWarning")
-# A log-linear learner cannot follow every target.
-@pytest.mark.filterwarnings("ignore:.*the predictions for the training rows do not meet")
-@parametrize_with_checks(
-    [*variants(public_estimators()), *multiplying(), *of_other_outputs()],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_checks(estimator, check):
+def quiet(test):
+    """Ignore what is warned of on a check's few random rows, where a fair model may be constant."""
+    for message in (
+        ".*the model has collapsed:UserWarning",
+        "the search for multipliers did not converge",
+        "The least populated class in y:UserWarning",
+        "the corrected labels miss the constraint:UserWarning",
+        "lbfgs failed to converge:sklearn.exceptions.ConvergenceWarning",
+        ".*for no training row, though y holds them:UserWarning",
+        "all predictions are the same. no tree could split:UserWarning",
+        # A log-linear learner cannot follow every target.
+        ".*the predictions for the training rows do not meet",
+        # Of five trees.
+        ".*the constraint is not met on new rows",
+        "cv='oob'.* rows are in the sample of every member:UserWarning",
+        "Some inputs do not have OOB scores:UserWarning",
+    ):
+        test = pytest.mark.filterwarnings(f"ignore:{message}")(test)
+    return test
+
+
+def run(estimator, check):
     output = getattr(getattr(estimator, "constraint", None), "on", "")
     kind = output if output in _SKIPPED else getattr(estimator, "backend", "")
     if kind in _SKIPPED and check.func.__name__ in _EQUIVALENCE:
         pytest.skip(_SKIPPED[kind])
     check(estimator)
+
+
+@quiet
+@parametrize_with_checks(variants(public_estimators()), expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    run(estimator, check)
+
+
+@pytest.mark.slow
+@quiet
+@parametrize_with_checks(
+    [*multiplying(), *of_other_outputs()], expected_failed_checks=expected_failures
+)
+def test_scikit_learn_checks_of_other_losses_and_outputs(estimator, check):
+    run(estimator, check)
 
 
 def out_of_bag(cls):
@@ -105,14 +127,8 @@ def out_of_bag(cls):
     return with_known(around, max_iter=1)
 
 
-@pytest.mark.filterwarnings("ignore:the search for multipliers did not converge")
-@pytest.mark.filterwarnings("ignore:.*the model has collapsed:UserWarning")
-@pytest.mark.filterwarnings("ignore:.*for no training row, though y holds them:UserWarning")
-@pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
-# Of five trees, and a check's few rows.
-@pytest.mark.filterwarnings("ignore:.*the constraint is not met on new rows")
-@pytest.mark.filterwarnings("ignore:cv='oob'.* rows are in the sample of every member:UserWarning")
-@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores:UserWarning")
+@pytest.mark.slow
+@quiet
 @parametrize_with_checks(
     [out_of_bag(cls) for cls in constrained_estimators() if "estimator" in cls().get_params()],
     expected_failed_checks=lambda _: dict.fromkeys(
