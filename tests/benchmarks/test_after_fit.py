@@ -154,7 +154,7 @@ def happens(event, fault):
 @pytest.mark.parametrize(
     ("event", "fault"),
     [
-        ("parameters set", "reads parameters"),
+        pytest.param("parameters set", "reads parameters", marks=pytest.mark.slow),
         ("another fit", "counts fits"),
         ("another fit", "sets a variable"),
         ("an error inside", "mixes models"),

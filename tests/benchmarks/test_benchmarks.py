@@ -631,6 +631,7 @@ def test_a_row_of_boosting_chooses_its_trees_inside_the_training_rows(monkeypatc
     assert lines[0]["gedi_train"] == pytest.approx(0.2, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_threshold_within_a_limit_is_read_between_two(monkeypatch):
     monkeypatch.setitem(_boosting_models.SETTINGS, "crimes", ((30, 0.3, 4), (40, 0.3, 4)))
     data = load_task(RACE)
@@ -650,6 +651,7 @@ def test_a_threshold_within_a_limit_is_read_between_two(monkeypatch):
 # --- two and more classes, two versions of the package
 
 
+@pytest.mark.slow
 def test_two_versions_are_run_in_alternation(tmp_path):
     output = tmp_path / "classes.csv"
     options = "--rows 60 --classes 3 --constraints coarse --degrees 1 --repeats 1 --limit 5"
@@ -892,6 +894,7 @@ def test_page_of_the_projection_has_what_both_benchmarks_say(tmp_path):
     assert again.count("| highs |") == page.count("| highs |") == 16
 
 
+@pytest.mark.slow
 def test_claims_reports_what_it_has_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(claims, "N_ROWS", 1500)
     monkeypatch.setattr(
