@@ -183,7 +183,7 @@ def find_constrained_part(estimator: Any, param_name: str | None) -> Constrained
     for outer in around:
         _refuse_searched(objects[outer], param_name[len(outer) :].removeprefix("__"))
     constraint = objects.get(param_name.rpartition("__")[0])
-    if not isinstance(constraint, Constraint):
+    if not (isinstance(constraint, Constraint) and param_name.endswith("__threshold")):
         raise ValueError(f"param_name={param_name!r} is not the threshold of a constraint.")
     part = objects[path]
     listed = getattr(part.constraint, "constraints", None)
@@ -242,6 +242,8 @@ class Measure:
         Further keywords of the indicator, of which `task` is that of DIDI.
     covariates : ndarray of shape (n, p) or None
         What GeDI is conditional on.
+    groups : ndarray of shape (n,) or None
+        Which rows depend on each other.
     """
 
     y: np.ndarray
@@ -251,6 +253,7 @@ class Measure:
     relative: bool | int
     options: dict[str, Any]
     covariates: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     @property
     def is_didi(self) -> bool:
@@ -300,8 +303,14 @@ class Measure:
         else:
             fitted = fit_gedi(sample, **self.options, conditional_on=_at(self.covariates, rows))
             indicator, unit = fitted.indicator, fitted.unit(self.relative)
+        groups = _at(self.groups, rows)
         return GediInference(
-            indicator, sample.target, unit, confidence=confidence, n_resamples=_NULL_DRAWS
+            indicator,
+            sample.target,
+            unit,
+            confidence=confidence,
+            groups=None if groups is None else sample.select(groups, "groups"),
+            n_resamples=_NULL_DRAWS,
         )
 
 
@@ -317,6 +326,7 @@ def make_measure(
     weight: np.ndarray | None,
     classes: np.ndarray | None,
     pos_label: Any,
+    groups: np.ndarray | None,
 ) -> Measure:
     """Return the indicator that a constraint bounds.
 
@@ -332,6 +342,8 @@ def make_measure(
         The classes of `y`; None for numbers.
     pos_label : object
         The class that is measured; None takes the second of two.
+    groups : ndarray or None
+        As in :class:`Measure`.
 
     Returns
     -------
@@ -363,9 +375,9 @@ def make_measure(
     measured = (y, values, weight, pos_label, constraint.relative)
     if isinstance(constraint, DidiConstraint):
         task = "regression" if classes is None else "classification"
-        return Measure(*measured, {"task": task})
+        return Measure(*measured, {"task": task}, groups=groups)
     options = {"kernel": constraint.kernel, "norm": constraint.norm}
-    return Measure(*measured, options, _covariates(part, X, len(y)))
+    return Measure(*measured, options, _covariates(part, X, len(y)), groups)
 
 
 def _covariates(part: ConstrainedPart, X: Any, n_samples: int) -> np.ndarray | None:

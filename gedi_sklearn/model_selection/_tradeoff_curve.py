@@ -206,7 +206,7 @@ def tradeoff_curve(
         Further keywords of `fit`; those with one value per row are split with the rows.
     groups : array-like of shape (n,), default=None
         Which rows are not independent of each other, such as those of one person. An integer `cv`
-        and the `fit` of the estimator make folds of them.
+        and the `fit` of the estimator make folds of them, and the intervals allow for them.
     n_jobs : int, default=None
         Number of processes, over folds and thresholds.
     verbose : int, default=0
@@ -265,9 +265,9 @@ def tradeoff_curve(
     (X,) = indexable(X)
     weight = check_sample_weight(sample_weight, len(y))
     values = _check_attribute(part, X, sensitive_features, len(y))
-    measure = make_measure(part, X, y, values, weight, classes, pos_label)
-    scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
     groups = check_groups(groups, len(y))
+    measure = make_measure(part, X, y, values, weight, classes, pos_label, groups)
+    scorer = check_scorer(estimator, scoring, is_weighted=weight is not None)
     keywords = _keywords(part, values, weight, groups, params)
     of_probabilities = part.constraint.on == "probabilities"
     data = Data(X, y, weight, classes, *keywords, scorer, measure, of_probabilities)

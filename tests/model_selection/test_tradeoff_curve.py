@@ -417,6 +417,30 @@ def test_groups_and_iterables_of_folds(data):
     assert_same_curve(curve, tradeoff_curve(FAIR, X, t, **given))
 
 
+def test_intervals_allow_for_groups(data):
+    """Rows of one person are not as many independent observations."""
+    X, t, _, weight = data
+    person = np.arange(len(t)) // 6
+    x = np.round(X[::6, :1])[person]  # the same for all rows of a person, as most attributes are
+    splits = list(GroupKFold(3).split(x, t, person))
+    p, relative = np.empty(len(t)), {"sensitive_features": x, "relative": True}
+    weight = np.where(np.arange(len(t)) % 7, weight, 0.0)
+    for train, test in splits:
+        fit = {"groups": person[train], "sample_weight": weight[train]}
+        p[test] = clone(FAIR).fit(x[train], t[train], **fit).predict(x[test])
+    given = {"groups": person, "sample_weight": weight}
+    curve = tradeoff_curve(FAIR, x, t, thresholds=[0.2], cv=splits, **given)
+    inference = gedi_inference(t, p, **relative, **given, n_resamples=10_000)
+    assert_allclose((curve.low[0], curve.high[0]), inference.interval, rtol=1e-9)
+    assert_allclose(curve.null_q95[0], inference.null_q95, rtol=1e-9)
+
+
+def test_another_parameter_of_the_constraint_is_no_threshold(data):
+    X, t, _, _ = data
+    with pytest.raises(ValueError, match="'constraint__kernel' is not the threshold"):
+        tradeoff_curve(FAIR, X, t, thresholds=[1, 2], param_name="constraint__kernel")
+
+
 def test_a_fold_too_small_for_the_kernel_is_nan(data):
     X, t, _, _ = data
     X = np.c_[np.repeat([0.0, 1.0, 2.0, 3.0], 60), X[:, 1:]]
