@@ -203,7 +203,8 @@ class FoldMaker:
         counted = self._counted
         kinds = self.y[counted] if self.is_classifier else np.zeros(len(counted))
         if self.groups is not None:
-            kinds = np.unique(np.column_stack([kinds, self.groups[counted]]), axis=0)[:, 0]
+            codes = np.unique(self.groups[counted], return_inverse=True)[1]
+            kinds = np.unique(np.column_stack([kinds, codes]), axis=0)[:, 0]
         return int(np.unique(kinds, return_counts=True)[1].min())
 
     @property

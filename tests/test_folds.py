@@ -31,6 +31,7 @@ from gedi_sklearn import (
     ProjectedClassifier,
     ProjectedRegressor,
 )
+from gedi_sklearn.exceptions import CertificateNotIssuedWarning
 from gedi_sklearn.metrics import gedi
 from gedi_sklearn.model_selection import tradeoff_curve
 
@@ -271,3 +272,18 @@ def test_rows_sorted_by_the_attribute_leave_no_more_than_shuffled_ones(kind):
         ]
         excess.append(left[0] - left[1])
     assert np.mean(excess) < 0.05
+
+
+@pytest.mark.parametrize("kind", ["str", "int64", "datetime64[D]"])
+def test_a_group_is_named_as_it_was_given(kind):
+    rng = np.random.default_rng(0)
+    names = (np.arange(40) + 1000).astype(kind)
+    person = np.repeat(np.arange(40), 6)
+    x = rng.uniform(20, 60, 40)[person]
+    x[person == 17] = 200.0
+    y = 0.5 * x + 5 * rng.normal(size=40)[person]
+    model = ProjectedRegressor(
+        constraint=DependenceConstraint(0.01, kernel=1), sensitive_columns=0, confidence=0.9
+    )
+    with pytest.warns(CertificateNotIssuedWarning, match=f"of 40 groups {names[17]} adds"):
+        model.fit(x[:, None], y, groups=names[person])

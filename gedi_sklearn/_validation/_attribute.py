@@ -350,7 +350,9 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
-    """Return the groups of rows that are not independent as integers 0…g−1; None if there are none.
+    """Return the group of each row, in values that can be sorted; None if there are none.
+
+    They stay as given where they are one column, since warnings name a group.
 
     Raises
     ------
@@ -359,7 +361,8 @@ def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
     """
     if groups is None:
         return None
-    return check_group_codes(check_attribute(groups, n_samples, kind="groups", name="groups"))[0]
+    values = check_attribute(groups, n_samples, kind="groups", name="groups")
+    return _comparable(values)[:, 0] if values.shape[1] == 1 else check_group_codes(values)[0]
 
 
 def _count_integers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
