@@ -145,7 +145,8 @@ class Product:
             What each set may lose.
         """
         sizes = [float(np.linalg.norm(own)) for _, own in self.split(multipliers)]
-        margins = [loss / size if size else np.inf for size in sizes]
+        # A set without multipliers is met as it is: what cuts its point off costs the others.
+        margins = [loss / size if size else 0.0 for size in sizes]
         pairs = zip(self.split(v), margins, strict=True)
         return Product([part.inside(own, margin) for (part, own), margin in pairs])
 

@@ -114,7 +114,7 @@ class AbsoluteLoss:
             relaxed = _solved(cells, allowed, fixed, deadline, relaxed.multipliers)
             v = cells.v(relaxed.counts) + fixed
         multipliers = relaxed.multipliers
-        if not allowed.is_polyhedron:
+        if not allowed.is_polyhedron and sets.violation(v) > 0:
             loss = _LOST * abs(cells.objective(relaxed.counts))
             relaxed = _solved(cells, sets.inside(v, multipliers, loss), fixed, deadline)
         return relaxed.counts, multipliers

@@ -820,6 +820,24 @@ def test_absolute_error_is_the_optimum_of_the_full_linear_program(constraint, we
     assert result.bound <= oracle.fun * (1 + 1e-7)
 
 
+@pytest.mark.parametrize("beside", [None, CoarseConstraint(0.1, relative=False)])
+def test_a_deviation_that_is_met_as_it_is_costs_nothing_in_absolute_error(beside):
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 60))
+    y = x + z + rng.normal(size=60)
+    options = {"loss": "absolute_error", "solver": "highs"}
+    expected, attribute = y, x
+    if beside is not None:
+        expected = project_targets(y, sensitive_features=z, constraint=beside, **options).targets
+        attribute = np.c_[x, z]
+    just = 1.02 * gedi(expected, sensitive_features=x, norm="sd", kernel=3)
+    constraint = DependenceConstraint(just, kernel=3, relative=False)
+    constraint = constraint if beside is None else [constraint, beside]
+    result = project_targets(y, sensitive_features=attribute, constraint=constraint, **options)
+    assert result.objective == pytest.approx(np.abs(expected - y).sum(), rel=1e-9)
+    assert result.gap <= 1e-9
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
 @every_constraint
 @pytest.mark.parametrize("bounds", [None, (0, None)])
