@@ -84,7 +84,9 @@ class RankDeficientKernelError(ValueError):
     Attributes
     ----------
     rank : int
-        Number of independent columns after centring; 0 where the attribute is constant.
+        Number of independent columns after centring.
+    is_constant : bool
+        Whether no column can vary, since the attribute is constant (given `conditional_on`).
 
     Examples
     --------
@@ -96,6 +98,7 @@ class RankDeficientKernelError(ValueError):
     """
 
     rank: int = 0
+    is_constant: bool = False
 
     @classmethod
     def from_rank(
@@ -126,7 +129,7 @@ class RankDeficientKernelError(ValueError):
             f"the kernel of sensitive_features has {n_columns} column(s) but only {rank} of them "
             f"are linearly independent (besides the constant): {reason}"
         )
-        error.rank = rank
+        error.rank, error.is_constant = rank, rank == 0 and n_distinct in (None, 1)
         return error
 
 

@@ -105,7 +105,7 @@ def fit_constraint(
             design = own.design(attribute, weight, covariates, outcomes, target=target)
             listed.append(_fit_columns(own, design, attribute, columns, n_classes > 0))
     except RankDeficientKernelError as error:
-        if error.rank > 0 or not allow_constant:
+        if not error.is_constant or not allow_constant:
             raise
         subset = built[len(listed)].subset
         beside = "" if subset is None else f" among the rows of subset={subset!r}"

@@ -117,7 +117,7 @@ class Covariates:
                 f"conditional_on leaves {rank} of the kernel's {len(norms)} column(s): the "
                 "covariates determine the others. Leave out covariates, or use a lower degree."
             )
-            error.rank = rank
+            error.rank, error.is_constant = rank, rank == 0
             raise error
         return factor
 

@@ -295,7 +295,7 @@ def undefined(reason: str) -> float:
 
 def undefined_if_constant(error: RankDeficientKernelError, conditional: bool = False) -> float:
     """Return NaN, with the warning, for a constant attribute; raise any other rank error."""
-    if error.rank > 0:
+    if not error.is_constant:
         raise error
     given = ", given conditional_on" if conditional else ""
     return undefined(f"sensitive_features is constant on the rows of positive weight{given}.")

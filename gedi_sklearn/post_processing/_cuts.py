@@ -89,7 +89,7 @@ class BoundsCuts:
         try:
             fitted = FittedCuts(given, attribute, own, p[counted])
         except RankDeficientKernelError as error:
-            if error.rank > 0:
+            if not error.is_constant:
                 raise
             warn_caller(
                 "sensitive_features is constant, so there is nothing to constrain: the predictions "

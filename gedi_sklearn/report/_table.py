@@ -157,7 +157,7 @@ def _linear_indicators(
         try:
             design = fit_kernel(kernel, sample.values, weight=sample.weight)
         except RankDeficientKernelError as error:
-            if error.rank == 0:
+            if error.is_constant:
                 raise
             # Too few distinct values for this degree.
             continue

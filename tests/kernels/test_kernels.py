@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_param_validation, parametrize_w
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     FineConstraint,
     FourierKernel,
     MovingTargetsRegressor,
@@ -223,7 +224,19 @@ def test_dependent_columns_raise_with_their_rank(values, degree, rank):
     with pytest.raises(RankDeficientKernelError, match="linearly independent") as caught:
         fit_kernel(degree, values[:, None])
     assert caught.value.rank == rank
-    assert pickle.loads(pickle.dumps(caught.value)).rank == rank
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert (copied.rank, copied.is_constant) == (rank, rank == 0)
+
+
+@pytest.mark.parametrize("kernel", ["fourier", lambda v: np.ones((len(v), 1))])
+@pytest.mark.parametrize("on", ["predictions", "distribution"])
+def test_a_kernel_that_is_constant_is_no_constant_attribute(kernel, on):
+    x, z = np.repeat([0.0, 1.0], 20), RNG.normal(size=40)  # one period apart
+    with pytest.raises(RankDeficientKernelError, match="2 distinct value"):
+        gedi(z, sensitive_features=x, kernel=kernel)
+    constraint = DependenceConstraint(kernel=kernel, on=on)
+    with pytest.raises(RankDeficientKernelError, match="2 distinct value"):
+        ProjectedRegressor(None, constraint, sensitive_columns=0).fit(x[:, None], x + z)
 
 
 def test_dependent_columns_of_other_kernels_raise():
