@@ -311,9 +311,15 @@ class LightGBM(Backend):
 
 
 def _table(X: Any) -> Any:
-    """Return X as LightGBM takes it: no sparse array, only a sparse matrix."""
+    """Return X as LightGBM takes it: a sparse matrix, no sparse array; pandas without pyarrow."""
     _check_polars(X, _NUMBERS, "LightGBM takes pandas categories: use X.to_pandas(), or XGBoost.")
-    return sp.csr_matrix(X) if sp.issparse(X) else X
+    if not hasattr(X, "iloc"):
+        return sp.csr_matrix(X) if sp.issparse(X) else X
+    arrow = [j for j, own in enumerate(X.dtypes) if type(own).__name__ == "ArrowDtype"]
+    X = X.copy(deep=False) if arrow else X
+    for j in arrow:
+        X.isetitem(j, X.iloc[:, j].to_numpy(np.float64, na_value=np.nan))
+    return X
 
 
 BACKENDS: dict[str, type[Backend]] = {"xgboost": XGBoost, "lightgbm": LightGBM}

@@ -503,6 +503,19 @@ def test_columns_of_polars_that_trees_cannot_split_are_named(backend, kind):
 
 
 @for_each_backend
+def test_columns_of_pyarrow_are_those_of_numpy(backend):
+    pd, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    X, y = make(ConstrainedBoostingRegressor)
+    frame = pd.DataFrame(X).add_prefix("x")
+    frame.loc[::9, "x1"] = np.nan  # a missing value of a column that is no attribute
+    predictions = [
+        quick(ConstrainedBoostingRegressor, backend, sensitive_columns="x0").fit(X, y).predict(X)
+        for X in (frame, frame.astype("double[pyarrow]"))
+    ]
+    assert_array_equal(*predictions)
+
+
+@for_each_backend
 @pytest.mark.parametrize("learning_rate", [0.1, 0.3, 1.0])
 def test_real_predictions_stay_at_the_bound_whatever_the_learning_rate(backend, learning_rate):
     X, y = make(ConstrainedBoostingRegressor)
