@@ -41,6 +41,11 @@ def _as_array(values: Any, name: str) -> np.ndarray:
     else:
         _require_sized(values, name)
         array = np.asarray(list(values), dtype=object)
+    if array.dtype.names:  # whose rows would be taken as levels
+        raise ValueError(
+            f"{name} is a structured array with the fields {list(array.dtype.names)}. Pass one of "
+            "them, or a frame, e.g. pandas.DataFrame.from_records(...)."
+        )
     if array.ndim not in (1, 2):
         raise ValueError(
             f"{name} must have one or two dimensions, got an array of shape {array.shape}."

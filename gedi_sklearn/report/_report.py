@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import __version__
 from .._validation import Interval, StrOptions, check_levels, check_random_state, validate_params
 from ..kernels import KERNEL_CONSTRAINTS
 from ..metrics import TARGET_CONSTRAINTS
@@ -23,7 +24,7 @@ from ._findings import Findings, adjust, find, sentences
 from ._html import render
 from ._table import attributes_of, check_samples, hash_of, make_table
 
-_PACKAGES = ("gedi-sklearn", "numpy", "scipy", "scikit-learn")
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
 # Of `to_dict` and what is written from it; it changes where keys or columns of a release do.
 FORMAT_VERSION = 1
 _PERMUTATIONS = 999
@@ -212,7 +213,8 @@ class FairnessReport:
 
 def installed_versions() -> dict[str, str]:
     """Return the versions of this library and of what it computes with."""
-    return {name: version(name) for name in _PACKAGES}
+    # Metadata of an editable install are those of the day it was made.
+    return {"gedi-sklearn": __version__, **{name: version(name) for name in _PACKAGES}}
 
 
 def _write(text: str, path: str | PathLike[str] | None) -> str | None:

@@ -128,6 +128,13 @@ def test_what_has_no_order_of_rows_is_refused(values):
         didi(values, sensitive_features=[1, 2, 1, 2])
 
 
+def test_a_structured_array_is_no_column_of_levels():
+    records = pd.DataFrame({"age": [20, 30, 40, 50]}).to_records()
+    for measure in (gedi, didi):
+        with pytest.raises(ValueError, match=r"structured array with the fields \['index', 'age'\]"):
+            measure([0, 1, 0, 1], sensitive_features=records)
+
+
 @pytest.mark.parametrize("indicator", [gedi, didi, didi_of_bins])
 @pytest.mark.parametrize("bad", [np.nan, None])
 def test_missing_targets_are_refused(indicator, bad):

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from gedi_sklearn import PolynomialKernel, fairness_report
+from gedi_sklearn import PolynomialKernel, __version__, fairness_report
 from gedi_sklearn.exceptions import RankDeficientKernelError
 from gedi_sklearn.metrics import didi, gedi, gedi_inference, hgr
 
@@ -476,6 +476,7 @@ def test_what_an_auditor_takes_away(people, tmp_path):
     expected = report.to_frame().astype({"parameter": str})
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
     assert json.loads(report.to_json())["format_version"] == 1
+    assert report.versions["gedi-sklearn"] == __version__
     assert "srcdoc" in report._repr_html_()
 
 
