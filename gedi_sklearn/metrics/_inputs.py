@@ -273,6 +273,12 @@ def _label_or_score(predicted: np.ndarray, labels: np.ndarray, pos_label: Any) -
     where they leave [0, 1].
     """
     if predicted.dtype.kind != "f":
+        kinds = ["text" if is_text(own) else "numbers" for own in (labels, predicted)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"y_true holds {kinds[0]} and y_pred {kinds[1]}: y_pred must hold the same labels, "
+                "or floats, which are scores in [0, 1]."
+            )
         return _equals(predicted, pos_label)
     in_unit = bool(((predicted >= 0) & (predicted <= 1)).all())
     numeric = not is_text(labels)

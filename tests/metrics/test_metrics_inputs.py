@@ -228,6 +228,16 @@ def test_float_labels_are_told_from_scores():
         gedi(["n", "y"] * 3, [0.5, 2, 1, 0, 0, 0], sensitive_features=AGE, pos_label="y")
 
 
+@pytest.mark.parametrize("dtype", [int, bool])
+def test_codes_beside_text_are_no_labels(dtype):
+    names, codes = np.array(["n", "y"] * 3), np.array([0, 1] * 3).astype(dtype)
+    for measure in (gedi, didi):
+        with pytest.raises(ValueError, match="y_true holds text and y_pred numbers"):
+            measure(names, codes, sensitive_features=AGE, pos_label="y")
+        with pytest.raises(ValueError, match="y_true holds numbers and y_pred text"):
+            measure(codes, names, sensitive_features=AGE, pos_label=1)
+
+
 def test_a_fold_without_the_positive_class_is_measured():
     assert gedi(["n"] * 6, sensitive_features=AGE, pos_label="y") == 0.0
 
