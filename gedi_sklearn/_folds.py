@@ -485,7 +485,8 @@ class CrossFitted(PredictionSource):
                 raise ValueError(
                     f"cv: without fold {number} the targets are all {str(first)!r} "
                     f"({int((y != first).sum())} of all rows differ), so a classifier cannot be "
-                    "fitted for it. Use more folds, or raise `threshold`."
+                    "fitted for it. Use more rows of that class, folds that spread them or, where "
+                    "targets are projected, a larger `threshold`."
                 )
 
 
