@@ -628,6 +628,8 @@ def resolve_kernel(kernel: Any) -> Any:
     ------
     ValueError
         If the name is unknown, or a parameter of the kernel is out of its range.
+    TypeError
+        If it is a class.
     """
     if isinstance(kernel, str):
         if kernel not in NAMED_KERNELS:
@@ -638,6 +640,8 @@ def resolve_kernel(kernel: Any) -> Any:
     # Checked before "transform", which data frames have as well.
     if hasattr(kernel, "__array__") or isinstance(kernel, (list, tuple)):
         return check_numbers(kernel, "kernel")
+    if isinstance(kernel, type):
+        raise TypeError(f"kernel must be an object, got a class; pass {kernel.__name__}().")
     if hasattr(kernel, "transform"):
         kernel = clone(kernel)
         if is_named(kernel):

@@ -228,6 +228,17 @@ def test_dependent_columns_raise_with_their_rank(values, degree, rank):
     assert (copied.rank, copied.is_constant) == (rank, rank == 0)
 
 
+def test_a_class_in_the_place_of_a_kernel_is_named():
+    x, z = RNG.normal(size=(2, 40))
+    model = ProjectedRegressor(None, DependenceConstraint(kernel=SplineKernel), sensitive_columns=0)
+    for call in (
+        lambda: gedi(z, sensitive_features=x, kernel=SplineKernel),
+        lambda: model.fit(x[:, None], z),
+    ):
+        with pytest.raises(TypeError, match=r"kernel must be an object.* pass SplineKernel\(\)"):
+            call()
+
+
 @pytest.mark.parametrize("kernel", ["fourier", lambda v: np.ones((len(v), 1))])
 @pytest.mark.parametrize("on", ["predictions", "distribution"])
 def test_a_kernel_that_is_constant_is_no_constant_attribute(kernel, on):
