@@ -28,6 +28,7 @@ from ._validation import (
     _get_feature_names,
     attribute_columns,
     check_attribute_columns,
+    check_changed,
     check_classes,
     check_column,
     check_groups,
@@ -223,6 +224,9 @@ class ConstrainedEstimator(BaseEstimator):
         objects = {"constraint": "DependenceConstraint()", "solver": "Solver()"}
         check_nested(self, params, objects)
         return super().set_params(**params)
+
+    def _validate_params(self) -> None:
+        check_changed(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

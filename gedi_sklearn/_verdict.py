@@ -421,9 +421,8 @@ def _ratio(
     """
     found: dict[float, list[np.ndarray]] = {0.0: [], 1.0: []}
     for part in parts:
-        sizes, low, limits = part.sizes(columns, groups)
+        sizes, low, high, limits = part.intervals(columns, _LIMIT, groups)
         sizes = np.where(sizes <= VIOLATION_TOLERANCE * part.allowed.unit, 0.0, sizes)
-        high = part.upper_limits(columns, _LIMIT, groups).values
         numbers = np.array([sizes, np.maximum(low, 0.0), high])
         for bound, kept in ((0.0, limits == 0), (1.0, np.isfinite(limits) & (limits > 0))):
             found[bound] += list((numbers[:, kept] / np.where(bound, limits[kept], 1.0)).T)

@@ -59,6 +59,7 @@ from ._parameters import (
     MISPLACED,
     N_JOBS,
     NOTION_PARAMETERS,
+    check_changed,
     check_keywords,
     check_nested,
     check_notion,

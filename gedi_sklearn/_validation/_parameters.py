@@ -110,6 +110,17 @@ def remember_signature(kind: type) -> None:
         constructor.__signature__ = signature(constructor)
 
 
+def check_changed(owner: Any) -> None:
+    """Check the parameters of an object that are not at their defaults, which are valid."""
+    declared = signature(type(owner).__init__).parameters
+    given = {
+        name: own
+        for name, own in owner.get_params(deep=False).items()
+        if name not in declared or own is not declared[name].default
+    }
+    validate_parameter_constraints(owner._parameter_constraints, given, type(owner).__name__)
+
+
 def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -> Callable:
     """Return scikit-learn's decorator, with errors that say which function was called how.
 

@@ -16,6 +16,7 @@ from .._validation import (
     Outcomes,
     StrOptions,
     _BaseComposition,
+    check_changed,
     check_group_codes,
     check_nested,
     check_notion,
@@ -118,7 +119,7 @@ class Constraint(BaseEstimator):
                 f"kernel is a {type(self.kernel).__name__}: precomputed columns serve indicators "
                 "only, a constraint needs a transformer or a callable of the attribute."
             )
-        self._validate_params()
+        check_changed(self)
         if self.needs_outcomes:
             check_notion(self.subset, self.on, self.relative)
         if self.on == "distribution" and not (self.bounds_cuts and self.subset is None):

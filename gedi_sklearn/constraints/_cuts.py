@@ -69,14 +69,21 @@ class FittedCuts:
         """Return scores as columns."""
         return scores[:, None]
 
-    def sizes(
-        self, columns: np.ndarray, groups: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what is judged, its lower 95 % confidence limit and the bound, shape (1,) each."""
+    def intervals(
+        self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is judged, its limits from both sides and the bound, shape (1,) each."""
         scores = columns[:, 0]
-        chance = np.quantile(self.indicator.null_values(scores, groups), 0.95)
-        low = max(self.indicator.measure(scores) - chance, 0.0)
-        return np.array([self.judged(scores)]), np.array([low]), self.allowed.limits
+        low = self.lower_limit(scores, confidence, groups)
+        high = self.upper_limits(columns, confidence, groups).values
+        return np.array([self.judged(scores)]), np.array([low]), high, self.allowed.limits
+
+    def lower_limit(
+        self, scores: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> float:
+        """Return the lower confidence limit of the largest cut."""
+        chance = np.quantile(self.indicator.null_values(scores, groups), confidence)
+        return max(float(self.indicator.measure(scores) - chance), 0.0)
 
     def judged(self, scores: np.ndarray) -> float:
         """Return the indicator of scores."""

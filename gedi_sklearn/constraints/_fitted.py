@@ -14,7 +14,7 @@ from .._geometry import Block, Span, capacity, pieces
 from .._validation import Outcomes
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import Design, GroupColumns
-from ..metrics import Limits, lower_limits, upper_limits
+from ..metrics import Limits, limits_of_sizes, lower_limits, upper_limits
 from ._constraints import Constraint
 
 # Share of the constraint's unit that rounding and a solver's tolerance may leave.
@@ -113,7 +113,7 @@ class ColumnConstraint:
         if not block.is_exact:
             hidden = block.rounding * max(map(self.design.deviation, own.T)) / unit
         if violation <= tolerance:
-            violation = 0.0
+            return Judgement(coefficients, 0.0, 0.0, hidden)
         # What a unit of the targets makes, per deviation of a kernel column.
         per_outcome = float(np.abs(block.v(np.eye(1, block.size)[0])).max())
         return Judgement(coefficients, violation, violation / per_outcome, hidden)
@@ -124,12 +124,14 @@ class ColumnConstraint:
         coordinates = map(block.design.coordinates, block.of(columns).T)
         return np.concatenate([block.v(c) for c in coordinates])
 
-    def sizes(
-        self, columns: np.ndarray, groups: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what is bounded of all columns, its lower 95 % confidence limits, the bounds."""
-        v, low = self.block.measure(columns)[0], lower_limits(self.block, columns, groups=groups)
-        return self.allowed.sizes(v), low, self.allowed.limits
+    def intervals(
+        self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is bounded of all columns, limits from both sides, and the bounds.
+
+        `confidence` is that of each limit; the upper ones are those of :meth:`upper_limits`.
+        """
+        return *limits_of_sizes(self.block, columns, confidence, groups), self.allowed.limits
 
     def is_empty(self, columns: np.ndarray) -> bool:
         """Tell whether labels as rare as these meet every bound however they are arranged."""
@@ -162,7 +164,7 @@ class ColumnConstraint:
         share[bounded] = (sizes - limits)[bounded] / least
         if not (share > _EXCESS_SHOWS).any():
             return None
-        low = self.sizes(columns)[1]
+        low = lower_limits(self.block, columns)
         worst = int(np.where(low > limits, share, -np.inf).argmax())
         if not (low[worst] > limits[worst] and share[worst] > _EXCESS_SHOWS):
             return None

@@ -228,7 +228,7 @@ class Design(BaseDesign):
 
     @cached_property
     def standardized_columns(self) -> np.ndarray:
-        """The standardised columns of all points, not centred, of no more than a block."""
+        """The standardised columns of all points, not centred, where these are not many."""
         return self.fitted.basis.evaluate(self.points)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -240,9 +240,16 @@ class Design(BaseDesign):
         """Return the standardised columns of some points, not centred, shape (points, k)."""
         if self.covariates is not None:
             return self.covariates.columns[points]
-        if len(self.points) <= BLOCK:
+        if "standardized_columns" in vars(self) or len(self.points) <= BLOCK:
             return self.standardized_columns[points]
         return self.fitted.basis.evaluate(self.points[points])
+
+    def write_columns(self, rows: slice, out: np.ndarray) -> None:
+        """Write the standardised columns of some rows, each a point, into the rows of `out`."""
+        if "standardized_columns" in vars(self):
+            out[:] = self.standardized_columns[rows].T
+        else:
+            self.fitted.basis.evaluate(self.points[rows], out)
 
     def _orthonormal_at(self, points: slice | np.ndarray) -> np.ndarray:
         if self.covariates is not None:
@@ -258,7 +265,9 @@ class Design(BaseDesign):
         products = self.fitted.group_columns(np.arange(len(self.points)))
         if products is not None:
             return products
-        q = np.empty((len(self.points), self.fitted.n_columns))
+        # Sums over many rows are faster where every column is in one piece, as held ones are.
+        is_held = BLOCK < len(self.points) <= self.fitted.basis.most_held
+        q = np.empty((len(self.points), self.fitted.n_columns), order="F" if is_held else "C")
         for points in row_blocks(len(q)):
             q[points] = self._orthonormal_at(points)
         return q

@@ -56,9 +56,9 @@ def factorize(design: Design, target: np.ndarray | None = None) -> None:
     design.fitted.center_, design.fitted.R_ = factor[0, 1:] / factor[0, 0], factor[1:, 1:]
 
 
-def sampled(rows: np.ndarray) -> np.ndarray:
-    """Return about 1,000 of the rows, or all where one block holds them."""
-    return rows if len(rows) <= BLOCK else rows[:: len(rows) // _SAMPLE]
+def sampled(rows: np.ndarray, most: int = BLOCK) -> np.ndarray:
+    """Return about 1,000 of the rows, or all where there are no more than so many."""
+    return rows if len(rows) <= most else rows[:: len(rows) // _SAMPLE]
 
 
 def _moments(design: Design, target: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
@@ -98,7 +98,7 @@ def _moments(design: Design, target: np.ndarray | None) -> tuple[np.ndarray, np.
 def _sums(design: Design, targets: list[np.ndarray], origin: np.ndarray) -> np.ndarray:
     """Return (1, B, z)'W(1, B, z) for targets z less their origin."""
     sums = sum_products(
-        lambda rows, out: design.fitted.basis.evaluate(design.points[rows], out),
+        design.write_columns,
         design.n_rows,
         targets,
         [design.weight],
@@ -238,7 +238,7 @@ def _fit_rows(
     target: np.ndarray | None = None,
 ) -> Design:
     """Fit a resolved kernel on numbers; weights sum to 1."""
-    n_attributes, some = values.shape[1], None if weight is None else sampled(weight)
+    n_attributes = values.shape[1]
     kind: type[Basis] = ColumnBasis
     if is_named(kernel):
         if (least := kernel.least_rows()) > len(values):  # whatever they are, there are too few
@@ -252,7 +252,8 @@ def _fit_rows(
     elif hasattr(kernel, "fit"):
         accepts = has_fit_parameter(kernel, "sample_weight")
         kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
-    basis, known = kind.fitted(kernel, sampled(values), some)
+    some = None if weight is None else sampled(weight, kind.most_held)
+    basis, known = kind.fitted(kernel, sampled(values, kind.most_held), some)
     names = _column_names(kernel, len(basis.to_raw), names)
     fitted = FittedKernel(kernel, basis, names, n_attributes)
     design = Design(fitted, values, weight)

@@ -304,9 +304,10 @@ class KernelSums(Sums):
         """Keep the rows with the extremes of each attribute, the heavier one of equals."""
         new, old = _ends(values), _ends(self.end_values)
         is_better = (old < new) | ((old == new) & (self.end_weights >= weight))
-        kept = (self.end_weights > 0) & ((weight == 0) | is_better)
-        self.end_values = np.where(kept[:, None], self.end_values, values)
-        self.end_weights = np.where(kept, self.end_weights, weight)
+        is_new = (self.end_weights == 0) | ((weight > 0) & ~is_better)
+        if is_new.any():
+            self.end_values = np.where(is_new[:, None], values, self.end_values)
+            self.end_weights = np.where(is_new, weight, self.end_weights)
 
     def _add(self, other: Any) -> None:
         d, t = self.products.shape[1], len(self.origin)

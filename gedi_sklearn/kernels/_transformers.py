@@ -551,12 +551,12 @@ def _quantile_knots(
     # The tolerance is for rounding of the sums: integer weights reach a quantile exactly.
     shares = np.linspace(0, 1, n_knots)[1:-1] - _QUANTILE_TOLERANCE
     if weight is None:
-        inner = _in_order(x.copy(), np.unique(np.ceil(shares * len(x)).astype(int) - 1))
+        inner = _in_order(x.copy(), sorted({int(at) - 1 for at in np.ceil(shares * len(x))}))
     else:
         order = np.argsort(x, kind="stable")
         reached = np.cumsum(weight[order])
         inner = x[order[np.searchsorted(reached, shares * reached[-1])]]
-    knots = np.unique([x.min(), *inner, x.max()])
+    knots = np.array(sorted({x.min(), *inner, x.max()}))
     # Knots are values, so that all B-splines are independent on as many values as they are.
     if len(np.unique(x[:_SAMPLE])) < len(knots) + degree:
         values = np.unique(x)
@@ -567,7 +567,7 @@ def _quantile_knots(
     return knots, degree
 
 
-def _in_order(x: np.ndarray, positions: np.ndarray) -> list[float]:
+def _in_order(x: np.ndarray, positions: list[int]) -> list[float]:
     """Return the numbers at some positions of the sorted ones; `x` is put in some other order.
 
     It halves the positions: one of them takes numpy a third of a sort, several more than a sort.
@@ -578,7 +578,7 @@ def _in_order(x: np.ndarray, positions: np.ndarray) -> list[float]:
     at = positions[middle]
     x.partition(at)
     lower = _in_order(x[:at], positions[:middle])
-    return [*lower, x[at], *_in_order(x[at:], positions[middle + 1 :] - at)]
+    return [*lower, x[at], *_in_order(x[at:], [later - at for later in positions[middle + 1 :]])]
 
 
 def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> None:

@@ -59,9 +59,9 @@ def quantile_of_draws(draws: np.ndarray, level: float) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _quantile_of_one(level: float) -> float:
-    """Return the quantile of the size of a single draw, whatever its variance."""
-    return float(quantile_of_draws(np.abs(fixed_draws(1, 4 * N_DRAWS)[:, 0]), level))
+def quantile_of_one(level: float, n_draws: int) -> float:
+    """Return the quantile of the size of a single draw of variance 1."""
+    return float(quantile_of_draws(np.abs(fixed_draws(1, n_draws)[:, 0]), level))
 
 
 def limit_of_lacking_rows(
@@ -210,7 +210,7 @@ def error_quantile(
         rank = np.linalg.matrix_rank(covariance, hermitian=True)
         return float(np.sqrt(rank * fdtri(max(rank, 1), n_free, confidence)))
     if len(covariance) == 1 and covariance[0, 0] > 0:
-        return _quantile_of_one(confidence)
+        return quantile_of_one(confidence, 4 * N_DRAWS)
     directions = directions_of(norm, len(covariance))
     errors = _standard_errors(directions, covariance)
     kept = errors > _ROUNDING * errors.max()

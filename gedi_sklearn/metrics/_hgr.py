@@ -253,11 +253,13 @@ def _density_of_resamples(sample: Sample) -> _Resampled:
     edges = np.linspace(-reach, reach, n_cells + 1)
     first, second = (np.clip(np.searchsorted(edges, v) - 1, 0, n_cells - 1) for v in (x, y))
     first *= n_cells
+    both = first + second
     bumps, weights = _bumps((edges[1:] + edges[:-1]) / 2, grid, total), sample.counts
 
     def value(own: np.ndarray | slice, other: np.ndarray) -> float:
         weight = None if weights is None else weights[own]
-        counts = np.bincount(first[own] + second[other], weights=weight, minlength=n_cells**2)
+        cells = both.take(own) if own is other else first[own] + second.take(other)
+        counts = np.bincount(cells, weights=weight, minlength=n_cells**2).astype(np.float64)
         return float(_spectrum(bumps.T @ (counts.reshape(n_cells, -1) @ bumps), total)[1])
 
     return value

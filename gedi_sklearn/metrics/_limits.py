@@ -56,6 +56,7 @@ from ._ellipsoids import (
     fixed_draws,
     limit_of_lacking_rows,
     quantile_of_draws,
+    quantile_of_one,
     with_covariance,
 )
 from ._errors import Errors, Moments
@@ -305,9 +306,10 @@ def upper_limits(
     is_short = block.allowed.size <= MAX_PATTERNS
     if kernel.has_closed_form and norm == "l1" and groups is None and not is_short:
         origin = kernel.weights if block.sums_groups else np.eye(1, len(kernel.weights))[0]
-        return limits_of_groups(block.design, origin, own, confidence, **options)
+        return limits_of_groups(block.design, origin, own, confidence, errors=errors, **options)
     if norm == "sd":
-        return limits_of_deviation(block.design, own, confidence, groups=groups, **options)
+        options |= {"groups": groups, "errors": errors}
+        return limits_of_deviation(block.design, own, confidence, **options)
     errors = errors or Errors(block.design, own, groups=groups)
     if errors.n_free <= 0:
         return Limits(np.full(block.allowed.size if norm == "each" else 1, np.nan))
@@ -323,7 +325,13 @@ def upper_limits(
 
 
 def limits_of_groups(
-    design: Design, origin: np.ndarray, columns: np.ndarray, confidence: float, **options: Any
+    design: Design,
+    origin: np.ndarray,
+    columns: np.ndarray,
+    confidence: float,
+    *,
+    errors: Errors | None = None,
+    **options: Any,
 ) -> Limits:
     """Return the upper limit of the sum of many groups' means less a mean of them.
 
@@ -333,10 +341,10 @@ def limits_of_groups(
         A kernel that tells groups apart, in closed form.
     origin : ndarray of shape (g,)
         The weights of that mean, of sum 1.
-    columns, confidence, **options
+    columns, confidence, errors, **options
         As in :func:`upper_limits`.
     """
-    errors = Errors(design, columns)
+    errors = errors or Errors(design, columns)
     if errors.n_free <= 0:
         return Limits(np.array([np.nan]))
     found = _rule(errors, confidence, **options).of_groups(design.fitted, origin)
@@ -409,20 +417,44 @@ def lower_limits(
     ndarray of shape (c,)
         NaN where the rows leave no degree of freedom, and 0 where a row determines v alone.
     """
-    norms, of_rows = block.allowed.sizes, block.of(columns)
-    values = norms(block.measure(columns)[0])
+    values = block.allowed.sizes(block.measure(columns)[0])
+    return _lower_limits(block, values, _errors_of(block, columns, groups), confidence)
+
+
+def limits_of_sizes(
+    block: Block, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the norms, their lower limits, and the upper ones of targets corrected on the rows.
+
+    The parameters are those of :func:`upper_limits`.
+    """
+    values, errors = (
+        block.allowed.sizes(block.measure(columns)[0]),
+        _errors_of(block, columns, groups),
+    )
+    options: dict[str, Any] = {"groups": groups, "errors": errors, "simultaneous": True}
+    high = upper_limits(block, columns, confidence, **options).values
+    return values, _lower_limits(block, values, errors, confidence), high
+
+
+def _errors_of(block: Block, columns: np.ndarray, groups: np.ndarray | None) -> Errors:
+    """Return the errors of what a block bounds."""
     is_drawn = block.allowed.is_of_coordinates
-    errors = Errors(block.design, of_rows, is_basis_drawn=is_drawn, groups=groups)
+    return Errors(block.design, block.of(columns), is_basis_drawn=is_drawn, groups=groups)
+
+
+def _lower_limits(
+    block: Block, values: np.ndarray, errors: Errors, confidence: float
+) -> np.ndarray:
+    """Return the lower limits of norms of these values."""
     if errors.n_free <= 0:
         return np.full(len(values), np.nan)
     if errors.any_alone:
         return np.zeros(len(values))
     level = 1 - (1 - confidence) / len(values)
-    draws = _deviation_draws if block.sums_groups and groups is None else _draws
-    noise = np.hstack([norms(own.T) for own in draws(block, errors)])
     # As of a t distribution, by the ratio of the quantiles.
     wider = float(stdtrit(errors.n_free, level) / ndtri(level))
-    return values - errors.unit * wider * quantile_of_draws(noise, level)
+    return values - errors.unit * wider * _quantile_of_noise(block, errors, level)
 
 
 def cluster_p_value(design: Design, z: np.ndarray, k: int, groups: np.ndarray) -> float:
@@ -435,14 +467,25 @@ def cluster_p_value(design: Design, z: np.ndarray, k: int, groups: np.ndarray) -
     return float(fdtrc(k, free, square * free / nu / k))
 
 
-def _draws(block: Block, errors: Errors) -> Iterator[np.ndarray]:
-    """Yield draws of the sampling error of v = A c, shape (draws, m·r)."""
+def _quantile_of_noise(block: Block, errors: Errors, level: float) -> Any:
+    """Return a quantile of the norms of draws of the sampling error of v = A c."""
+    norms = block.allowed.sizes
+    if block.sums_groups and errors.are_independent:
+        noise = np.hstack([norms(own.T) for own in _deviation_draws(block, errors)])
+        return quantile_of_draws(noise, level)
     of_all = _of_all(block.operator, errors)
-    yield with_covariance(fixed_draws(len(of_all)), of_all @ errors.covariance @ of_all.T)
+    covariance = of_all @ errors.covariance @ of_all.T
+    if len(covariance) == 1:
+        return np.sqrt(covariance[0]) * quantile_of_one(level, N_DRAWS)
+    draws = fixed_draws(len(covariance))
+    if block.allowed.norm == "sd":  # the axes of the errors do not matter to their size
+        variances = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+        return quantile_of_draws(np.sqrt(draws**2 @ variances), level)
+    return quantile_of_draws(norms(with_covariance(draws, covariance).T), level)
 
 
 def _deviation_draws(block: Block, errors: Errors) -> Iterator[np.ndarray]:
-    """Yield the same of the deviations of groups, whose sums of errors are independent."""
+    """Yield draws of the deviations of groups, whose sums are independent, (draws, m·r)."""
     weights, m, rng = block.kernel.weights, len(errors.coordinates), np.random.RandomState(0)
     values, vectors = np.linalg.eigh(errors.covariance_at_points)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]

@@ -149,7 +149,7 @@ class BoundsCuts:
             names=self._attribute_columns,
         )
         value = fitted.judged(scores)
-        low = fitted.sizes(scores[:, None], groups)[1][0] if value > bound else 0.0
+        low = fitted.lower_limit(scores, 0.95, groups) if value > bound else 0.0
         if low > bound:  # less is chance
             warn_caller(
                 f"the rate above the worst cut depends on the attribute by {value:.3g} "

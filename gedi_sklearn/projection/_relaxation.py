@@ -157,9 +157,11 @@ class SmoothedDual:
         width = first_width * self.mean
         best, most, ahead = multipliers, -np.inf, multipliers
         while True:
-            values = [self._at(own, width).value for own in (multipliers, ahead)]
-            start = ahead if values[1] > values[0] else multipliers
-            before, (multipliers, state) = multipliers, self._climb(start, width, _PROMISE * enough)
+            start, state = multipliers, self._at(multipliers, width)
+            if ahead is not multipliers and (other := self._at(ahead, width)).value > state.value:
+                start, state = ahead, other
+            before = multipliers
+            multipliers, state = self._climb(start, state, width, _PROMISE * enough)
             # Of two classes multipliers are linear in the width, once the rows that are split stay
             # the same. Those of several have flat directions, which counts depend on.
             ahead = multipliers
@@ -175,10 +177,10 @@ class SmoothedDual:
             width *= _NARROWER
 
     def _climb(
-        self, multipliers: np.ndarray, width: float, enough: float
+        self, multipliers: np.ndarray, state: _State, width: float, enough: float
     ) -> tuple[np.ndarray, _State]:
         """Return the multipliers that maximise the smoothed dual, by damped Newton steps."""
-        state, damping = self._at(multipliers, width), _LEAST_DAMPING
+        damping = _LEAST_DAMPING
         of_state = self._dense_newton if self.cells.jumps is None else self._joint_newton
         for _ in range(_MAX_STEPS):
             newton = of_state(state, width)
