@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import KFold, cross_val_predict
 
 from gedi_sklearn import (
     CoarseConstraint,
@@ -219,12 +220,37 @@ def imports(repeats: int) -> Iterator[Case]:
         yield Case(what, "a second", (pair() for _ in range(min(repeats, 5))))
 
 
-def growth(repeats: int) -> Iterator[Case]:
+def grown(kinds: dict[str, Callable[..., Run]], repeats: int) -> Iterator[Case]:
     """Yield each at ten times the rows, in units of the same at a tenth of them.
 
     Every size is measured once for both.
     """
     tables = {n: table(n) for n in SIZES}
+    for name, kind in kinds.items():
+        taken = {n: fastest(kind(*tables[n]), min(repeats, 7)) for n in SIZES}
+        for fewer, n in pairwise(SIZES):
+            yield Case(f"{name}, {n:,} rows", f"{fewer:,} rows", iter([(taken[n], taken[fewer])]))
+
+
+def learners(repeats: int) -> Iterator[Case]:
+    """Yield what learners take alone, for the predictions that projected estimators start from."""
+    folds = KFold(5, shuffle=True, random_state=0)
+    linear, logistic = LinearRegression(), LogisticRegression()
+    yield from grown(
+        {
+            "`cross_val_predict` of `LinearRegression`": (
+                lambda X, y, _: partial(cross_val_predict, linear, X, y, cv=folds)
+            ),
+            "`cross_val_predict` of `LogisticRegression`": lambda X, _, y: partial(
+                cross_val_predict, logistic, X, y, cv=folds, method="predict_proba"
+            ),
+        },
+        repeats,
+    )
+
+
+def growth(repeats: int) -> Iterator[Case]:
+    """Yield how the work of every day grows with the rows; see :func:`grown`."""
     kinds: dict[str, Callable[..., Run]] = {
         "`gedi`, spline and sd": lambda X, y, _: spline(X[:, 0], y),
         "`GediAccumulator`, spline": lambda X, y, _: in_chunks(SplineKernel(), X[:, 0], y, len(y)),
@@ -248,7 +274,4 @@ def growth(repeats: int) -> Iterator[Case]:
             regressor(SPLINE).fit(X, y).predict, X
         ),
     }
-    for name, kind in kinds.items():
-        taken = {n: fastest(kind(*tables[n]), min(repeats, 7)) for n in SIZES}
-        for fewer, n in pairwise(SIZES):
-            yield Case(f"{name}, {n:,} rows", f"{fewer:,} rows", iter([(taken[n], taken[fewer])]))
+    yield from grown(kinds, repeats)

@@ -30,6 +30,7 @@ from benchmarks._daily_work import (
     growth,
     imports,
     in_turn,
+    learners,
     many,
     seconds,
     splines,
@@ -174,7 +175,17 @@ def measure(case: Case) -> dict[str, Any]:
 
 
 def run(repeats: int, only: str = "") -> list[dict[str, Any]]:
-    groups = [indicators, report, moving_targets, splines, fits, verdicts, imports, growth]
+    groups = [
+        indicators,
+        report,
+        moving_targets,
+        splines,
+        fits,
+        verdicts,
+        imports,
+        growth,
+        learners,
+    ]
     if find_spec("skorch") is not None:
         groups.append(epochs)
     with warnings.catch_warnings():

@@ -518,7 +518,7 @@ def _design_of(
     kernel: Any, x: np.ndarray, part: ColumnConstraint, rows: np.ndarray | slice
 ) -> Design:
     """Return a kernel of the attribute on some rows, beside the covariates of a constraint."""
-    design = fit_resolved(kernel, x, _weight(part, rows))
+    design = fit_resolved(kernel, x, _weight(part, rows), most_held=_MOST_ROWS)
     covariates = part.design.covariates
     return design if covariates is None else design.beside(covariates.values[rows])
 

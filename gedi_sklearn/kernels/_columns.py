@@ -11,14 +11,7 @@ import scipy.sparse as sp
 
 from .._validation import check_levels, check_numbers, is_text, warn_many_groups
 from ..exceptions import UnseenLevelError
-from ._moments import (
-    BLOCK,
-    expansion,
-    fill_monomials,
-    fill_powers,
-    monomial_factors,
-    weighted_moments,
-)
+from ._moments import expansion, fill_monomials, fill_powers, monomial_factors, weighted_moments
 
 
 class AttributeEncoder:
@@ -220,8 +213,6 @@ class Basis:
     # Whether the columns are the powers of one attribute, and whether they are standardised by some
     # rows, with `standardize_on` and `move`.
     are_powers = can_move = False
-    # Rows up to which the columns are evaluated once and held.
-    most_held = BLOCK
 
     @classmethod
     def fitted(
@@ -444,8 +435,6 @@ class ColumnBasis(Basis):
 
 class SplineBasis(ColumnBasis):
     """The same of splines, which linear combinations of them cost no more than."""
-
-    most_held = 20_000
 
     def evaluate(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self.combined(values, np.eye(len(self.mean)), np.zeros(len(self.mean)), out)

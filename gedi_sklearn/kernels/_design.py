@@ -231,6 +231,11 @@ class Design(BaseDesign):
         """The standardised columns of all points, not centred, where these are not many."""
         return self.fitted.basis.evaluate(self.points)
 
+    @property
+    def _are_held(self) -> bool:
+        """Whether the standardised columns are in memory."""
+        return "standardized_columns" in vars(self)
+
     def __getstate__(self) -> dict[str, Any]:
         kept = vars(self).copy()
         kept.pop("standardized_columns", None)  # computed again where they are asked for
@@ -240,13 +245,13 @@ class Design(BaseDesign):
         """Return the standardised columns of some points, not centred, shape (points, k)."""
         if self.covariates is not None:
             return self.covariates.columns[points]
-        if "standardized_columns" in vars(self) or len(self.points) <= BLOCK:
+        if self._are_held or len(self.points) <= BLOCK:
             return self.standardized_columns[points]
         return self.fitted.basis.evaluate(self.points[points])
 
     def write_columns(self, rows: slice, out: np.ndarray) -> None:
         """Write the standardised columns of some rows, each a point, into the rows of `out`."""
-        if "standardized_columns" in vars(self):
+        if self._are_held:
             out[:] = self.standardized_columns[rows].T
         else:
             self.fitted.basis.evaluate(self.points[rows], out)
@@ -254,7 +259,7 @@ class Design(BaseDesign):
     def _orthonormal_at(self, points: slice | np.ndarray) -> np.ndarray:
         if self.covariates is not None:
             return self.covariates.columns[points] @ self.fitted.R_inverse
-        if "standardized_columns" in vars(self) and self.fitted.conversion_is_harmless:
+        if self._are_held and self.fitted.conversion_is_harmless:
             matrix, offset = self.fitted.to_orthonormal
             return self.standardized_columns[points] @ matrix + offset
         return self.fitted.orthonormal_columns(self.points[points])
@@ -266,8 +271,8 @@ class Design(BaseDesign):
         if products is not None:
             return products
         # Sums over many rows are faster where every column is in one piece, as held ones are.
-        is_held = BLOCK < len(self.points) <= self.fitted.basis.most_held
-        q = np.empty((len(self.points), self.fitted.n_columns), order="F" if is_held else "C")
+        order: Any = "F" if self._are_held and len(self.points) > BLOCK else "C"
+        q = np.empty((len(self.points), self.fitted.n_columns), order=order)
         for points in row_blocks(len(q)):
             q[points] = self._orthonormal_at(points)
         return q

@@ -188,14 +188,16 @@ def fit_resolved(
     weight: np.ndarray | None,
     names: list[str] | None = None,
     target: np.ndarray | None = None,
+    most_held: int = BLOCK,
 ) -> Design:
     """Fit what :func:`resolve_kernel` has returned, itself; see :func:`fit_kernel`.
 
-    It is for these rows alone: their range, which takes a pass, stays unknown.
+    It is for these rows alone: their range, which takes a pass, stays unknown. The columns of no
+    more than `most_held` rows are evaluated once, and stay in memory.
     """
     weight = None if weight is None else weight / weight.sum()
     if not (values.dtype.kind in "OUS" and is_named(kernel)):
-        return _fit_rows(kernel, values, weight, names, target)
+        return _fit_rows(kernel, values, weight, names, target, most_held)
     if values.shape[1] == 1:
         return _fit_levels(kernel, values, weight, names)
     encoder = AttributeEncoder(values, names)
@@ -236,6 +238,7 @@ def _fit_rows(
     weight: np.ndarray | None,
     names: list[str] | None = None,
     target: np.ndarray | None = None,
+    most_held: int = BLOCK,
 ) -> Design:
     """Fit a resolved kernel on numbers; weights sum to 1."""
     n_attributes = values.shape[1]
@@ -252,8 +255,8 @@ def _fit_rows(
     elif hasattr(kernel, "fit"):
         accepts = has_fit_parameter(kernel, "sample_weight")
         kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
-    some = None if weight is None else sampled(weight, kind.most_held)
-    basis, known = kind.fitted(kernel, sampled(values, kind.most_held), some)
+    some = None if weight is None else sampled(weight, most_held)
+    basis, known = kind.fitted(kernel, sampled(values, most_held), some)
     names = _column_names(kernel, len(basis.to_raw), names)
     fitted = FittedKernel(kernel, basis, names, n_attributes)
     design = Design(fitted, values, weight)
