@@ -1,8 +1,11 @@
 """The library's own checks, over every public estimator that is fitted under a constraint."""
 
 import pytest
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 import gedi_sklearn
+from gedi_sklearn import CoarseConstraint
+from gedi_sklearn.constraints import Constraint
 from tests.estimator_checks import (
     HOUSE_CHECKS,
     constrained_estimators,
@@ -25,6 +28,16 @@ pytestmark = [
 @pytest.mark.parametrize("estimator", variants(constrained_estimators()), ids=repr)
 def test_house_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [*constrained_estimators(), *Constraint.__subclasses__(), *CoarseConstraint.__subclasses__()],
+)
+def test_defaults_lie_in_the_declared_ranges(owner):
+    # Where they are, they are not checked again.
+    given = owner().get_params(deep=False)
+    validate_parameter_constraints(owner._parameter_constraints, given, owner.__name__)
 
 
 def test_estimators_are_discovered():

@@ -67,6 +67,8 @@ _MOST_NUMBERS = 1_000_000
 _FEW = 6.0
 # Numbers of rows times directions from which directions are looked for first.
 _MANY = 2_000_000
+# Signs, for every direction.
+_BOTH = np.array([[1.0], [-1.0]])
 # Quantiles by degrees of freedom.
 _Quantile = Callable[[Any], Any]
 
@@ -147,13 +149,12 @@ class _Rule:
         quantile: _Quantile,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of |s·v|, of both signs where s depends on the rows, and ν."""
-        signs = (1.0, -1.0) if self.simultaneous else (np.where(values >= 0, 1.0, -1.0),)
-        reached = [self.reach(moments, sign, quantile) for sign in signs]
-        both = [sign * values + half for sign, (half, _) in zip(signs, reached, strict=True)]
-        limits = np.max(both, axis=0)
+        signs = _BOTH if self.simultaneous else np.where(values >= 0, 1.0, -1.0)[None]
+        half, nu = self.reach(moments, signs, quantile)
+        limits = (signs * values + half).max(axis=0)
         if directions is not None:
             limits = np.where(self.errors.determined_alone(directions), np.inf, limits)
-        return limits, reached[0][1]
+        return limits, nu
 
     def few(self, limit: float, nu: float, direction: np.ndarray) -> str:
         """Return what a limit rests on, in words, where it is little."""

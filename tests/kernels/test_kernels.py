@@ -35,6 +35,7 @@ from gedi_sklearn.kernels import (
     NAMED_KERNELS,
     describe_kernel,
     fit_kernel,
+    fit_resolved,
     kernel_of_degree,
     list_columns,
     resolve_kernel,
@@ -766,3 +767,16 @@ def test_a_target_that_came_with_the_kernel_takes_no_pass_whatever_view_it_is(mo
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
     with pytest.raises(pytest.fail.Exception):
         design.solve(y.copy())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_that_are_held_span_the_same(weighted):
+    rng = np.random.default_rng(0)
+    x, y = rng.lognormal(size=(9000, 1)), rng.normal(size=9000)
+    weight = rng.uniform(1, 2, 9000) if weighted else None
+    given = (SplineKernel(5), x, weight)
+    held, plain = (fit_resolved(*given, most_held=most).with_matrix() for most in (9000, 8000))
+    assert held._are_held
+    assert not plain._are_held
+    np.testing.assert_allclose(held.q, plain.q, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(held.coordinates(y), plain.coordinates(y), rtol=1e-9, atol=1e-12)

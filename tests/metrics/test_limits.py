@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     DidiConstraint,
     ProjectedClassifier,
     ProjectedRegressor,
@@ -26,6 +27,7 @@ from gedi_sklearn.metrics import (
     make_disparity_scorer,
     upper_limits,
 )
+from gedi_sklearn.metrics._ellipsoids import fixed_draws, quantile_of_draws, with_covariance
 from gedi_sklearn.projection import Projection
 
 quiet = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.FewRowsWarning")
@@ -45,6 +47,29 @@ def people(seed, n_people=60, n_rows=30, slope=0.5):
     person = np.repeat(np.arange(n_people), n_rows)
     noise = rng.normal(size=len(person))
     return person, x[person], slope * x[person] + np.sqrt(0.5) * (own[person] + noise)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [CoarseConstraint(0.2), CoarseConstraint(0.2, kernel=3), DependenceConstraint(0.2)],
+)
+@pytest.mark.parametrize("has_groups", [False, True])
+def test_limits_from_both_sides_are_those_from_each(constraint, has_groups):
+    person, x, y = people(0)
+    groups = person if has_groups else None
+    with Projection(y, sensitive_features=x, constraint=constraint) as projection:
+        block = projection.fitted_constraint_.parts[0].block
+    values, low, high = _limits.limits_of_sizes(block, y[:, None], 0.95, groups)
+    np.testing.assert_array_equal(values, block.allowed.sizes(block.measure(y[:, None])[0]))
+    np.testing.assert_array_equal(low, _limits.lower_limits(block, y[:, None], 0.95, groups))
+    options = {"simultaneous": True, "groups": groups}
+    np.testing.assert_array_equal(high, upper_limits(block, y[:, None], 0.95, **options).values)
+    # The quantile of the norm of errors, from draws of them.
+    errors = _limits._errors_of(block, y[:, None], groups)
+    covariance = block.operator @ errors.covariance @ block.operator.T
+    noise = block.allowed.sizes(with_covariance(fixed_draws(len(covariance)), covariance).T)
+    found = _limits._quantile_of_noise(block, errors, 0.95)
+    np.testing.assert_allclose(found, quantile_of_draws(noise, 0.95), rtol=1e-9)
 
 
 # What a sample lacks.
