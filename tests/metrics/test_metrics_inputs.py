@@ -130,8 +130,9 @@ def test_what_has_no_order_of_rows_is_refused(values):
 
 def test_a_structured_array_is_no_column_of_levels():
     records = pd.DataFrame({"age": [20, 30, 40, 50]}).to_records()
+    fields = r"structured array with the fields \['index', 'age'\]"
     for measure in (gedi, didi):
-        with pytest.raises(ValueError, match=r"structured array with the fields \['index', 'age'\]"):
+        with pytest.raises(ValueError, match=fields):
             measure([0, 1, 0, 1], sensitive_features=records)
 
 
