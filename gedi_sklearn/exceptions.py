@@ -744,3 +744,12 @@ class AttributeRangeWarning(UserWarning):
             f"outside the range of the fit, [{low:g}, {high:g}]. They are corrected like the "
             "nearest value of that range."
         )
+
+    @classmethod
+    def from_reference(cls, low: float, high: float) -> AttributeRangeWarning:
+        """Build the warning for rows outside the range of what fixed a kernel's knots."""
+        return cls(
+            f"more than a tenth of the rows of a chunk lie outside the range of the reference, "
+            f"[{low:g}, {high:g}], where knots and periods end: dependence there is not measured. "
+            "Pass reference=, values over the whole range of sensitive_features."
+        )

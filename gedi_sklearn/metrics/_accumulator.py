@@ -22,9 +22,16 @@ from .._validation import (
     refuse_mixed_levels,
     validate_params,
 )
-from ..exceptions import IllConditionedKernelWarning, RankDeficientKernelError, warn_caller
+from ..exceptions import (
+    AttributeRangeWarning,
+    IllConditionedKernelWarning,
+    RankDeficientKernelError,
+    warn_caller,
+)
 from ..kernels import (
     KERNEL_CONSTRAINTS,
+    FourierKernel,
+    SplineKernel,
     Sums,
     fit_kernel,
     kernel_of_degree,
@@ -48,6 +55,8 @@ from ._summed import AccumulatorState, SummedIndicator, TargetCorrection
 
 # Rows of the first chunk that fix the scale of the kernel.
 _N_REFERENCE = 1000
+# Share of the rows of a chunk beyond the reference from which on that is no accident.
+_MANY = 0.1
 _N_PARTS = 32
 
 
@@ -150,6 +159,11 @@ class GediAccumulator(BaseEstimator):
             If the kernel's columns are linearly dependent on the reference.
         ValueError
             If values are missing or infinite, lengths differ, or chunks do not fit together.
+
+        Warns
+        -----
+        AttributeRangeWarning
+            If a tenth of the rows lie beyond the reference that fixed knots or the period.
         """
         given = (y_true, y_pred, sensitive_features, sample_weight, self.pos_label)
         # Sums of powers tell whether a value is extreme: no pass is needed to look for it.
@@ -176,6 +190,7 @@ class GediAccumulator(BaseEstimator):
         values = (
             sample.values if fitted.encoder is None else fitted.encoder.transform(sample.values)
         )
+        self._warn_of_range(values)
         if not self.sums_.add_rows(values.astype(np.float64, copy=False), targets, _weight(sample)):
             check_sample(*given)  # names the argument, where a single value is too large
             raise ValueError(
@@ -183,6 +198,18 @@ class GediAccumulator(BaseEstimator):
                 "the range of floats. Pass a reference that covers the attribute's range."
             )
         return self
+
+    def _warn_of_range(self, values: np.ndarray) -> None:
+        """Warn of a chunk beyond the knots, as of the second one of a sorted file."""
+        fitted = self.sums_.fitted
+        has_period = getattr(fitted.kernel, "period", None) is not None
+        if not isinstance(fitted.kernel, (SplineKernel, FourierKernel)) or has_period:
+            return
+        low, high = fitted.range_
+        beyond = ((values < low) | (values > high)).mean(axis=0)
+        if (beyond > _MANY).any():
+            first = int(np.argmax(beyond))
+            warn_caller(AttributeRangeWarning.from_reference(low[first], high[first]))
 
     def partial_fit(
         self,
@@ -545,7 +572,12 @@ class GediAccumulator(BaseEstimator):
                     f"{reference.shape[1]}."
                 )
         origin = np.array([target.mean() for target in targets])
-        self._start(reference, attribute_names(given), columns, origin)
+        try:
+            self._start(reference, attribute_names(given), columns, origin)
+        except RankDeficientKernelError as error:
+            if self.reference is None:
+                error.args = (f"{error} These are rows of the first chunk: pass reference=, too.",)
+            raise
 
     def _start(
         self,

@@ -24,6 +24,7 @@ from gedi_sklearn import (
     project_targets,
 )
 from gedi_sklearn.exceptions import (
+    AttributeRangeWarning,
     FewRowsWarning,
     IllConditionedKernelWarning,
     RankDeficientKernelError,
@@ -331,6 +332,26 @@ def test_a_reference_unlike_the_rows_is_warned_of():
     accumulator = accumulate([slice(0, N)], kernel=8, reference=narrow)
     with pytest.warns(IllConditionedKernelWarning, match="unlike the reference"):
         accumulator.gedi()
+
+
+@pytest.mark.parametrize("kernel", ["spline", "fourier"])
+def test_chunks_beyond_the_knots_are_named(kernel):
+    order = np.argsort(X)
+    chunks = np.split(order, 4)
+    accumulator = GediAccumulator(kernel).update(Y[chunks[0]], sensitive_features=X[chunks[0]])
+    with pytest.warns(AttributeRangeWarning, match="a chunk lie outside the range of the ref.* Pa"):
+        accumulator.update(Y[chunks[1]], sensitive_features=X[chunks[1]])
+    whole = GediAccumulator(kernel, reference=X)
+    for rows in chunks:
+        whole.update(Y[rows], sensitive_features=X[rows])
+    right = gedi(Y, sensitive_features=X, kernel=kernel, norm="sd")
+    assert whole.gedi(norm="sd") == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize("values", [np.ones(3), ["a", "a", "a"]])
+def test_a_first_chunk_of_one_value_asks_for_a_reference(values):
+    with pytest.raises(RankDeficientKernelError, match="first chunk: pass reference="):
+        GediAccumulator().update(Y[:3], sensitive_features=values)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
