@@ -60,9 +60,9 @@ def project_targets(
         for each attribute, all of which are met at once.
     loss : {"auto", "squared_error", "absolute_error", "kl", "hamming", "log_loss"}, default="auto"
         Distance L between targets. "auto" is "hamming" for two classes and for text, else
-        "squared_error". "kl" is Σ z log(z/t) − z + t against t = (ŷ + w y)/(1 + w), or y without
-        predictions, for targets of at least 0 and positive predictions: every target is
-        multiplied, by exp(ν + Q(x)c), and their mean is kept. A t of 0 stays 0.
+        "squared_error". "kl" is (1 + w) Σ z log(z/t) − z + t against t = (ŷ + w y)/(1 + w), or the
+        sum against y without predictions, for targets of at least 0 and positive predictions:
+        every target is multiplied, by exp(ν + Q(x)c), and their mean is kept. A t of 0 stays 0.
     target_weight : float, default=1.0
         Weight w of the original targets beside predictions.
     target_bounds : tuple of (float or None, float or None), default=None
@@ -141,7 +141,7 @@ class ProjectionPath:
     coefficients : ndarray of shape (m, k)
         :math:`\tilde\alpha` of the targets.
     gedi : ndarray of shape (m,)
-        Their indicator, ‖α̃‖₁.
+        Their indicator: what the constraint bounds.
     satisfied : ndarray of shape (m,), bool
         Whether the targets satisfy their threshold.
     status : ndarray of shape (m,), str
