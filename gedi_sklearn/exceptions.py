@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
@@ -146,6 +146,17 @@ class UnseenLevelError(ValueError):
         ...
     gedi_sklearn.exceptions.UnseenLevelError: sensitive_features holds groups not seen before...
     """
+
+    @classmethod
+    def from_levels(
+        cls, held: str, unknown: Sequence[str], known: Sequence[str]
+    ) -> UnseenLevelError:
+        """Build the error for what is held in new rows; of many levels a few are named."""
+        new, old = (
+            f"{list(own[:5])}{'' if len(own) <= 5 else f' and {len(own) - 5} more'}"
+            for own in (unknown, known)
+        )
+        return cls(f"{held} not seen before: {new}. Those of the fit are {old}.")
 
 
 class TooManyGroupsError(ValueError):

@@ -87,7 +87,8 @@ class AttributeEncoder:
         numbers = np.searchsorted(known, labels).clip(max=len(known) - 1)
         unknown = sorted(set(labels[known[numbers] != labels].tolist()))
         if unknown:
-            raise UnseenLevelError(f"{self.parameter} holds levels not seen before: {unknown}.")
+            held = f"{self.parameter} holds levels"
+            raise UnseenLevelError.from_levels(held, unknown, known.tolist())
         return numbers
 
     def describe(self, point: np.ndarray) -> str:
@@ -165,8 +166,8 @@ class GroupEncoder:
         keys = _group_keys(values)
         unknown = sorted(_label(key) for key in set(keys) - set(self._keys))
         if unknown:
-            raise UnseenLevelError(
-                f"sensitive_features holds groups not seen before: {unknown[:5]}."
+            raise UnseenLevelError.from_levels(
+                "sensitive_features holds groups", unknown, self.groups
             )
         number = {key: float(position) for position, key in enumerate(self._keys)}
         return np.asarray([[number[key]] for key in keys])

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_param_validation, parametrize_w
 from gedi_sklearn import (
     CoarseConstraint,
     DependenceConstraint,
+    DidiConstraint,
     FineConstraint,
     FourierKernel,
     MovingTargetsRegressor,
@@ -29,6 +30,7 @@ from gedi_sklearn.exceptions import (
     AttributeScaleWarning,
     IllConditionedKernelWarning,
     RankDeficientKernelError,
+    UnseenLevelError,
 )
 from gedi_sklearn.kernels import (
     KERNEL_CONSTRAINTS,
@@ -227,6 +229,22 @@ def test_dependent_columns_raise_with_their_rank(values, degree, rank):
     assert caught.value.rank == rank
     copied = pickle.loads(pickle.dumps(caught.value))
     assert (copied.rank, copied.is_constant) == (rank, rank == 0)
+
+
+@pytest.mark.parametrize("constraint", [DependenceConstraint(), DidiConstraint()])
+def test_unseen_levels_are_named_beside_those_of_the_fit(constraint):
+    pd = pytest.importorskip("pandas")
+    codes, z = np.arange(60) % 3, RNG.normal(size=60)
+    levels = pd.Series(codes, dtype="category")
+    model = ProjectedRegressor(None, constraint).fit(
+        z[:, None], codes + z, sensitive_features=levels
+    )
+    few = r"before: \['0.0', '1.0', '2.0'\]\. Those of the fit are \['0', '1', '2'\]"
+    with pytest.raises(UnseenLevelError, match=few):  # numbers are no categories
+        model.predict(z[:, None], sensitive_features=codes)
+    names = [f"a{j}" for j in range(60)]
+    with pytest.raises(UnseenLevelError, match=r"'a11', 'a12'\] and 55 more"):
+        model.predict(z[:, None], sensitive_features=names)
 
 
 def test_a_class_in_the_place_of_a_kernel_is_named():
