@@ -250,10 +250,15 @@ class SolverError(RuntimeError):
     @classmethod
     def from_status(cls, solver: str, status: object) -> SolverError:
         """Build the error for a status that means neither a solution nor infeasibility."""
-        return cls(
-            f"solver={solver!r} ended with status {status!r} and no usable solution. Try the "
-            "other solver ('gurobi' or 'highs'), or check the solver's `params`."
-        )
+        if solver == "exact":  # no other one solves these
+            advice = (
+                "Constraints on nearly the same functions of an attribute take long to meet "
+                "together: use fewer of them, fewer kernel columns or larger thresholds."
+            )
+        else:
+            advice = "Try the other solver ('gurobi' or 'highs'), or check the solver's `params`."
+        ended = f"solver={solver!r} ended with status {status!r} and no usable solution"
+        return cls(f"{ended}. {advice}")
 
     @classmethod
     def from_not_integral(cls, solver: str, worst: float) -> SolverError:

@@ -788,3 +788,11 @@ print(project())
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert found.stdout == "True\n", found.stderr
+
+
+def test_the_advice_names_another_solver_only_where_there_is_one():
+    assert "Try the other solver" in str(SolverError.from_status("highs", 4))
+    advice = str(SolverError.from_status("exact", "no convergence"))
+    assert "solver='exact'" in advice
+    assert "use fewer of them" in advice
+    assert "other solver" not in advice
