@@ -214,11 +214,12 @@ class FoldMaker:
 
     def _as_folds(self, splits: list[tuple[np.ndarray, np.ndarray]], whose: str) -> Folds:
         """Return splits without the rows of weight 0."""
-        is_counted = np.zeros(len(self.y), dtype=bool)
-        is_counted[self._counted] = True
-        kept = [(train[is_counted[train]], test[is_counted[test]]) for train, test in splits]
+        kept = splits
+        if self.weight is not None:
+            is_counted = self.weight > 0
+            kept = [(train[is_counted[train]], test[is_counted[test]]) for train, test in splits]
         tested = np.concatenate([test for _, test in kept])
-        n_tests = np.bincount(tested, minlength=len(self.y))[is_counted]
+        n_tests = np.bincount(tested, minlength=len(self.y))[self._counted]
         where = whose if whose == "given" else f"of {whose}"
         origin = f"the {len(splits)} split(s) {where}"
         _require_rows(kept, origin)

@@ -290,13 +290,9 @@ class FittedConstraint:
         found = np.hstack(rows)
         return found if n_columns > 1 else found[0]
 
-    def replaced(self, change: Callable[[ColumnConstraint], ColumnConstraint]) -> FittedConstraint:
-        """Return the same with every part changed."""
-        return replace(self, listed=[[change(part) for part in parts] for parts in self.listed])
-
     def at(self, threshold: Any) -> FittedConstraint:
         """Return the same with another threshold; relative where it was given as relative."""
-        return self.replaced(lambda part: part.at(threshold))
+        return replace(self, listed=[[p.at(threshold) for p in parts] for parts in self.listed])
 
     def scaled(self, share: float | np.ndarray) -> FittedConstraint:
         """Return the same with sets shrunk to a share of their size, one or one of each part."""
@@ -305,7 +301,11 @@ class FittedConstraint:
         def shrunk(part: ColumnConstraint) -> ColumnConstraint:
             return part.with_block(part.block.altered(allowed=part.allowed.scaled(next(shares))))
 
-        return self.replaced(shrunk)
+        other = copy.copy(self)  # thresholds and references stay what they were
+        vars(other).pop("span", None)
+        other.listed = [[shrunk(part) for part in parts] for parts in self.listed]
+        other.parts = [part for parts in other.listed for part in parts]
+        return other
 
     def columns(self, z: np.ndarray) -> np.ndarray:
         """Return what is bounded of targets: one column, or of more than two classes one each."""
