@@ -37,6 +37,8 @@ from ..metrics import ends_of_ties, tie_width
 # Cuts at which F(t | x) is known, ranks at which the quantile functions are averaged, and of how
 # many rows, else of so many that are drawn.
 _N_CUTS, _N_RANKS, _N_AVERAGED = 101, 401, 2000
+# How far a rank may be off by the rounding of sums.
+_ROUNDING = 1e-9
 # How fine the share a is searched: on a grid, then by halving.
 _N_SHARES, _N_HALVINGS = 21, 6
 # On each path the remainder moves by a power of the share by which means move. By 2 it moves too
@@ -103,7 +105,9 @@ class DistributionMap:
         if len(rows) > _N_AVERAGED:
             rows = np.sort(np.random.default_rng(0).choice(rows, _N_AVERAGED, replace=False))
         F = self._cdf(columns[rows])
-        quantiles = [np.interp(self.ranks_, own, self.cuts_) for own in F]
+        # The middle of the scores at which F is a rank, which rounding else tells apart.
+        near = np.clip(self.ranks_ + [[-_ROUNDING], [_ROUNDING]], _ROUNDING, 1 - _ROUNDING)
+        quantiles = [np.interp(near, own, self.cuts_).mean(axis=0) for own in F]
         self.mean_quantiles_ = np.average(quantiles, axis=0, weights=weight[rows])
 
     def _cdf(self, columns: np.ndarray) -> np.ndarray:

@@ -326,6 +326,18 @@ def test_a_weight_of_2_is_a_row_twice():
     np.testing.assert_allclose(model.predict(X), again.predict(X))
 
 
+def test_last_bits_of_the_weights_change_no_prediction():
+    """Nobody of an attribute is below its lowest score, whatever its sum is rounded to."""
+    X, y = people(n=400)
+    X[:, 0] = np.digitize(X[:, 0], np.quantile(X[:, 0], [0.25, 0.5, 0.75]))
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.5, 2.0, 400)
+    model, again = (bounded(ProjectedRegressor, cv="train") for _ in range(2))
+    model.fit(X, y, sample_weight=weight)
+    again.fit(X, y, sample_weight=weight * (1 + 1e-13 * rng.choice([-1, 1], 400)))
+    np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-9, atol=1e-9)
+
+
 def test_frames_of_polars_are_taken_as_those_of_pandas():
     X, y = people(n=300)
     columns = dict(zip(["age", "skill", "both"], X.T, strict=True))
