@@ -23,7 +23,7 @@ from ._result import Solution
 
 # Times that a set is cut off at most, how near a solution has to come to it, in the set's unit, and
 # what a polyhedron inside may lose of the objective; a factor that leads out of every set.
-_MOST_CUTS, _NEAR, _LOST, _FAR = 100, 1e-6, 1e-9, 1e3
+_MOST_CUTS, _NEAR, _LOST, _FAR = 100, 1e-9, 1e-9, 1e3
 
 
 @dataclass(eq=False)

@@ -838,6 +838,16 @@ def test_a_deviation_that_is_met_as_it_is_costs_nothing_in_absolute_error(beside
     assert result.gap <= 1e-9
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_deviation_just_below_what_there_is_has_a_small_gap_in_absolute_error(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=70)
+    y = x + rng.normal(size=70)
+    nearly = {"constraint": DependenceConstraint(0.99), "loss": "absolute_error"}
+    # Above 1e-6 an IllConditionedKernelWarning would be the error.
+    assert project_targets(y, sensitive_features=x, solver="highs", **nearly).gap <= 1e-6
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
 @every_constraint
 @pytest.mark.parametrize("bounds", [None, (0, None)])
