@@ -27,7 +27,6 @@ from gedi_sklearn.metrics import (
     make_disparity_scorer,
     upper_limits,
 )
-from gedi_sklearn.metrics._ellipsoids import fixed_draws, quantile_of_draws, with_covariance
 from gedi_sklearn.projection import Projection
 
 quiet = pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.FewRowsWarning")
@@ -67,9 +66,10 @@ def test_limits_from_both_sides_are_those_from_each(constraint, has_groups):
     # The quantile of the norm of errors, from draws of them.
     errors = _limits._errors_of(block, y[:, None], groups)
     covariance = block.operator @ errors.covariance @ block.operator.T
-    noise = block.allowed.sizes(with_covariance(fixed_draws(len(covariance)), covariance).T)
+    draws = _limits.with_covariance(_limits.fixed_draws(len(covariance)), covariance)
+    noise = block.allowed.sizes(draws.T)
     found = _limits._quantile_of_noise(block, errors, 0.95)
-    np.testing.assert_allclose(found, quantile_of_draws(noise, 0.95), rtol=1e-9)
+    np.testing.assert_allclose(found, _limits.quantile_of_draws(noise, 0.95), rtol=1e-9)
 
 
 # What a sample lacks.
