@@ -336,7 +336,7 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
     else:
         of_targets = f"{number(found.value_true)}{measured}, {found.share_true:.0%}"
         yield (
-            f"{name} explains a standard deviation of {number(found.value)}{measured} in {what}, "
+            f"In {what}, {name} explains a standard deviation of {number(found.value)}{measured}, "
             f"{found.share:.0%} of the total{beside(of_targets)}."
         )
     if not alone and not np.isnan(found.left):

@@ -139,7 +139,7 @@ def test_without_pandas_there_are_the_other_forms(data, monkeypatch):
     assert isinstance(report.to_frame(), pd.DataFrame)
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert {len(column) for column in report.table.values()} == {4}
-    assert "the attribute explains a standard deviation of" in str(report)
+    assert "In the targets, the attribute explains a standard deviation of" in str(report)
     with pytest.raises(ModuleNotFoundError):
         report.to_frame()
 
