@@ -44,6 +44,11 @@ class AttributeKernel(TransformerMixin, BaseEstimator):
     # What computes its columns.
     basis_type: ClassVar[type[Basis]] = ColumnBasis
 
+    @property
+    def learns_range(self) -> bool:
+        """Whether columns are those of the range of the fit, and tell nothing beyond it."""
+        return False
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         remember_signature(cls)
@@ -342,6 +347,10 @@ class FourierKernel(AttributeKernel):
         self.order = order
         self.period = period
 
+    @property
+    def learns_range(self) -> bool:
+        return self.period is None
+
     def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
         _check_size("order", self.order, 2 * self.order * X.shape[1], X)
         if self.period is None:
@@ -475,6 +484,7 @@ class SplineKernel(AttributeKernel):
 
     name = "spline"
     basis_type = SplineBasis
+    learns_range = True
     _parameter_constraints: ClassVar[dict] = {
         "n_knots": [Interval(Integral, 2, None, closed="left")],
         "degree": [Interval(Integral, 1, None, closed="left")],

@@ -30,8 +30,6 @@ from ..exceptions import (
 )
 from ..kernels import (
     KERNEL_CONSTRAINTS,
-    FourierKernel,
-    SplineKernel,
     Sums,
     fit_kernel,
     kernel_of_degree,
@@ -202,8 +200,7 @@ class GediAccumulator(BaseEstimator):
     def _warn_of_range(self, values: np.ndarray) -> None:
         """Warn of a chunk beyond the knots, as of the second one of a sorted file."""
         fitted = self.sums_.fitted
-        has_period = getattr(fitted.kernel, "period", None) is not None
-        if not isinstance(fitted.kernel, (SplineKernel, FourierKernel)) or has_period:
+        if not getattr(fitted.kernel, "learns_range", False):
             return
         low, high = fitted.range_
         beyond = ((values < low) | (values > high)).mean(axis=0)
