@@ -173,8 +173,8 @@ class Search:
     def _solve_whole(self) -> None:
         """Solve the integer model of all columns, where these are few."""
         if len(self.nowhere) <= _MOST_ROWS and len(self.nearest) <= _FEW:
-            is_polyhedron = self.cells.image.allowed.is_polyhedron
-            self._run_exchange(self.start, 0.02 if is_polyhedron else 0.1)
+            if not self.cells.image.allowed.is_polyhedron:  # its trees take long
+                self._exchange()
             self._solve_model(_FEW)
 
     def _round_classes(self) -> None:
@@ -193,7 +193,7 @@ class Search:
 
     def _exchange(self) -> None:
         """Exchange rows, from the rounded relaxation."""
-        if not (self.n_exchanges and self.has_found):
+        if not self.n_exchanges:
             self._run_exchange(self.start, 0.4)
 
     def _shrink_sets(self) -> None:
