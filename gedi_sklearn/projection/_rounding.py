@@ -14,7 +14,7 @@ that later ones make up for what the earlier ones were rounded by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 from itertools import chain
 from typing import NamedTuple
@@ -28,11 +28,8 @@ from ._relaxation import Core, Relaxed
 from ._solver import solve_continuous
 
 # Sets of steps of which any two are combined, about 10⁸ sets of up to six steps in a tenth of a
-# second: all sets of so many of the first moves, and where these do not do, of more moves the sets
-# nearest to what is wanted.
-CHEAP = ((1, 300), (2, 150), (3, 30))
-NEAR = ((1, 1500), (2, 1000), (3, 60))
-_KEPT = 30_000
+# second: all sets of one, two and three of so many of the first moves.
+_SETS = ((1, 300), (2, 150), (3, 30))
 # Sets whose complements are looked up at once, cheapest first: few at first, then ever more, but
 # not so many that a deadline is missed.
 _FIRST_BATCH, _LARGEST_BATCH = 16, 512
@@ -44,16 +41,10 @@ _MOST_CANDIDATES = 2**18
 _SEARCHED_GROUPS = 100
 # Cells that may take a step.
 _POOL = 300
-# Rounding starts from the relaxation, then from ones in which only so large a share of the pool is
-# not whole, the cells of small effects: what is left to round is small then too. Sets of more
-# moves are looked at where the first ones do not do from any start, and where all that leads
+# Rounding starts from the relaxation, then from one in which only so large a share of the pool is
+# not whole, the cells of small effects: what is left to round is small then too. Where that leads
 # nowhere, so many tolerances may be lost.
-_SHARES, _WIDENING = (1.0, 0.85, 0.7), 30
-_ROUNDS = (
-    *((share, 1, (CHEAP,)) for share in _SHARES),
-    *((share, 1, (NEAR,)) for share in _SHARES),
-    (1.0, _WIDENING, (CHEAP, NEAR)),
-)
+_SMALL_EFFECTS, _WIDENING = 0.85, 30
 # Cells that are rounded one after another; soft counts this near to a whole number are one.
 _IN_TURN, _WHOLE = 4000, 1e-6
 
@@ -102,19 +93,17 @@ def rounded_ones(
         return start, moves, StepSearch(cells.v(start), moves, price, contains)
 
     none_yet = True
-    for share, widening, combinations in _ROUNDS:
-        if widening > 1 and not none_yet:
-            break
+    for share, widening in ((1.0, 1), (_SMALL_EFFECTS, 1), (1.0, _WIDENING)):
         found = search_from(share)
-        if found is None:
+        if found is None or (widening > 1 and not none_yet):
             continue
         start, moves, search = found
-        searches = [search.by_pairs] if combinations == (CHEAP,) else []  # once from each start
+        searches = [search.by_pairs] if widening == 1 else []  # once from each start
         if tolerance and cells.n >= _SEARCHED_GROUPS:
             lost = widening * tolerance
             box = cells.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
             enough = relaxed.bound + tolerance - cells.objective(start)
-            searches.append(partial(search.near_optimum, box, lost, enough, deadline, combinations))
+            searches.append(partial(search.near_optimum, box, lost, enough, deadline))
         for chosen in (one() for one in searches):
             if chosen is not None:
                 counts = moved(start, moves, chosen)
@@ -252,7 +241,6 @@ class StepSearch:
         tolerance: float,
         enough: float,
         deadline: Deadline,
-        combinations: Sequence[tuple[tuple[int, int], ...]] = (CHEAP, NEAR),
     ) -> np.ndarray | None:
         """Return an allowed set of up to six moves, at a price below `enough` if any is seen.
 
@@ -266,8 +254,6 @@ class StepSearch:
             Price at which the search ends.
         deadline : Deadline
             When it ends with what was seen.
-        combinations : sequence of CHEAP and NEAR
-            Which sets are combined: the next one where the former leads nowhere.
 
         Returns
         -------
@@ -282,23 +268,17 @@ class StepSearch:
         unit = np.where(unit > 0, unit, 1.0)
         steps, wanted = steps / unit[:, None], wanted / unit
         best, least = None, np.inf
-        for combined in combinations:
-            sets = _step_sets(self.none, combined)
-            sets = sets[self.detour[sets].sum(axis=1) <= tolerance]
-            if combined is NEAR:
-                # What two sets bring to `wanted` lies about its middle.
-                off = sum(steps[:, column] for column in sets.T) - wanted[:, None] / 2
-                sets = sets[_smallest(np.abs(off).max(axis=0), _KEPT)]
-            sets = sets[np.argsort(self.detour[sets].sum(axis=1), kind="stable")]
-            for pairs in self._meeting(sets, steps, wanted, deadline):
-                v = self.v[:, None] + self.effect[:, pairs].sum(axis=2)
-                found = self._cheapest(pairs[self.contains(v)])
-                if found is not None and found[1] < least:
-                    best, least = found
-                    if least <= enough:
-                        break
-            if best is not None:
-                break
+        sets = _step_sets(self.none)
+        detour = self.detour[sets].sum(axis=1)
+        order = np.argsort(detour, kind="stable")
+        sets = sets[order[detour[order] <= tolerance]]
+        for pairs in self._meeting(sets, steps, wanted, deadline):
+            v = self.v[:, None] + self.effect[:, pairs].sum(axis=2)
+            found = self._cheapest(pairs[self.contains(v)])
+            if found is not None and found[1] < least:
+                best, least = found
+                if least <= enough:
+                    break
         return best
 
     def _meeting(
@@ -338,19 +318,14 @@ def moved(counts: np.ndarray, moves: Moves, chosen: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _step_sets(none: int, combined: tuple[tuple[int, int], ...]) -> np.ndarray:
+def _step_sets(none: int) -> np.ndarray:
     """Return the sets of steps that are combined, of the moves before `none`, filled up by it."""
     sets = []
-    for length, first in combined:
+    for length, first in _SETS:
         grid = np.indices((min(none, first),) * length, dtype=np.int32).reshape(length, -1)
         rising = grid[:, (np.diff(grid, axis=0) > 0).all(axis=0)]
         sets.append(np.pad(rising.T, ((0, 0), (0, 3 - length)), constant_values=none))
     return np.vstack(sets)
-
-
-def _smallest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the positions of so many smallest values."""
-    return np.argpartition(values, count)[:count] if count < len(values) else np.arange(len(values))
 
 
 def _occurrence(columns: np.ndarray) -> np.ndarray:
