@@ -60,7 +60,7 @@ _ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED = 150, 1000, 0.3
 _CONSTANTS = 3
 # Numbers that all exchanges may compute, for each column and at most; how many in a row, from
 # counts that are not allowed and from those that are, may gain less than a part of the tolerance.
-_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN, _WORTH = 2e6, 2e9, (30, 2), 0.03
+_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN, _WORTH = 2e6, 2e9, (30, 1), 0.03
 
 
 class Search:
