@@ -50,7 +50,7 @@ _TIGHTENED = 6
 _NEAREST, _INTEGRALITY = 50_000, 1e-3
 # Shares of the sets in which the relaxation is solved and rounded where nothing else is found, and
 # the precision that is enough there, relative to the range of costs.
-_SHARES, _PRECISE = (0.97, 0.85, 0.6, 0.3, 0.0), 1e-4
+_SHARES, _PRECISE = (0.85, 0.3), 1e-4
 # Share of the time that the relaxation may take, where that is short.
 _RELAXED = 0.6
 # Rounding class after class: how many cells it takes, with few and with many rows of v, and its
