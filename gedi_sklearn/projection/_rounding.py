@@ -37,8 +37,6 @@ _FIRST_BATCH, _LARGEST_BATCH = 16, 512
 _LEAF = 64
 # Complements to look at before giving up.
 _MOST_CANDIDATES = 2**18
-# Fewer cells than this are solved by an integer model faster than by a search for many steps.
-_SEARCHED_GROUPS = 100
 # Cells that may take a step.
 _POOL = 300
 # Rounding starts from the relaxation, then from one in which only so large a share of the pool is
@@ -99,7 +97,7 @@ def rounded_ones(
             continue
         start, moves, search = found
         searches = [search.by_pairs] if widening == 1 else []  # once from each start
-        if tolerance and cells.n >= _SEARCHED_GROUPS:
+        if tolerance:
             lost = widening * tolerance
             box = cells.image.allowed.near_optimal_box(-relaxed.multipliers, lost)
             enough = relaxed.bound + tolerance - cells.objective(start)
@@ -272,6 +270,8 @@ class StepSearch:
         detour = self.detour[sets].sum(axis=1)
         order = np.argsort(detour, kind="stable")
         sets = sets[order[detour[order] <= tolerance]]
+        if not (len(sets) and len(steps)):  # nothing can move, or wherever it leads costs as much
+            return None
         for pairs in self._meeting(sets, steps, wanted, deadline):
             v = self.v[:, None] + self.effect[:, pairs].sum(axis=2)
             found = self._cheapest(pairs[self.contains(v)])

@@ -30,10 +30,9 @@ from ._solver import LIMITS, SolverSession
 
 __all__ = ["MOST_COLUMNS", "Search"]
 
-# Columns that one integer model holds at once, else those of models of the nearest moves.
-_FEW, _CORE_SIZES = 600, (300, 1500)
-# The licence that comes with gurobipy allows 2,000 variables.
-MOST_COLUMNS = _CORE_SIZES[-1]
+# Columns that one integer model holds at once, else those of a model of the nearest moves. The
+# licence that comes with gurobipy allows 2,000 variables.
+_FEW, MOST_COLUMNS = 600, 1500
 # Rows of v of a model of everything, and of many moves: with more it comes to no end.
 _MOST_ROWS, _FEW_ROWS = 300, 15
 # Nodes of an integer model times its columns, so many times more where the optimum is asked for.
@@ -59,8 +58,8 @@ _ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED = 150, 1000, 0.3
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
 # Numbers that all exchanges may compute, for each column and at most; how many in a row, from
-# counts that are not allowed and from those that are, may gain less than a part of the tolerance.
-_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN, _WORTH = 2e6, 2e9, (30, 1), 0.03
+# counts that are not allowed and from those that are, may find nothing nearer.
+_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN = 2e6, 2e9, (30, 1)
 
 
 class Search:
@@ -101,7 +100,7 @@ class Search:
             self._round_classes,
             self._exchange,
             self._shrink_sets,
-            self._solve_cores,
+            self._solve_core,
             self._exchange_again,
         )
         for search in searches:
@@ -214,12 +213,10 @@ class Search:
             if is_allowed or self.has_found:
                 break
 
-    def _solve_cores(self) -> None:
-        """Solve integer models of the nearest moves."""
-        if len(self.nowhere) > _FEW_ROWS or len(self.nearest) <= _FEW:
-            return
-        for size in _CORE_SIZES if len(self.nearest) > MOST_COLUMNS else (MOST_COLUMNS,):
-            self._solve_model(size)
+    def _solve_core(self) -> None:
+        """Solve the integer model of the nearest moves."""
+        if len(self.nowhere) <= _FEW_ROWS and len(self.nearest) > _FEW:
+            self._solve_model(MOST_COLUMNS)
 
     def _exchange_again(self) -> None:
         """Exchange rows from the best counts, in other orders."""
@@ -229,8 +226,7 @@ class Search:
             start = self.start if start is None else start
             if self.effort <= 0 or not self._run_exchange(start, 1.0):
                 break
-            is_nearer = self.best.objective < before - _WORTH * self.tolerance
-            in_vain = 0 if is_nearer else in_vain + 1
+            in_vain = 0 if self.best.objective < before else in_vain + 1
 
     def _run_exchange(
         self, start: np.ndarray, share: float, multipliers: np.ndarray | None = None
