@@ -3,13 +3,17 @@ r"""Rounding of more than two classes, one after another.
 The v of one class after another is brought into its set by moves to and from classes that are
 still to come. Every class has a box of near-optimal v, and as the v of all sum to 0, every step
 also keeps what it leaves within the sum of the boxes that are still to come; for the last class
-that is its own box.
+that is its own box. What the rounding of one class after another brings out of place is the more
+the more narrow boxes there are; then the relaxation of the classes that are left is solved anew
+each time, with boxes about that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
+from itertools import chain, product
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -17,12 +21,23 @@ from scipy.optimize import lsq_linear
 from .._deadline import Deadline
 from ..constraints import Product
 from ._cells import Cells, mix_ranges, smallest
-from ._relaxation import Relaxed, leverage
+from ._relaxation import Relaxed, leverage, solve_relaxation
 from ._rounding import Moves, StepSearch, moved, rounded_soft, solved_anew
 
-# Starts: the relaxation is solved anew over so many cells of least detour, but for those of large
-# effects: a share of them stays.
-_POOLS, _SMALL_EFFECTS = (500, 2000), 0.85
+# Starts: of so many cells of least detour a share, those of small effects, is solved anew; and
+# whether the rows of all others are in their base, or where the relaxation has most of them.
+_STARTS = (
+    *(
+        (*pool, in_base)
+        for pool in ((500, 0.85), (2000, 0.85), (6000, 0.9))
+        for in_base in (True, False)
+    ),
+    (0, 0.0, True),
+)
+# How many times the tolerance the boxes may lose, one after another where less does not do.
+_WIDENINGS = (1, 3, 9)
+# The part of their range that later classes keep where the relaxation is solved anew.
+_KEPT_RANGE = 0.5
 # Moves of a class.
 _CLASS_MOVES = 1500
 # How far from the relaxation a box may reach, in root mean squares of a row's effect.
@@ -36,8 +51,8 @@ def rounded_classes(
     nearest: np.ndarray,
     tolerance: float,
     deadline: Deadline,
-) -> Iterator[np.ndarray]:
-    """Yield counts of more than two classes near the relaxation whose v is allowed.
+) -> Iterator[np.ndarray | None]:
+    """Yield allowed counts of more than two classes near the relaxation, None where a try fails.
 
     Parameters
     ----------
@@ -56,18 +71,97 @@ def rounded_classes(
 
     Yields
     ------
-    ndarray of shape (g, K)
+    ndarray of shape (g, K) or None
+        Counts that leave each class a row.
     """
     reach = leverage(cells.matrix)[nearest // cells.n_columns]
-    boxes = _ClassBoxes(relaxed, cells, by_class, tolerance, deadline)
-    for size in _POOLS:
-        by_reach = nearest[np.argsort(reach[:size], kind="stable")]
-        pool = by_reach[: int(_SMALL_EFFECTS * len(by_reach))]
-        solved = solved_anew(cells, relaxed, relaxed.base, pool, deadline)
-        if solved is not None:
-            counts = boxes.round(rounded_soft(cells, solved), tolerance)
-            if counts is not None:
-                yield counts
+
+    @cache
+    def start(size: int, share: float, in_base: bool) -> np.ndarray | None:
+        by_reach = np.argsort(reach[:size], kind="stable")
+        pool = nearest[by_reach[: int(share * len(by_reach))]]
+        base = relaxed.base if in_base else cells.mostly(relaxed.counts)
+        solved = solved_anew(cells, relaxed, base, pool, deadline) if size else relaxed.counts
+        return None if solved is None else rounded_soft(cells, solved)
+
+    rng = np.random.default_rng(0)
+    for number, (widening, own) in enumerate(product(_WIDENINGS, _STARTS)):
+        deadline.check()
+        counts = start(*own)
+        boxes = _ClassBoxes(relaxed, cells, by_class, widening * tolerance, deadline)
+        found = None if counts is None else boxes.round(counts, tolerance)
+        if found is None:
+            # In other orders of the classes, after the first time.
+            shuffle = rng.normal(size=cells.n_columns) * (2.0 if number else 0.0)
+            found = _rounded_in_stages(relaxed, cells, by_class, tolerance, shuffle, deadline)
+        if found is None:
+            yield None
+            continue
+        near = cells.objective(found) - relaxed.bound <= 2 * tolerance
+        better = boxes.improve(found, relaxed.bound + tolerance) if near else ()
+        for counts in chain([found], better):
+            yield counts if cells.rows_of_classes(counts).min() >= 1 else None
+
+
+def _rounded_in_stages(
+    relaxed: Relaxed,
+    cells: Cells,
+    by_class: list[tuple[np.ndarray, Product]],
+    tolerance: float,
+    shuffle: np.ndarray,
+    deadline: Deadline,
+) -> np.ndarray | None:
+    """Return counts whose v is allowed class after class, None where a search fails.
+
+    Before each class the relaxation of those that are left is solved anew. The class of least
+    volume is the first one; the logarithms of the volumes are shuffled.
+    """
+    volume = _ClassBoxes(relaxed, cells, by_class, tolerance, deadline).volume + shuffle
+    now, counts, left = relaxed, relaxed.counts, np.argsort(volume, kind="stable")
+    while True:
+        c, later = left[0], left[1:]
+        spent = cells.objective(counts) - relaxed.bound
+        budget = max(tolerance - spent, 0.1 * tolerance)
+        # Moves near a tie are the rarer the fewer classes are left.
+        share = budget / (len(later) * (1 / np.arange(1, len(later) + 1)).sum())
+        start = replace(now, counts=counts)
+        for widening in _WIDENINGS:
+            deadline.check()
+            lost = widening * budget * cells.n_columns / len(left)
+            boxes = _ClassBoxes(start, cells, by_class, lost, deadline)
+            found = boxes.place(rounded_soft(cells, counts), c, later, share)
+            if found is not None:
+                break
+        else:
+            return None
+        if len(later) == 1:
+            return found
+        solved = _left_anew(now, cells, found, later, deadline)
+        if solved is None:
+            return None
+        now, left = solved, later
+        counts = now.counts
+
+
+def _left_anew(
+    relaxed: Relaxed, cells: Cells, counts: np.ndarray, classes: np.ndarray, deadline: Deadline
+) -> Relaxed | None:
+    """Return the relaxation of some classes, given the rows of the others; None if infeasible."""
+    kept = np.flatnonzero(counts[:, classes].any(axis=1))
+    done = np.setdiff1d(np.arange(cells.n_columns), classes)
+    cost = cells.cost[kept]
+    cost[:, done] += 1e4  # keeps rows out of classes that are done
+    size = counts[np.ix_(kept, classes)].sum(axis=1)
+    part = replace(cells, size=size, cost=cost, matrix=cells.matrix[:, kept])
+    # The v of every class is that of its own rows, so that those of the others play no part.
+    nothing = np.zeros(len(relaxed.multipliers))
+    solved = solve_relaxation(part, relaxed.allowed, nothing, deadline, relaxed.multipliers)
+    if solved is None:
+        return None
+    others = counts.copy()
+    others[:, classes] = 0.0
+    others[kept] += solved.counts
+    return replace(solved, counts=others)
 
 
 class _ClassBoxes:
@@ -124,6 +218,9 @@ class _ClassBoxes:
         self.centre = (lower + upper) / 2
         self.half_widths = np.maximum((upper - lower) / 2, 1e-6 * reach)
         inverse = np.linalg.inv(self.basis)
+        # Of what is narrow: a wide side is as good as one of a row.
+        narrow = np.log(np.minimum(self.half_widths, spread)).sum(axis=1)
+        self.volume = narrow + np.linalg.slogdet(inverse)[1]
         self.axes = inverse * self.half_widths[:, None]
         self.middle = np.einsum("cij,cj->ci", inverse, self.centre)
         self.covariance = self.axes @ self.axes.transpose(0, 2, 1)
@@ -149,6 +246,36 @@ class _ClassBoxes:
             done, lost = done + v, lost + self._loss(c, v)
         return counts
 
+    def place(
+        self, counts: np.ndarray, c: int, later: np.ndarray, share: float
+    ) -> np.ndarray | None:
+        """Return counts in which the v of one class is allowed, None where the search fails.
+
+        It leaves the later ones what lies well within the sum of their boxes.
+        """
+        left = np.r_[c, later]
+        held, reduced = counts[:, left], self.reduced[:, left]
+        done = -(self.effects @ held).sum(axis=1)
+        goal = self._shares(left, -done)[0]
+        detour = float((reduced * held).sum() - held.sum(axis=1) @ reduced.min(axis=1))
+        return self._stepped(counts, c, later, done, goal, share - detour, most=_KEPT_RANGE)
+
+    def improve(self, counts: np.ndarray, enough: float) -> Iterator[np.ndarray]:
+        """Yield ever cheaper counts from allowed ones, by steps between two classes at a time."""
+        cost, before = self.cells.objective(counts), np.inf
+        pairs = np.column_stack(np.triu_indices(len(self.sets), k=1))
+        rng = np.random.default_rng(0)
+        while cost < before:
+            before = cost
+            for c, d in rng.permutation(pairs):
+                self.deadline.check()
+                v, other = self.effects @ counts[:, c], self.effects @ counts[:, d]
+                share = enough - cost + self._loss(c, v) + self._loss(d, other)
+                found = self._stepped(counts, c, np.array([d]), -v - other, v, share)
+                if found is not None and self.cells.objective(found) < cost:
+                    counts, cost = found, self.cells.objective(found)
+                    yield counts
+
     def _stepped(
         self,
         counts: np.ndarray,
@@ -157,6 +284,7 @@ class _ClassBoxes:
         done: np.ndarray,
         goal: np.ndarray,
         share: float,
+        most: float = 1.0,
     ) -> np.ndarray | None:
         """Return counts in which the v of a class is allowed, None where a search fails."""
         moves = self._moves(counts, c, later)
@@ -169,6 +297,8 @@ class _ClassBoxes:
         axes = np.linalg.eigh(left)[1].T
         widths = np.linalg.norm(axes @ self.axes[later], axis=2)
         reach, part = widths.sum(axis=0), np.linalg.norm(widths, axis=0) / widths.sum(axis=0)
+        if len(later) > 1:
+            part = np.minimum(part, most)
         off = axes @ (goal + done + self.middle[later].sum(axis=0))
         lower, upper = part * np.minimum(-reach - off, 0), part * np.maximum(reach - off, 0)
         box = (

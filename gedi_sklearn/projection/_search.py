@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
@@ -52,9 +52,9 @@ _NEAREST, _INTEGRALITY = 50_000, 1e-3
 _SHARES, _PRECISE = (0.85, 0.3), 1e-4
 # Share of the time that the relaxation may take, where that is short.
 _RELAXED = 0.6
-# Rounding class after class: how many cells it takes, with few and with many rows of v, and its
-# share of the time.
-_ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED = 150, 1000, 0.3
+# Rounding class after class: how many cells it takes, with few and with many rows of v, its share
+# of the time, and how often it is tried.
+_ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 150, 1000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
 # Numbers that all exchanges may compute, for each column and at most; how many in a row, from
@@ -186,8 +186,8 @@ class Search:
             return
         soon = Deadline(_ROUNDED * self.deadline.left)
         found = rounded_classes(self.relaxed, cells, by_class, self.nearest, self.tolerance, soon)
-        for counts in found:
-            if self.best.offer(counts) and self.best.is_near_enough:
+        for counts in islice(found, _ROUNDED_TRIES):
+            if counts is not None and self.best.offer(counts) and self.best.is_near_enough:
                 break
 
     def _exchange(self) -> None:
