@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[1]
 # `_constrained_estimator`, which the estimators share, before the estimators.
 LAYERS = (
     "exceptions",
-    "_deadline",
     "_validation",
     "_predictions",
     "datasets",
@@ -47,7 +46,6 @@ LAYERS = (
 # Private modules of the package that tests may import, each with its reason.
 OPEN_TO_TESTS = {
     "gedi_sklearn._certificate": "the levels that are tested, of made-up corrections",
-    "gedi_sklearn._deadline": "what a solver is given beside its model",
     "gedi_sklearn._folds": "the folds of an integer, of rows of every kind",
     "gedi_sklearn._geometry._block": "operators of its own, without a kernel",
     "gedi_sklearn._geometry._groups": "the nearest deviations of groups, against their conditions",

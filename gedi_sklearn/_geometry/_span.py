@@ -14,7 +14,7 @@ correlated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import block_diag, qr
 
-from .._deadline import Deadline
 from ..exceptions import SolverError
 from ..kernels import row_blocks
 from ._block import Block
@@ -289,7 +288,10 @@ class Span:
         return z
 
     def multipliers(
-        self, x: np.ndarray, metric: np.ndarray | None = None, deadline: Deadline | None = None
+        self,
+        x: np.ndarray,
+        metric: np.ndarray | None = None,
+        check: Callable[[], object] | None = None,
     ) -> Multipliers:
         """Return the multipliers of the point nearest to x, which is x + S B'μ.
 
@@ -299,16 +301,16 @@ class Span:
             Coordinates.
         metric : ndarray of shape (K, K), default=None
             S: the distance is that of S⁻¹; None is the identity.
-        deadline : Deadline, default=None
-            When to end.
+        check : callable, default=None
+            Called time and again; what it raises ends the search.
         """
         if len(self.blocks) == 1:
             if metric is not None:
-                return joint_multipliers(self.blocks, x, metric, deadline)
+                return joint_multipliers(self.blocks, x, metric, check)
             nearest, v = self.blocks[0].nearest(x)
             return Multipliers(nearest - x, [v])
         moved = self.stacked if metric is None else self.stacked @ metric
-        return joint_multipliers(self.blocks, self.stacked @ x, moved @ self.stacked.T, deadline)
+        return joint_multipliers(self.blocks, self.stacked @ x, moved @ self.stacked.T, check)
 
     def move(self, x: np.ndarray) -> np.ndarray:
         """Return the shortest move that leads from x into every set, shape (K,)."""
@@ -353,7 +355,10 @@ class Span:
 
 
 def joint_multipliers(
-    blocks: Sequence[Block], point: np.ndarray, gram: np.ndarray, deadline: Deadline | None = None
+    blocks: Sequence[Block],
+    point: np.ndarray,
+    gram: np.ndarray,
+    check: Callable[[], object] | None = None,
 ) -> Multipliers:
     """Return μ with u = c + G μ allowed, and −μ_b pointing out of every set there.
 
@@ -365,17 +370,14 @@ def joint_multipliers(
         c, those of all sets one after another.
     gram : ndarray of shape (Σk, Σk)
         G, positive semi-definite, its diagonal blocks definite.
-    deadline : Deadline, default=None
-        When to end.
+    check : callable, default=None
+        Called time and again; what it raises ends the search.
 
     Raises
     ------
     SolverError
         If the multipliers do not converge.
-    TimeoutError
-        If the deadline comes first.
     """
-    deadline = deadline or Deadline()
     placed, end = [], 0
     for own in blocks:
         rows = slice(end, end := end + own.size)
@@ -398,7 +400,8 @@ def joint_multipliers(
         u = point + gram @ mu
         left, faces, derivative = np.empty(len(u)), [], np.zeros_like(gram)
         for own, rows, _ in placed:
-            deadline.check()
+            if check is not None:
+                check()
             wanted = u[rows] - mu[rows]
             nearest, v = own.nearest(wanted)
             left[rows] = u[rows] - nearest

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._deadline import Deadline
 from ..constraints import FittedConstraint, Product
 from ..exceptions import SolverError
 from ._cells import Cells, LinearImage, row_scale
 from ._relaxation import Relaxed, solve_relaxation
 from ._result import Solution
+from ._solver import Deadline
 
 # Times that a set is cut off at most, how near a solution has to come to it, in the set's unit, and
 # what a polyhedron inside may lose of the objective; a factor that leads out of every set.

@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from .._deadline import Deadline
 from ._result import Found
-from ._solver import LIMITS, LinearModel, SolverSession
+from ._solver import LIMITS, Deadline, LinearModel, SolverSession
 
 # Rounding of deviations, relative to the bound on their sum.
 _ROUNDING = 1e-10

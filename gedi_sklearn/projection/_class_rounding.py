@@ -18,11 +18,11 @@ from itertools import chain, product
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from .._deadline import Deadline
 from ..constraints import Product
 from ._cells import Cells, mix_ranges, smallest
 from ._relaxation import Relaxed, leverage, solve_relaxation
 from ._rounding import Moves, StepSearch, moved, rounded_soft, solved_anew
+from ._solver import Deadline
 
 # Starts: of so many cells of least detour a share, those of small effects, is solved anew; and
 # whether the rows of all others are in their base, or where the relaxation has most of them.

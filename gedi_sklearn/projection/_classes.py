@@ -19,7 +19,6 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from .._deadline import Deadline
 from .._validation import check_group_codes
 from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
 from ..exceptions import InfeasibleProjectionError
@@ -28,7 +27,7 @@ from ._cells import Cells, LinearImage, ball_of_means, class_costs, row_scale
 from ._relaxation import Core, relax, relaxed_multipliers
 from ._result import Found, Solution
 from ._search import MOST_COLUMNS, Search
-from ._solver import LinearModel, SolverSession
+from ._solver import Deadline, LinearModel, SolverSession
 
 # How near to its optimum the relaxation is solved where it is asked for alone; costs are at most 1.
 _EXACT = 1e-6

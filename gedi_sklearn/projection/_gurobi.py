@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .._deadline import Deadline
 from .._geometry import Multipliers, Span
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
-from ._solver import LICENCE_KEYS, LinearModel, Outcome, SolverSession, licence_is_configured
+from ._solver import (
+    LICENCE_KEYS,
+    Deadline,
+    LinearModel,
+    Outcome,
+    SolverSession,
+    licence_is_configured,
+)
 
 # Parameters of Gurobi that `params` may set, in Gurobi's own spelling:
 # https://docs.gurobi.com/projects/optimizer/en/current/reference/parameters.html

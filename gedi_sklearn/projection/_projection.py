@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._deadline import Deadline
 from .._validation import (
     CLASS_LOSSES,
     REAL_LOSSES,
@@ -51,7 +50,7 @@ from ._absolute_error import AbsoluteLoss
 from ._classes import ClassTargets
 from ._real_targets import LOSSES, Loss, RealTargets
 from ._result import ProjectionResult, Solution
-from ._solver import check_solver, open_session
+from ._solver import Deadline, check_solver, open_session
 
 # The declared ranges of the parameters, shared with the estimators that pass them on.
 PROJECTION_PARAMETERS: dict[str, Any] = {

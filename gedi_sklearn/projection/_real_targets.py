@@ -26,13 +26,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._deadline import Deadline
 from .._geometry import Multipliers, joint_multipliers
 from ..constraints import FittedConstraint
 from ..exceptions import InfeasibleProjectionError, SolverError
 from ..kernels import BLOCK, row_blocks
 from ._result import Solution
-from ._solver import SolverSession
+from ._solver import Deadline, SolverSession
 
 _MAX_STEPS = 200
 # A step is taken at once where the quadratic function errs by no more than this.
@@ -295,7 +294,7 @@ class DualOfLoss:
             deadline.check()
             hessian = state.hessian
             point = state.gradient - hessian @ state.mu
-            found = joint_multipliers(self._span.blocks, point, hessian, deadline)
+            found = joint_multipliers(self._span.blocks, point, hessian, deadline.check)
             step = hessian @ (found.mu - state.mu)
             after = self._at(found.mu)
             # What leads to the allowed point is the step, where z is as the quadratic function.
@@ -485,7 +484,7 @@ class RealTargets:
         """Return those of the allowed coordinates nearest to x, and what found them."""
         found = self.session.solve_distance(self.span, x, deadline)
         if found is None:
-            return self.span.multipliers(x, deadline=deadline), "exact"
+            return self.span.multipliers(x, check=deadline.check), "exact"
         return found, self.session.name
 
     def correction(self, t: np.ndarray, deadline: Deadline) -> tuple[np.ndarray, float]:

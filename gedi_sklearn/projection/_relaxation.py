@@ -20,11 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._deadline import Deadline
 from ..constraints import Product, SoftSupport
 from ..kernels import row_blocks
 from ._cells import Cells
-from ._solver import LinearModel, solve_continuous
+from ._solver import Deadline, LinearModel, solve_continuous
 
 # Width of the smoothing, relative to the mean range of costs: at first, from one width to the next,
 # and at last.

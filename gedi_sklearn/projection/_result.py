@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._deadline import Deadline
 from .._verdict import Verdict
 from ..constraints import VIOLATION_TOLERANCE
 from ._cells import Cells
+from ._solver import Deadline
 
 # A cost counts as lower from this share of the cost of a row on.
 _ROUNDING = 1e-12

@@ -22,10 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from .._deadline import Deadline
 from ._cells import Cells
 from ._relaxation import Core, Relaxed
-from ._solver import solve_continuous
+from ._solver import Deadline, solve_continuous
 
 # Sets of steps of which any two are combined, about 10⁸ sets of up to six steps in a tenth of a
 # second: all sets of one, two and three of so many of the first moves.

@@ -17,7 +17,6 @@ from itertools import islice, product
 
 import numpy as np
 
-from .._deadline import Deadline
 from ..constraints import VIOLATION_TOLERANCE, Product
 from ..exceptions import SolverError
 from ._cells import Cells, mix_ranges, smallest
@@ -26,7 +25,7 @@ from ._exchange import Exchange
 from ._relaxation import Core, Relaxed, relax, unsolved
 from ._result import Effort, Found, Incumbent
 from ._rounding import rounded_ones, rounded_soft
-from ._solver import LIMITS, SolverSession
+from ._solver import LIMITS, Deadline, SolverSession
 
 __all__ = ["MOST_COLUMNS", "Search"]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from math import isnan
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +19,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from .._deadline import Deadline
 from .._geometry import Multipliers, Span
 from .._validation import Interval, StrOptions, remember_signature
 from ..exceptions import SolverError, SolverLicenceError, warn_caller
@@ -115,6 +115,32 @@ def check_solver(solver: Any) -> Solver:
 LIMITS = frozenset({"time_limit", "work_limit", "node_limit", "interrupted"})
 PARAMETERS = frozenset(_PARAMETERS.split())
 LICENCE_KEYS = frozenset(_LICENCE_NAMES.split())
+
+
+class Deadline:
+    """When a solve has to end.
+
+    Handed on to whatever may take long. What has an answer that serves, though not the best,
+    asks what is `left`; everything else ends with the `TimeoutError` of :meth:`check`.
+
+    Parameters
+    ----------
+    seconds : float or None, default=None
+        From now; None is without end.
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._end = math.inf if seconds is None else time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds to go, at least 0."""
+        return max(self._end - time.monotonic(), 0.0)
+
+    def check(self) -> None:
+        """Raise TimeoutError where nothing is left."""
+        if not self.left:
+            raise TimeoutError
 
 
 @dataclass(frozen=True)
@@ -321,7 +347,9 @@ def open_session(
     use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
     name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", PARAMETERS)
     unknown = sorted(set(params) - known, key=str)
-    undefined = [key for key, value in params.items() if isinstance(value, float) and isnan(value)]
+    undefined = [
+        key for key, value in params.items() if isinstance(value, float) and math.isnan(value)
+    ]
     if undefined:
         raise ValueError(
             f"params of the solver: {undefined} is NaN; pass a number, or leave it out."

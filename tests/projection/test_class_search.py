@@ -14,13 +14,13 @@ from gedi_sklearn import (
     Solver,
     project_targets,
 )
-from gedi_sklearn._deadline import Deadline
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.projection import Projection
 from gedi_sklearn.projection._exchange import Exchange
 from gedi_sklearn.projection._relaxation import SmoothedDual, maximise_dual, solve_relaxation
 from gedi_sklearn.projection._result import Effort, Incumbent
 from gedi_sklearn.projection._rounding import rounded_soft
+from gedi_sklearn.projection._solver import Deadline
 
 pytestmark = [
     # Bounds of every kind on purpose, whatever they leave.

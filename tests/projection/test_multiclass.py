@@ -27,12 +27,11 @@ from gedi_sklearn import (
     Solver,
     project_targets,
 )
-from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import ConstraintNotMetWarning, InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
 from gedi_sklearn.projection import Projection, _search
 from gedi_sklearn.projection._search import Search
-from gedi_sklearn.projection._solver import HighsSession
+from gedi_sklearn.projection._solver import Deadline, HighsSession
 from tests.oracles import with_slack
 
 # Bounds of every kind on purpose, whatever they leave.

@@ -20,13 +20,13 @@ from gedi_sklearn import (
     Solver,
     project_targets,
 )
-from gedi_sklearn._deadline import Deadline
 from gedi_sklearn._geometry._sets import Ball, Box, L1Ball
 from gedi_sklearn.constraints import Product
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import gedi_coefficients
 from gedi_sklearn.projection import Projection
 from gedi_sklearn.projection._relaxation import _Sifting, solve_relaxation
+from gedi_sklearn.projection._solver import Deadline
 from tests.oracles import full_binary, with_slack
 
 pytestmark = [

@@ -15,7 +15,6 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from gedi_sklearn import CoarseConstraint, FineConstraint, Solver, project_targets
-from gedi_sklearn._deadline import Deadline
 from gedi_sklearn.exceptions import (
     ConstraintNotMetWarning,
     InfeasibleProjectionError,
@@ -25,7 +24,7 @@ from gedi_sklearn.exceptions import (
     SolverLimitError,
 )
 from gedi_sklearn.projection import Projection, _gurobi, _highs_call, _projection, _search, _solver
-from gedi_sklearn.projection._solver import LinearModel, Outcome
+from gedi_sklearn.projection._solver import Deadline, LinearModel, Outcome
 
 pytestmark = [
     # The notice of the licence that comes with pip, once a process: tests may use that licence.
