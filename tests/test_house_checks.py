@@ -1,7 +1,10 @@
 """The library's own checks, over every public estimator that is fitted under a constraint."""
 
 import pytest
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    InvalidParameterError,
+    validate_parameter_constraints,
+)
 
 import gedi_sklearn
 from gedi_sklearn import CoarseConstraint
@@ -38,6 +41,19 @@ def test_defaults_lie_in_the_declared_ranges(owner):
     # Where they are, they are not checked again.
     given = owner().get_params(deep=False)
     validate_parameter_constraints(owner._parameter_constraints, given, owner.__name__)
+
+
+class Halved(gedi_sklearn.ProjectedRegressor):
+    """A caller's class, with a default out of its range."""
+
+    def __init__(self, constraint=None, *, cv=1):
+        super().__init__(constraint=constraint, cv=cv)
+
+
+def test_a_default_of_a_class_of_the_callers_is_checked():
+    model = Halved(CoarseConstraint(0.5))
+    with pytest.raises(InvalidParameterError, match="'cv' parameter of Halved"):
+        model.fit([[0.0], [1.0]], [0.0, 1.0], sensitive_features=[0.0, 1.0])
 
 
 def test_estimators_are_discovered():

@@ -111,14 +111,17 @@ def remember_signature(kind: type) -> None:
 
 
 def check_changed(owner: Any) -> None:
-    """Check the parameters of an object that are not at their defaults, which are valid."""
-    declared = signature(type(owner).__init__).parameters
+    """Check the parameters of an object, but for the defaults of a class of this package."""
+    kind = type(owner)
+    # Those are valid. A subclass of the caller's may have others.
+    is_ours = kind.__module__.startswith(f"{__name__.partition('.')[0]}.")
+    declared = signature(kind.__init__).parameters if is_ours else {}
     given = {
         name: own
         for name, own in owner.get_params(deep=False).items()
         if name not in declared or own is not declared[name].default
     }
-    validate_parameter_constraints(owner._parameter_constraints, given, type(owner).__name__)
+    validate_parameter_constraints(owner._parameter_constraints, given, kind.__name__)
 
 
 def validate_params(constraints: dict, *, prefer_skip_nested_validation: bool) -> Callable:
