@@ -161,7 +161,8 @@ class GediAccumulator(BaseEstimator):
         Warns
         -----
         AttributeRangeWarning
-            If a tenth of the rows lie beyond the reference that fixed knots or the period.
+            If more than a tenth of the rows, and more than one, lie beyond the reference that fixed
+            knots or the period.
         """
         given = (y_true, y_pred, sensitive_features, sample_weight, self.pos_label)
         # Sums of powers tell whether a value is extreme: no pass is needed to look for it.
@@ -203,8 +204,8 @@ class GediAccumulator(BaseEstimator):
         if not getattr(fitted.kernel, "learns_range", False):
             return
         low, high = fitted.range_
-        beyond = ((values < low) | (values > high)).mean(axis=0)
-        if (beyond > _MANY).any():
+        beyond = ((values < low) | (values > high)).sum(axis=0)
+        if (beyond > max(1, _MANY * len(values))).any():  # one of a short chunk may be chance
             first = int(np.argmax(beyond))
             warn_caller(AttributeRangeWarning.from_reference(low[first], high[first]))
 

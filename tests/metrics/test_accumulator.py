@@ -348,6 +348,14 @@ def test_chunks_beyond_the_knots_are_named(kernel):
     assert whole.gedi(norm="sd") == pytest.approx(right, rel=1e-9)
 
 
+def test_a_single_row_beyond_the_knots_is_no_sorted_file():
+    accumulator = GediAccumulator("spline", reference=X)
+    for x in (X.min() - 0.1, X.max() + 0.1):  # a warning would be an error
+        accumulator.update([0.0], sensitive_features=[x])
+    with pytest.warns(AttributeRangeWarning):
+        accumulator.update([0.0, 1.0], sensitive_features=[X.max() + 1, X.max() + 2])
+
+
 @pytest.mark.parametrize("values", [np.ones(3), ["a", "a", "a"]])
 def test_a_first_chunk_of_one_value_asks_for_a_reference(values):
     with pytest.raises(RankDeficientKernelError, match="first chunk: pass reference="):
