@@ -84,7 +84,7 @@ def fit_constraint(
         If the constraint is none, or parameters do not go together, a relative threshold meets a
         reference of 0, or one attribute of several that have constraints of their own is constant.
     RankDeficientKernelError
-        If a kernel's columns are dependent on these rows (rank 0: a constant attribute).
+        If a kernel's columns are dependent on these rows (`is_constant` where an attribute is).
     """
     given = check_constraint(constraint)
     is_list = isinstance(given, list)

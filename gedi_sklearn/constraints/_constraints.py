@@ -164,7 +164,8 @@ class Constraint(BaseEstimator):
         Raises
         ------
         RankDeficientKernelError
-            If the kernel's columns are dependent on these rows (rank 0: a constant attribute).
+            If the kernel's columns are dependent on these rows (`is_constant` where the attribute
+            is).
         """
         if self.subset is None or outcomes is None:
             return self._fit(values, weight, kernel, target).beside(covariates)

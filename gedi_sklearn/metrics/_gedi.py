@@ -455,7 +455,7 @@ def fit_gedi(
     Raises
     ------
     RankDeficientKernelError
-        If the kernel's columns are linearly dependent (rank 0: a constant attribute).
+        If the kernel's columns are linearly dependent (`is_constant` where the attribute is).
     """
     kernel = resolve_kernel(kernel)
     if isinstance(kernel, np.ndarray):

@@ -130,8 +130,8 @@ class Projection:
     ValueError
         If an input is malformed, or a relative threshold meets a reference of 0.
     RankDeficientKernelError
-        If the kernel's columns are dependent on these rows (rank 0: a constant attribute, unless
-        it is allowed).
+        If the kernel's columns are dependent on these rows (`is_constant` where the attribute is,
+        unless that is allowed).
 
     See Also
     --------
