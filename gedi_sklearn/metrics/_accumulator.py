@@ -574,7 +574,10 @@ class GediAccumulator(BaseEstimator):
             self._start(reference, attribute_names(given), columns, origin)
         except RankDeficientKernelError as error:
             if self.reference is None:
-                error.args = (f"{error} These are rows of the first chunk: pass reference=, too.",)
+                error.args = (
+                    f"{error} These are rows of the first chunk: pass reference=, values over the "
+                    "whole range of sensitive_features.",
+                )
             raise
 
     def _start(

@@ -429,10 +429,8 @@ def limits_of_sizes(
 
     The parameters are those of :func:`upper_limits`.
     """
-    values, errors = (
-        block.allowed.sizes(block.measure(columns)[0]),
-        _errors_of(block, columns, groups),
-    )
+    values = block.allowed.sizes(block.measure(columns)[0])
+    errors = _errors_of(block, columns, groups)
     options: dict[str, Any] = {"groups": groups, "errors": errors, "simultaneous": True}
     high = upper_limits(block, columns, confidence, **options).values
     return values, _lower_limits(block, values, errors, confidence), high

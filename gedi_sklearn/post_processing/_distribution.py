@@ -105,7 +105,7 @@ class DistributionMap:
         if len(rows) > _N_AVERAGED:
             rows = np.sort(np.random.default_rng(0).choice(rows, _N_AVERAGED, replace=False))
         F = self._cdf(columns[rows])
-        # The middle of the scores at which F is a rank, which rounding else tells apart.
+        # Where F stays at a rank, the middle of those scores: rounding would pick either end.
         near = np.add.outer([-_ROUNDING, _ROUNDING], self.ranks_).clip(_ROUNDING, 1 - _ROUNDING)
         quantiles = [np.interp(near, own, self.cuts_).mean(axis=0) for own in F]
         self.mean_quantiles_ = np.average(quantiles, axis=0, weights=weight[rows])
