@@ -419,7 +419,7 @@ def twenty_classes(seed, n):
     return x, np.searchsorted(np.quantile(v, np.linspace(0, 1, 21)[1:-1]), v).astype(str)
 
 
-@pytest.mark.parametrize("n", [1000, 5000])
+@pytest.mark.parametrize("n", [1000, pytest.param(5000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_twenty_classes(seed, n):
     x, y = twenty_classes(seed, n)
