@@ -704,7 +704,7 @@ def test_c2_25_what_cannot_be_found_is_said_with_the_names_that_exist():
 # --- weights that an ensemble passes where the learner asks for none: found by nesting estimators
 
 
-@pytest.mark.parametrize("blind", [False, True])
+@pytest.mark.parametrize("blind", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("learner", [LinearRegression(), KNeighborsRegressor(), None], ids=str)
 def test_c2_09_bagging_draws_rows_where_the_learner_requests_no_weights(learner, blind):
     rows = np.c_[a, a + X[:, 1], X[:, 2]]

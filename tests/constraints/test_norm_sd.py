@@ -234,6 +234,7 @@ def test_absolute_error_is_proven_too(degree):
 
 
 @pytest.mark.filterwarnings("ignore:the projection leaves a single row")
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
@@ -424,6 +425,7 @@ def test_a_curve_measures_what_is_bounded():
 
 @pytest.mark.filterwarnings("ignore:the projection leaves a single row")
 @pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
+@pytest.mark.slow
 def test_few_rows_and_many_functions_end_without_overflow():
     # Where no group is undecided the dual has no curvature.
     for seed in range(10):

@@ -222,8 +222,14 @@ def many_levels():
     "make",
     [
         lambda: ProjectedRegressor(constraint=DidiConstraint()),
-        lambda: MovingTargetsRegressor(constraint=DidiConstraint(), max_iter=2),
-        lambda: MovingTargetsRegressor(constraint=DidiConstraint(), max_iter=1, cv=3),
+        pytest.param(
+            lambda: MovingTargetsRegressor(constraint=DidiConstraint(), max_iter=2),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda: MovingTargetsRegressor(constraint=DidiConstraint(), max_iter=1, cv=3),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
@@ -349,6 +355,7 @@ def test_null_draws_of_groups_have_the_mean_of_their_norm():
         np.testing.assert_allclose(indicator.value(c), indicator.measure(y), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_text_of_many_levels_costs_as_its_means():
     """A matrix of these rows and levels is 7.3 GB, one of the levels 2.7 GB."""
     rng = np.random.default_rng(0)

@@ -134,6 +134,7 @@ def test_a_blind_correction_finds_its_columns_in_an_array_by_position(data):
     assert_array_equal(predictions, model.predict(frame))
 
 
+@pytest.mark.slow
 def test_a_blind_correction_is_found_on_the_folds_of_the_learner(data):
     X, t, _, _ = data
     options = {"sensitive_columns": 0, "sensitive_at_predict": False}

@@ -171,7 +171,10 @@ def test_the_closest_counts_are_kept_until_some_are_allowed():
     assert_array_equal(best.closest, cheapest)
 
 
-@pytest.mark.parametrize(("n_classes", "constraint"), [(2, "coarse"), (3, "sd"), (3, "fine")])
+@pytest.mark.parametrize(
+    ("n_classes", "constraint"),
+    [(2, "coarse"), (3, "sd"), pytest.param(3, "fine", marks=pytest.mark.slow)],
+)
 @pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_equal_calls_give_equal_labels(n_classes, constraint):

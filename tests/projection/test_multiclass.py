@@ -101,6 +101,7 @@ def full_model(x, y, p, weight, loss, threshold, target_weight=1.0):
 )
 @example(3836, 3, "labels", "hamming", False, "highs")  # infeasible, by enumeration too
 @settings(deadline=None, max_examples=25)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Gurobi runs on the size-limited:UserWarning")
 @pytest.mark.filterwarnings("ignore:the projection leaves a single row:UserWarning")
 def test_objective_is_that_of_the_full_model(seed, n_classes, kind, loss, weighted, solver):
@@ -420,7 +421,7 @@ def twenty_classes(seed, n):
 
 
 @pytest.mark.parametrize("n", [1000, pytest.param(5000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_twenty_classes(seed, n):
     x, y = twenty_classes(seed, n)
     started = time.process_time()
@@ -437,6 +438,7 @@ def test_twenty_classes(seed, n):
     assert result.gap <= 3.5 / n
 
 
+@pytest.mark.slow
 def test_a_search_that_finds_nothing_nearer_ends_and_says_so():
     # Twenty classes of seven rows or eight leave no room to come within one flip of the relaxation.
     x, y = twenty_classes(0, 150)
