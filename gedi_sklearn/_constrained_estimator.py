@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from ._folds import FoldMaker
 from ._predictions import keep_parameters
 from ._validation import (
-    MISPLACED,
     Interval,
     Outcomes,
     _check_feature_names,
@@ -206,8 +205,7 @@ class ConstrainedEstimator(BaseEstimator):
 
     def __new__(cls, *args: Any, **parameters: Any) -> Any:
         """Refuse parameters of the constraint and the solver, with the object to write."""
-        if not MISPLACED.keys().isdisjoint(parameters):
-            refuse_misplaced(cls.__name__, parameters)
+        refuse_misplaced(cls.__name__, parameters)
         return super().__new__(cls)
 
     def __getstate__(self) -> dict[str, Any]:

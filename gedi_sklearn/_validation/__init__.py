@@ -56,7 +56,6 @@ from ._attribute import (
     warn_many_groups,
 )
 from ._parameters import (
-    MISPLACED,
     N_JOBS,
     NOTION_PARAMETERS,
     check_changed,

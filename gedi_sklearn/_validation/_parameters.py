@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils._param_validation import validate_params as _validate_params
 
 # Parameters of the objects that are given as `constraint` and `solver`, and what to write.
-MISPLACED = {
+_OF_OBJECTS = {
     "threshold": "constraint=DependenceConstraint({value!r})",
     "kernel": "constraint=DependenceConstraint(kernel={value!r})",
     "degree": "constraint=CoarseConstraint(kernel={value!r})",
@@ -55,8 +55,8 @@ def refuse_misplaced(owner: str, given: dict[str, Any]) -> None:
     TypeError
     """
     for name, value in given.items():
-        if name in MISPLACED:
-            written = MISPLACED[name].format(value=value)
+        if name in _OF_OBJECTS:
+            written = _OF_OBJECTS[name].format(value=value)
             raise TypeError(f"{owner} takes no {name!r}. Write {written}.")
 
 

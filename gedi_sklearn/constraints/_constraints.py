@@ -120,8 +120,7 @@ class Constraint(BaseEstimator):
                 "only, a constraint needs a transformer or a callable of the attribute."
             )
         check_changed(self)
-        if self.needs_outcomes:
-            check_notion(self.subset, self.on, self.relative)
+        check_notion(self.subset, self.on, self.relative)
         if self.on == "distribution" and not (self.bounds_cuts and self.subset is None):
             raise ValueError(
                 f"on='distribution' is for DependenceConstraint without subset=; got {self!r}."
