@@ -178,17 +178,19 @@ SCORINGS = ("EpochScoring", "BatchScoring")
 
 
 def skorch_callbacks():
-    return pytest.importorskip("skorch.callbacks")
+    from skorch import callbacks
+
+    return callbacks
 
 
 NETWORKS = pytest.mark.parametrize("kind", [LagrangianDualRegressor, LagrangianDualClassifier])
 
 
+@pytest.mark.torch
 @NETWORKS
 @pytest.mark.parametrize("use_caching", [True, False])
 @pytest.mark.parametrize("batch_size", [None, 16])
 def test_scores_in_callbacks_are_those_of_the_targets(kind, use_caching, batch_size):
-    skorch_callbacks()
     X, y = data(120)
     y = y if kind is LagrangianDualRegressor else np.where(y > 0, "yes", "no")
     scores = scoring(kind, name="found", use_caching=use_caching)
@@ -203,6 +205,7 @@ def test_scores_in_callbacks_are_those_of_the_targets(kind, use_caching, batch_s
         assert_allclose(epoch.net_.history[-1, "found"], epoch.score(X, y), rtol=1e-5)
 
 
+@pytest.mark.torch
 def test_a_checkpoint_brings_the_best_epoch_back(tmp_path):
     checkpoint = skorch_callbacks().Checkpoint(
         dirname=tmp_path, monitor=lambda net: len(net.history) == 2, load_best=True
@@ -214,6 +217,7 @@ def test_a_checkpoint_brings_the_best_epoch_back(tmp_path):
     assert_array_equal(model.multipliers_, two.multipliers_)
 
 
+@pytest.mark.torch
 @NETWORKS
 def test_an_interrupt_propagates_and_leaves_what_was_fitted(kind):
     class Interrupt(skorch_callbacks().Callback):
@@ -230,6 +234,7 @@ def test_an_interrupt_propagates_and_leaves_what_was_fitted(kind):
     assert_array_equal(model.predict(X), before)
 
 
+@pytest.mark.torch
 @NETWORKS
 @pytest.mark.parametrize(
     "check",
@@ -241,18 +246,18 @@ def test_an_interrupt_propagates_and_leaves_what_was_fitted(kind):
     ids=lambda check: check.__name__,
 )
 def test_a_network_keeps_what_was_fitted(kind, check):
-    pytest.importorskip("torch")
     check(network(kind))
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("device", ["xx", "cuda:99", "meta"])
 def test_a_device_that_cannot_be_used_is_named(device):
-    pytest.importorskip("torch")
     X, y = data(60)
     with pytest.raises(ValueError, match=f"device='{device}' cannot be used"):
         network(device=device).fit(X, y)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("params", "error", "name"),
     [
@@ -266,15 +271,16 @@ def test_a_device_that_cannot_be_used_is_named(device):
     ids=str,
 )
 def test_callbacks_and_layers_that_are_none_are_named(params, error, name):
-    pytest.importorskip("torch")
     X, y = data(60)
     with pytest.raises(error, match=name):
         network().set_params(**params).fit(X, y)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("mode", ["no_grad", "inference_mode", "autocast"])
 def test_a_mode_of_torch_changes_nothing(mode):
-    torch = pytest.importorskip("torch")
+    import torch
+
     X, y = data(60)
     model = network()
     right = model.fit(X, y).predict(X)

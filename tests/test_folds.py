@@ -256,7 +256,9 @@ def claims(n, seed):
 
 
 @unsettled
-@pytest.mark.parametrize("kind", [ProjectedRegressor, DualTargetsRegressor])
+@pytest.mark.parametrize(
+    "kind", [ProjectedRegressor, pytest.param(DualTargetsRegressor, marks=pytest.mark.slow)]
+)
 def test_rows_sorted_by_the_attribute_leave_no_more_than_shuffled_ones(kind):
     """C3-20: folds of neighbours left .54 and .48 where shuffled ones leave .33."""
     learner = HistGradientBoostingRegressor(max_iter=30)

@@ -35,7 +35,6 @@ from gedi_sklearn import (
 )
 
 pytestmark = [
-    pytest.mark.xdist_group("production"),  # one process, which saves the models once
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning"),
     pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.ConstraintNotMetWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -155,8 +155,8 @@ def happens(event, fault):
     ("event", "fault"),
     [
         pytest.param("parameters set", "reads parameters", marks=pytest.mark.slow),
-        ("another fit", "counts fits"),
-        ("another fit", "sets a variable"),
+        pytest.param("another fit", "counts fits", marks=pytest.mark.slow),
+        pytest.param("another fit", "sets a variable", marks=pytest.mark.slow),
         ("an error inside", "mixes models"),
         ("an interrupt", "swallows errors"),
     ],

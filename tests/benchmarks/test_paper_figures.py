@@ -89,6 +89,7 @@ def test_steps_down_are_counted():
 
 
 @needs_matplotlib
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_pictures_of_the_same_numbers_are_the_same(tables, number, tmp_path):
     written = []

@@ -1,6 +1,7 @@
 """Boosting under a constraint: what its trees and multipliers must do."""
 
 import pickle
+import sys
 import warnings
 
 import lightgbm
@@ -28,7 +29,6 @@ from gedi_sklearn import (
 from gedi_sklearn.exceptions import ConstraintNotMetWarning
 from gedi_sklearn.metrics import didi, gedi, gedi_coefficients, make_disparity_scorer
 from gedi_sklearn.model_selection import tradeoff_curve
-from tests.test_imports import WITHOUT_OPTIONAL, run_python
 
 ESTIMATORS = (ConstrainedBoostingClassifier, ConstrainedBoostingRegressor)
 BACKENDS = ("xgboost", "lightgbm")
@@ -62,14 +62,11 @@ def quick(cls, backend="xgboost", **params):
 
 @for_each
 @for_each_backend
-def test_without_the_package_the_error_names_the_extra(cls, backend):
-    result = run_python(
-        f"{WITHOUT_OPTIONAL}\nimport gedi_sklearn\n"
-        f"gedi_sklearn.{cls.__name__}('{backend}').fit([[0.0], [1.0]], [0, 1], "
-        "sensitive_features=[0, 1])"
-    )
-    assert f"ImportError: {cls.__name__}(backend='{backend}') needs {backend}" in result.stderr
-    assert "pip install '.[boosting]' in a clone" in result.stderr
+def test_without_the_package_the_error_names_the_extra(cls, backend, monkeypatch):
+    monkeypatch.setitem(sys.modules, backend, None)
+    message = rf"{cls.__name__}\(backend='{backend}'\) needs {backend}.*'\.\[boosting\]' in a clone"
+    with pytest.raises(ImportError, match=message):
+        cls(backend).fit([[0.0], [1.0]], [0, 1], sensitive_features=[0, 1])
 
 
 @for_each

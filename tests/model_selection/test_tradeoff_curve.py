@@ -140,7 +140,7 @@ REUSED = {
 
 
 @pytest.mark.filterwarnings("ignore:the corrected labels miss the constraint:UserWarning")
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", REUSED)
 def test_one_fit_a_fold_is_a_refit_for_every_threshold_to_the_last_bit(data, name, weighted):
     X, t, labels, w = data

@@ -260,7 +260,7 @@ def many_groups(n=2000, seed=0):
     return x, (rng.random(n) < p).astype(int), p
 
 
-@every_solver
+@pytest.mark.parametrize("solver", ["highs", pytest.param("gurobi", marks=pytest.mark.slow)])
 @every_constraint
 @pytest.mark.parametrize("loss", ["hamming", "log_loss"])
 def test_many_groups_reach_the_gap_with_a_true_bound(solver, constraint, loss):
