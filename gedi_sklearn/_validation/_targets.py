@@ -47,7 +47,7 @@ class Outcomes(NamedTuple):
         Raises
         ------
         ValueError
-            If it is not defined, or holds no row.
+            If it is not defined, or could mean either of two classes.
         """
         if callable(subset):
             rows = np.asarray(subset(self.labels))
@@ -57,7 +57,16 @@ class Outcomes(NamedTuple):
                     f"{rows.dtype} of shape {rows.shape} for {len(self.labels)} targets."
                 )
             return rows
-        label = self.positive if isinstance(subset, str) and subset == "positive" else subset
+        label = subset
+        if isinstance(subset, str) and subset == "positive":
+            is_name = is_text(self.labels) and bool(np.any(self.labels == "positive"))
+            label = "positive" if is_name and self.positive is None else self.positive
+            if is_name and label != "positive":
+                meant = repr(str(label))
+                raise ValueError(
+                    f"subset='positive' means the class {meant}, and another class has this name. "
+                    f"Pass a callable: subset=lambda y: y == {meant}."
+                )
         if label is None:
             raise ValueError(
                 "subset='positive' needs two classes, of which the second is meant (or pos_label, "

@@ -40,7 +40,7 @@ def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[An
     """Return `y_true` and other arrays of the caller on the rows of a subset.
 
     None, single numbers and kernels that are no arrays stay as they are. Without `pos_label`
-    "positive" is 1; of text it is an error.
+    "positive" is 1; of text it is an error, unless a class has this name.
 
     Returns
     -------

@@ -186,6 +186,25 @@ def test_of_text_positive_needs_pos_label(indicator):
         indicator(labels, labels, **given)
 
 
+def test_positive_is_the_class_of_this_name_or_an_error():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    moods = np.array(["negative", "neutral", "positive"])[np.arange(60) % 3]
+    scores = rng.random(60)
+    how = {"sensitive_features": x, "kernel": 1}
+    given = {"pos_label": "positive", **how}
+    named = gedi(moods, scores, subset="positive", **given)
+    assert named == gedi(moods, scores, subset=lambda y: y == "positive", **given) > 0
+    rows = moods != "neutral"
+    how["sensitive_features"] = x[rows]
+    with pytest.raises(ValueError, match=r"means the class 'negative', and .* y == 'negative'"):
+        gedi(moods[rows], scores[rows], subset="positive", pos_label="negative", **how)
+    others = np.where(moods == "positive", "positive", "zero")  # the second of two is "zero"
+    model = ProjectedClassifier(constraint=CoarseConstraint(relative=False, subset="positive"))
+    with pytest.raises(ValueError, match="means the class 'zero'"):
+        model.fit(x[:, None], others, sensitive_features=x)
+
+
 CONSTRAINTS = {
     "coarse": CoarseConstraint(0.02, kernel=CUBIC, relative=False),
     "sd": DependenceConstraint(0.02, relative=False),
