@@ -449,7 +449,7 @@ def _bounded(constraint: FittedConstraint, predictions: np.ndarray) -> str:
     given = constraint.parts[0].given
     name = given.on
     if name == "predictions" and constraint.n_classes:
-        name = "probabilities" if (predictions % 1).any() else "labels"
+        name = "probabilities" if (np.rint(predictions) != predictions).any() else "labels"
     return name if given.subset is None else f"{name} in subset {given.subset!r}"
 
 
@@ -466,7 +466,7 @@ def _outputs(
         return
     is_class = bool(constraint.n_classes) or scores is not None
     labels = predictions
-    if is_class and (predictions % 1).any():
+    if is_class and (np.rint(predictions) != predictions).any():
         labels = (predictions > 0.5).astype(int)
     name = "labels" if is_class else "predictions"
     yield from _kept(name, parts, constraint.columns(labels), targets, "y")

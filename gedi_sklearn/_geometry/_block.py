@@ -322,7 +322,7 @@ def deviation_block(design: Any, outputs: tuple[int, ...] = (0,)) -> Block:
     return Block(design, Ball(k, 1.0, np.inf), to_v, from_v, outputs, of_coordinates=True)
 
 
-def capacity(block: Block, columns: np.ndarray) -> np.ndarray:
+def capacity(block: Block, columns: np.ndarray, enough: float = np.inf) -> np.ndarray:
     r"""Return an upper bound of the gauges of labels as rare as given ones.
 
     In a direction s of v = A c a row adds :math:`w_i\, s \cdot A q_i`, its pull. Of m ones the
@@ -337,6 +337,8 @@ def capacity(block: Block, columns: np.ndarray) -> np.ndarray:
         The block, on the rows.
     columns : ndarray of shape (n, C)
         All columns of the targets, those of the block of zeros and ones.
+    enough : float, default=inf
+        Of an L1 norm no more patterns are tried once one is beyond this.
 
     Returns
     -------
@@ -349,24 +351,39 @@ def capacity(block: Block, columns: np.ndarray) -> np.ndarray:
     if block.size > _MOST_COLUMNS:
         return np.full(size, np.inf)
     share = np.broadcast_to(design.shares(slice(None)), design.n_rows)
-    pulls = share[:, None] * (design.orthonormal @ block.operator.T)
-    found = [_of_one(pulls, share, norm, min(m, len(own) - m)) for m in own.sum(axis=0).astype(int)]
+    rarer = [min(m, len(own) - m) for m in own.sum(axis=0).astype(int)]
+    found = [_of_one(block, share, m, enough) for m in rarer]
     return np.concatenate(found) if norm == "each" else np.sum(found, axis=0)
 
 
-def _of_one(pulls: np.ndarray, share: np.ndarray, norm: str, m: int) -> np.ndarray:
+def _of_one(block: Block, share: np.ndarray, m: int, enough: float) -> np.ndarray:
     """Return the numbers of one column with m labels of the rarer kind."""
+    norm, columns, operator = block.allowed.norm, block.design.orthonormal, block.operator
+
+    def pulls(directions: np.ndarray) -> np.ndarray:
+        along: np.ndarray = columns @ (directions @ operator).T
+        return (share * along.T).T
+
+    axes = np.eye(len(operator))
     if norm == "sd":
         p = min(_largest(share, m), 0.5)
-        return np.array([min(np.sqrt(p * (1 - p)), _largest(np.linalg.norm(pulls, axis=1), m))])
-    if norm == "l1" and pulls.shape[1] > _MOST_SIGNS:
-        return np.array([_largest(np.abs(pulls).sum(axis=1), m)])
-    directions = np.eye(pulls.shape[1])
-    if norm == "l1":
-        directions = np.array(list(product((1.0, -1.0), repeat=pulls.shape[1])))
-    along = [pulls @ direction for direction in directions]
-    both = np.array([max(_largest(own, m), _largest(-own, m)) for own in along])
-    return both if norm == "each" else both.max(keepdims=True)
+        sizes = np.linalg.norm(pulls(axes), axis=1)
+        return np.array([min(np.sqrt(p * (1 - p)), _largest(sizes, m))])
+    if norm == "l1" and len(axes) > _MOST_SIGNS:
+        return np.array([_largest(np.abs(pulls(axes)).sum(axis=1), m)])
+    if norm == "each":
+        return np.array([_largest_of_both(pulls(axis), m) for axis in axes])
+    most = 0.0
+    for signs in product((1.0, -1.0), repeat=len(axes) - 1):
+        most = max(most, _largest_of_both(pulls(np.array([1.0, *signs])), m))
+        if most > enough:
+            break
+    return np.array([most])
+
+
+def _largest_of_both(values: np.ndarray, m: int) -> float:
+    """Return the larger of the sums of the m largest values, and of minus the m least."""
+    return max(_largest(values, m), _largest(-values, m))
 
 
 def _largest(values: np.ndarray, m: int) -> float:

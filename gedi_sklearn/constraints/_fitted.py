@@ -137,7 +137,8 @@ class ColumnConstraint:
         """Tell whether labels as rare as these meet every bound however they are arranged."""
         limits = self.allowed.limits
         kept = np.isfinite(limits)
-        return bool((capacity(self.block, columns)[kept] <= limits[kept]).all())
+        most = capacity(self.block, columns, enough=limits.max(initial=0.0, where=kept))
+        return bool((most[kept] <= limits[kept]).all())
 
     def upper_limits(
         self, columns: np.ndarray, confidence: float, groups: np.ndarray | None = None
@@ -338,7 +339,9 @@ class FittedConstraint:
         Also where z holds no labels, and for bounds so wide that no labels at all exceed them.
         """
         bounding = [part for part in self.parts if part.bounds_anything]
-        if not self.n_classes or self.origin is not None or not bounding or (z % 1).any():
+        if not self.n_classes or self.origin is not None or not bounding:
+            return ""
+        if (np.rint(z) != z).any():
             return ""
         counts = np.bincount(z.astype(int), minlength=self.n_classes)
         if len(z) - counts.max() > _RARE * len(z):

@@ -18,6 +18,14 @@ _LOG_LOSS_MARGIN = 1e-3
 _EFFECT_RANGES, _TURNS = 8, 3
 
 
+def range_of_classes(cost: np.ndarray) -> np.ndarray:
+    """Return by how much the classes of each row differ in cost, shape (n,).
+
+    Of two classes the cost is that of the second one above the first one.
+    """
+    return np.abs(cost[:, 0]) if cost.shape[1] == 1 else np.ptp(cost, axis=1)
+
+
 def class_costs(
     y: np.ndarray, p: np.ndarray | None, target_weight: float, loss: str, n_classes: int
 ) -> np.ndarray:
@@ -276,7 +284,7 @@ class Cells:
 
     def range_of_costs(self) -> float:
         """Return by how much the classes of the rows differ in cost, summed."""
-        return float(self.size @ np.ptp(self.all_costs(self.cost), axis=1))
+        return float(self.size @ range_of_classes(self.cost))
 
     def all_costs(self, cost: np.ndarray) -> np.ndarray:
         """Return costs of every class, shape (g, K), from those of the columns."""

@@ -23,7 +23,14 @@ from .._validation import check_group_codes
 from ..constraints import VIOLATION_TOLERANCE, FittedConstraint, GroupBall
 from ..exceptions import InfeasibleProjectionError
 from ._allocation import Allocation, AllocationSearch
-from ._cells import Cells, LinearImage, ball_of_means, class_costs, row_scale
+from ._cells import (
+    Cells,
+    LinearImage,
+    ball_of_means,
+    class_costs,
+    range_of_classes,
+    row_scale,
+)
 from ._relaxation import Core, relax, relaxed_multipliers
 from ._result import Found, Solution
 from ._search import MOST_COLUMNS, Search
@@ -111,7 +118,7 @@ class ClassTargets:
             If the solver failed, or returned what is no solution.
         """
         cost, constant, largest = self._costs(p, target_weight)
-        total = float(self._range(cost).sum())
+        total = float(range_of_classes(cost).sum())
         ties, most = self._tie_costs(cost, total)
         cells = self._cells(
             cost if ties is None else cost + ties, p, with_effects=self.ball is None
@@ -158,14 +165,9 @@ class ClassTargets:
         if self.n_classes == 2:
             constant = float(cost[:, 0].sum())
             cost = cost[:, 1:] - cost[:, :1]
-        largest = float(self._range(cost).max()) or 1.0
+        largest = float(range_of_classes(cost).max()) or 1.0
         cost /= largest
         return cost, constant, largest
-
-    @staticmethod
-    def _range(cost: np.ndarray) -> np.ndarray:
-        """Return by how much the classes of a row differ in cost, shape (n,)."""
-        return np.abs(cost[:, 0]) if cost.shape[1] == 1 else np.ptp(cost, axis=1)
 
     @staticmethod
     def _total(cost: np.ndarray, z: np.ndarray) -> float:
