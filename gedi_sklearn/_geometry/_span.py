@@ -378,7 +378,10 @@ def joint_multipliers(
     SolverError
         If the multipliers do not converge.
     """
-    placed, end = [], 0
+    # μ has the unit of u at a G of about 1, where both together say what is left. A power of 2
+    # changes no digit.
+    unit = 2.0 ** np.round(np.log2(np.trace(gram) / len(gram))) if len(blocks) > 1 else 1.0
+    gram, placed, end = gram / unit, [], 0
     for own in blocks:
         rows = slice(end, end := end + own.size)
         placed.append((own, rows, _root(gram[rows, rows])))
@@ -436,7 +439,7 @@ def joint_multipliers(
             best, least = found, size
         scale = float(np.linalg.norm(point) + np.linalg.norm(found.mu))
         if least <= _RESIDUAL * scale or (idle >= _PATIENCE and least <= _ACCEPTED * scale):
-            return best
+            return Multipliers(best.mu / unit, best.faces)
         before, found = swept, sweep(found.mu)
         if idle >= _PATIENCE:  # along a valley each sweep takes the same small step
             found = Multipliers(farther(before, found.mu), found.faces)

@@ -139,6 +139,14 @@ def test_targets_satisfy_the_conditions_of_optimality(name, seed, unit):
     assert_allclose(result.objective, w @ kl_div(result.targets, t), rtol=1e-8, atol=1e-20 * unit)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e8])
+def test_several_bounds_multiply_by_the_same_relativities_in_every_unit(unit):
+    for seed in range(5):
+        t, keywords = problem("several", seed, n=60, share=0.3)
+        (base, _), (scaled, _) = solved(t, keywords), solved(t * unit, keywords)
+        assert_allclose(scaled.targets, unit * base.targets, rtol=1e-9, err_msg=str(seed))
+
+
 def test_what_is_allowed_is_not_moved():
     t, keywords = problem("sd", 0, share=1.0)
     result, _ = solved(t, keywords)
