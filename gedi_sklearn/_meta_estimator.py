@@ -44,6 +44,9 @@ _OFFSETS = (
     "offset",
 )
 
+# Parameters whose False lets scikit-learn's estimators overwrite the X of a fit.
+_COPIES = ("copy", "copy_X", "copy_x")
+
 
 class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
     """Base of the wrappers: tags, metadata, covariates.
@@ -105,6 +108,8 @@ class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         _check_kind(self, self._inner_estimator())
+        for name, child in self._fitted_children().items():
+            _refuse_overwriting(name, child)
         return super()._check_training_data(X, y, sensitive_features, sample_weight)
 
     def _own_request(self) -> MetadataRequest:
@@ -229,6 +234,17 @@ def _check_kind(outer: Any, inner: Any) -> None:
             f"estimator={type(inner).__name__} is a {own}, and {name} wraps a "
             f"{kinds[1].lower()}. Use {name.replace(kinds[1], kinds[0])}."
         )
+
+
+def _refuse_overwriting(name: str, child: Any) -> None:
+    """Refuse a learner that may overwrite rows which are fitted and predicted several times."""
+    params = child.get_params() if hasattr(child, "get_params") else {}
+    for key, value in params.items():
+        if value is False and key.rpartition("__")[2] in _COPIES:
+            raise ValueError(
+                f"{name}={type(child).__name__} has {key}=False, which lets it overwrite X, and "
+                f"later fits and predictions take the same X. Set {key}=True."
+            )
 
 
 def _with_weight(child: Any, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,15 @@ import re
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DualTargetsRegressor,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
     ProjectedClassifier,
@@ -113,6 +116,25 @@ def test_one_value_a_row_in_a_column_is_welcome(kind, cv):
         for learner in (LinearRegression(), Column())
     )
     assert_allclose(column.targets_, plain.targets_)
+
+
+@pytest.mark.parametrize(
+    ("learner", "key"),
+    [
+        (LinearRegression(copy_X=False), "copy_X"),
+        (make_pipeline(StandardScaler(copy=False), LinearRegression()), "standardscaler__copy"),
+    ],
+)
+def test_a_learner_that_overwrites_X_is_refused(learner, key):
+    # The second fit of Moving Targets was on columns that the first had centred.
+    rows = X.copy()
+    for kind in (MovingTargetsRegressor, DualTargetsRegressor, ProjectedRegressor):
+        with pytest.raises(ValueError, match=rf"^estimator={type(learner).__name__} has {key}=Fal"):
+            kind(learner).fit(rows, T, sensitive_features=X[:, 0])
+    blind = ProjectedRegressor(sensitive_at_predict=False, attribute_estimator=learner)
+    with pytest.raises(ValueError, match="^attribute_estimator="):
+        blind.fit(rows, T, sensitive_features=X[:, 0])
+    assert_array_equal(rows, X)
 
 
 class Reversed(ClassifierMixin, BaseEstimator):
