@@ -5,6 +5,8 @@ import pytest
 from lightgbm import LGBMRegressor
 from numpy.testing import assert_allclose
 from scipy.special import kl_div
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from xgboost import XGBRegressor
@@ -14,7 +16,9 @@ from gedi_sklearn import (
     ConstrainedBoostingRegressor,
     DependenceConstraint,
     DidiConstraint,
+    FineConstraint,
     MovingTargetsRegressor,
+    PolynomialKernel,
     ProjectedRegressor,
     project_targets,
 )
@@ -100,6 +104,24 @@ def test_an_attribute_blind_correction_of_a_known_kernel_is_the_aware_one(portfo
         attribute_estimator=LinearRegression(),
     ).fit(X, y, sensitive_features=X[:, 0])
     assert_allclose(blind.predict(X), aware.predict(X), rtol=1e-6)
+
+
+def test_an_attribute_blind_correction_is_the_same_in_every_unit(portfolio):
+    X, y, _ = portfolio
+    X, y = X[:500], 1 + y[:500]
+    proxy = np.c_[X[:, 1:], X[:, 0] + 10 * np.random.default_rng(1).normal(size=len(X))]
+    model = ProjectedRegressor(
+        TransformedTargetRegressor(LinearRegression(), func=np.log, inverse_func=np.exp),
+        FineConstraint(0.2, kernel=PolynomialKernel(2, standardize=True)),
+        loss="kl",
+        sensitive_at_predict=False,
+        attribute_estimator=LinearRegression(),
+    )
+    first, second = (
+        clone(model).fit(proxy, unit * y, sensitive_features=X[:, 0]).predict(proxy) / unit
+        for unit in (1, 1e9)
+    )
+    assert_allclose(second, first, rtol=1e-9)
 
 
 def test_a_threshold_of_all_that_there_is_changes_nothing(portfolio):

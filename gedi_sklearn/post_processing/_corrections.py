@@ -103,7 +103,8 @@ class LinkedRule:
             if size <= _TOLERANCE * scale:
                 break
             for _ in range(_MAX_TRIES):
-                damped = np.vstack([derivative, np.sqrt(damping) * np.eye(len(mu))])
+                own = np.sqrt(damping) * self.loss.unit * np.eye(len(mu))
+                damped = np.vstack([derivative, own])
                 step = np.linalg.lstsq(damped, np.r_[-left, np.zeros(len(mu))], rcond=None)[0]
                 after = self._residual(mu + step, pull)
                 if np.linalg.norm(after[0]) < size:
@@ -116,7 +117,11 @@ class LinkedRule:
         return mu
 
     def _residual(self, mu: np.ndarray, pull: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return u − Π(u − pull · μ), its derivative, and the size of what it is made of."""
+        """Return u − Π(u − pull · μ), its derivative, and the size of what it is made of.
+
+        μ is taken in the unit of u.
+        """
+        pull *= self.loss.unit
         span, changes = self.constraint.span, self.loss.changes(self._move(mu))[0]
         rates = span.normalized_weight * self.loss.rates(changes)
         slope = (span.q * rates[:, None]).T @ self.columns
@@ -133,7 +138,7 @@ class LinkedRule:
             left[rows] = u[rows] - nearest
             inward[rows, rows] = own.derivative(wanted, v)
         derivative = slope - inward @ slope + pull * inward
-        return left, derivative, float(np.linalg.norm(u) + np.linalg.norm(mu))
+        return left, derivative, float(np.linalg.norm(u) + self.loss.unit * np.linalg.norm(mu))
 
 
 class Correction(NamedTuple):
