@@ -32,7 +32,8 @@ def normal_draws(covariance: np.ndarray, n_draws: int, rng: np.random.RandomStat
 def with_covariance(draws: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Return standard normal vectors (n_draws, k) as those of a covariance."""
     values, vectors = np.linalg.eigh(covariance)
-    return draws @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    # The symmetric root: of equal variances rounding chooses the axes, and would choose the draws.
+    return draws @ (vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
 
 
 def fixed_draws(size: int, n_draws: int = N_DRAWS) -> np.ndarray:
