@@ -94,6 +94,8 @@ class Findings:
     cuts : Cuts or None
         The same of the share of rows above a cut, for every cut; None of predictions with two
         values, which have a single one, of fewer than 20 rows, and for more than 100 groups.
+    has_predictions : bool
+        Whether the predictions are others than the targets, which are measured without any.
 
     Examples
     --------
@@ -126,6 +128,7 @@ class Findings:
     mean: list[float]
     mean_true: list[float]
     cuts: Cuts | None
+    has_predictions: bool
 
     @property
     def verdict(self) -> str | None:
@@ -218,6 +221,7 @@ def find(
         mean=_means(codes, z, design.weight),
         mean_true=_means(codes, y, design.weight),
         cuts=_over_cuts(design, z, y),
+        has_predictions=not np.array_equal(z, y),
     )
 
 
@@ -302,7 +306,7 @@ def sentences(found: Findings, unit: str | None, target: str | None, level: floa
     """Yield what the numbers mean, in the units of attribute and target."""
     name, measured = found.attribute, "" if target is None else f" {target}"
     # Of targets without predictions everything is said once.
-    alone = found.mean == found.mean_true
+    alone = not found.has_predictions
     what = "the targets" if alone else "the predictions"
 
     def beside(text: str) -> str:
@@ -366,10 +370,9 @@ def _of_cuts(found: Findings) -> Iterator[str]:
     """Yield what decisions at a cut depend on."""
     if (cuts := found.cuts) is None:
         return
-    alone = found.mean == found.mean_true
-    what = "targets" if alone else "predictions"
+    what = "predictions" if found.has_predictions else "targets"
     true = ""
-    if not alone and len(cuts.rates_true) > 1:
+    if found.has_predictions and len(cuts.rates_true) > 1:
         true = f" (targets: {number(max(cuts.values_true))})"
     worst = f"{number(max(cuts.values))} points at the worst cut{true}"
     if not np.isnan(top := cuts.at(0.1)):
@@ -381,5 +384,5 @@ def _of_cuts(found: Findings) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """Return a number with three digits, without an exponent where it is at least 1."""
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+    """Return a number with three digits, without an exponent from 1 to a billion."""
+    return f"{value:,.0f}" if 999.5 <= abs(value) < 1e9 else f"{value:.3g}"

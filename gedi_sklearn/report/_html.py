@@ -174,7 +174,7 @@ def _curve(found: Findings, attribute_unit: str | None, target_unit: str | None)
     is_number = not isinstance(found.at[0], str)
     x = np.array(found.at if is_number else range(len(found.at)), dtype=float)
     pairs = [("targets", found.mean_true, "6 4"), ("predictions", found.mean, "none")]
-    if found.mean == found.mean_true:
+    if not found.has_predictions:
         pairs = pairs[:1]
     series = [_Series(label, x, np.array(values), dashes) for label, values, dashes in pairs]
     groups = None if is_number else [_short(name) for name in found.at]
@@ -188,8 +188,9 @@ def _over_cuts(found: Findings) -> str:
     cuts = found.cuts
     if cuts is None:
         return ""
-    of = [("predictions", cuts.rates, cuts.values, "none")]
-    if len(cuts.rates_true) > 1 and found.mean != found.mean_true:
+    what = "predictions" if found.has_predictions else "targets"
+    of = [(what, cuts.rates, cuts.values, "none")]
+    if len(cuts.rates_true) > 1 and found.has_predictions:
         of.insert(0, ("targets", cuts.rates_true, cuts.values_true, "6 4"))
     of.append(("chance", [0.0, 1.0], [100 * cuts.null_q95] * 2, "1 3"))
     series = [_Series(name, np.array(x), np.array(y), how, False) for name, x, y, how in of]

@@ -456,6 +456,24 @@ def test_a_slope_of_the_targets_has_its_own_sign_and_a_least_p_value_is_said():
     assert "(p ≤ 0.001)" in page
 
 
+def test_predictions_with_the_means_of_the_targets_are_no_targets():
+    sex, pay = ["f", "m"] * 20, np.tile([1.0, 3.0, 3.0, 7.0], 10)
+    means = np.where(np.array(sex) == "f", 2.0, 5.0)
+    given = {"sensitive_features": sex, "threshold": 0.5, "n_resamples": 5}
+    said = str(fairness_report(pay, means, **given))
+    assert "In the predictions, the attribute explains" in said
+    assert "100% of the total (1.5, 69% in the targets)" in said
+    assert "Share of the targets' dependence that remains: 100%" in said
+    # Targets without predictions are called so, in the pictures as well.
+    assert "predictions" not in fairness_report(pay, **given).to_html().split("<table")[0]
+
+
+def test_numbers_have_no_exponent():
+    x = np.array([0.0, 1.0] * 10)
+    page = str(fairness_report(999.7 * x, sensitive_features=x, n_resamples=5))
+    assert "1,000 higher on average" in page
+
+
 def test_what_an_auditor_takes_away(people, tmp_path):
     X, y, p = people
     options = {"sensitive_features": X, "degrees": [1], "bins": [2], "n_resamples": 5}
