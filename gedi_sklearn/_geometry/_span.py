@@ -95,7 +95,7 @@ class Product:
         found = []
         for part, own in self.split(v):
             inside = part.violation(own) == 0
-            found.append(own if inside else part.nearest(np.eye(part.size), own, None))
+            found.append(own if inside else part.nearest(np.eye(part.size), own, own))
         return np.concatenate(found)
 
     def contains(self, v: np.ndarray) -> np.ndarray:
