@@ -16,6 +16,9 @@ from ._base import Projected
 from ._corrections import Correction, Recalibration, score_correction
 from ._label_search import TIE, LabelRule, Tried, ascend, codes_of
 
+# Rows that the relaxation of a fold may be off: sampling moves its correction by far more.
+_OF_A_FOLD = 1.0
+
 
 class ProjectedClassifier(ClassTargetsMixin, Projected):
     r"""Classification with a threshold on the score that depends on the attribute.
@@ -233,7 +236,7 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
         if projection.violation(codes_of(p)) == 0.0:
             size = projection.row_columns.shape[1] * (1 if p.ndim == 1 else p.shape[1])
             return Correction(np.zeros(size))
-        return Correction(score_correction(projection, p, None, 1.0)[0])
+        return Correction(score_correction(projection, p, None, 1.0, tolerance=_OF_A_FOLD)[0])
 
     def _fold_correction(self, projection: Projection, p: np.ndarray, columns: Any) -> Correction:
         if not self._bounds_labels:
@@ -242,7 +245,7 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
             return self._plain_correction(projection, p)
         # Where the ascent comes to rest. How well that does on these rows says little of others.
         constraint, decided = projection.fitted_constraint_, _rule(projection, p, columns).decided
-        start = score_correction(projection, p, columns, 1.0)[0]
+        start = score_correction(projection, p, columns, 1.0, tolerance=_OF_A_FOLD)[0]
         return Correction(next(ascend(constraint, decided, start)))
 
     @answers_as_fitted

@@ -283,6 +283,8 @@ def score_correction(
     expected: np.ndarray | None,
     share: float,
     start: np.ndarray | None = None,
+    *,
+    tolerance: float = 1e-6,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return c such that a threshold on p + Q(x)c, or its largest entry, solves the relaxation.
 
@@ -298,6 +300,8 @@ def score_correction(
         Share of the threshold that may be used.
     start : ndarray, default=None
         What was returned beside the correction at another share.
+    tolerance : float, default=1e-6
+        How far from its optimum the relaxation may be, in rows that are decided against certainty.
 
     Returns
     -------
@@ -318,7 +322,8 @@ def score_correction(
         constraint = _seen_through(constraint, expected)
     # A row costs 1 − 2p − Q(x)λ / Σw in the second of two classes, else 1 − p − Q(x)λ / Σw in each.
     share_of_row = constraint.weight.sum() * (2 if constraint.n_classes == 2 else 1)
-    multipliers, start = projection.relaxed_multipliers(p, constraint.scaled(share), start)
+    scaled = constraint.scaled(share)
+    multipliers, start = projection.relaxed_multipliers(p, scaled, tolerance, start)
     correction = multipliers / share_of_row
     return correction if constraint.n_classes == 2 else _centred(constraint, correction), start
 

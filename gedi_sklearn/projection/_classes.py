@@ -36,7 +36,7 @@ from ._result import Found, Solution
 from ._search import MOST_COLUMNS, Search
 from ._solver import Deadline, LinearModel, SolverSession
 
-# How near to its optimum the relaxation is solved where it is asked for alone; costs are at most 1.
+# How near to its optimum a relaxation is solved for its labels; costs are at most 1.
 _EXACT = 1e-6
 # Seconds to look for the least slack with a solution.
 _SLACK_SECONDS = 10.0
@@ -202,9 +202,11 @@ class ClassTargets:
         return ties, float(ties.max(axis=1, initial=0.0).sum()) if total else 0.0
 
     def relaxed_multipliers(
-        self, p: np.ndarray, deadline: Deadline, start: np.ndarray | None = None
+        self, p: np.ndarray, tolerance: float, deadline: Deadline, start: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return multipliers in the relaxation against p, from those of other sets on.
+
+        Costs are at most 1, for the tolerance of their sum.
 
         Returns
         -------
@@ -221,7 +223,7 @@ class ClassTargets:
         cost, _, largest = self._costs(p, 0.0)
         cells = self._cells(cost, p)
         found = relaxed_multipliers(
-            cells, self.image.allowed, _EXACT, self._offset(), deadline, start
+            cells, self.image.allowed, tolerance, self._offset(), deadline, start
         )
         if found is None:
             raise self._infeasible(cells, deadline)

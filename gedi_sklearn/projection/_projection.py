@@ -560,7 +560,11 @@ class Projection:
         )
 
     def relaxed_multipliers(
-        self, p: np.ndarray, constraint: FittedConstraint, start: np.ndarray | None = None
+        self,
+        p: np.ndarray,
+        constraint: FittedConstraint,
+        tolerance: float,
+        start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the multipliers of orthonormal coordinates in the relaxation of classes.
 
@@ -570,6 +574,8 @@ class Projection:
             Probabilities, the only thing that the relaxation is near to.
         constraint : FittedConstraint
             On these rows, in the place of the projection's own.
+        tolerance : float
+            How far from its optimum the relaxation may be, in rows of the largest cost.
         start : ndarray of shape (r,), default=None
             What was returned beside the multipliers of the same constraint at another share.
 
@@ -581,7 +587,9 @@ class Projection:
             Where to start from at another share.
         """
         with self._deadline() as deadline:
-            return self._class_problem(constraint).relaxed_multipliers(p, deadline, start)
+            return self._class_problem(constraint).relaxed_multipliers(
+                p, tolerance, deadline, start
+            )
 
     def relaxed_labels(self, p: np.ndarray, offset: np.ndarray) -> np.ndarray | None:
         """Return the labels that the relaxation gives to scores, for two classes.

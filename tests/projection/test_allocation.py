@@ -125,7 +125,7 @@ def test_multipliers_are_those_of_the_relaxation():
     group, p, y = groups_of(5, 3000, seed=1)
     with Projection(y, sensitive_features=group, constraint=DidiConstraint()) as projection:
         constraint = projection.fitted_constraint_
-        relaxed = constraint.raw_multipliers(projection.relaxed_multipliers(p, constraint)[0])
+        relaxed = constraint.raw_multipliers(projection.relaxed_multipliers(p, constraint, 1e-6)[0])
         result = projection.solve(p, target_weight=0.0)
         assert_allclose(result.multipliers, relaxed, rtol=0.03, atol=0.5)
         # They are what a looser bound would gain.
