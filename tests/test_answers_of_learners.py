@@ -132,7 +132,7 @@ def test_a_learner_that_overwrites_X_is_refused(learner, key):
         with pytest.raises(ValueError, match=rf"^estimator={type(learner).__name__} has {key}=Fal"):
             kind(learner).fit(rows, T, sensitive_features=X[:, 0])
     blind = ProjectedRegressor(sensitive_at_predict=False, attribute_estimator=learner)
-    with pytest.raises(ValueError, match="^attribute_estimator="):
+    with pytest.raises(ValueError, match=r"^attribute_estimator="):
         blind.fit(rows, T, sensitive_features=X[:, 0])
     assert_array_equal(rows, X)
 

@@ -20,6 +20,7 @@ from .._validation import (
     check_labels,
     check_notion,
     declared_ranges,
+    is_text,
     select_columns,
     validate_params,
 )
@@ -102,10 +103,10 @@ def make_disparity_scorer(
     **metric_params
         Parameters of the metric's function, such as `kernel`, `relative`, `n_bins`, `subset`.
         `conditional_on` names column(s) of X. `pos_label`, the label that counts as 1, is needed
-        where two predicted labels are text; "positive" as `subset` is that label, by default the
-        second of two classes. `task="auto"` of DIDI takes the estimator's own task, and the
-        regression form for decision values. Beside a constraint only `pos_label` and
-        `conditional_on`.
+        where two predicted labels are text; of two numbers the larger counts. "positive" as
+        `subset` is that label, by default the second of two classes. `task="auto"` of DIDI takes
+        the estimator's own task, and the regression form for decision values. Beside a constraint
+        only `pos_label` and `conditional_on`.
 
     Returns
     -------
@@ -296,6 +297,8 @@ class DisparityScorer(BaseScorer):
                 # Scores belong to one class, so the targets must be the indicator of that class.
                 y_true = (labels == (classes[-1] if pos_label is None else pos_label)).astype(float)
                 options["pos_label"] = None
+            elif not is_joint and len(classes) == 2 and not is_text(classes):
+                options["pos_label"] = classes[1]  # −1 and 1 are 0 and 1, as to a constraint
         return self._sign * self._score_func(y_true, y_pred, **options, **kwargs)
 
     def _one_against_rest(

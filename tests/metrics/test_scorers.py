@@ -344,6 +344,17 @@ def test_a_scorer_of_a_constraint_measures_what_it_bounds(data, constraint, meas
     constraint.set_params(relative=not constraint.relative)
 
 
+@pytest.mark.parametrize("labels", [(-1, 1), (0, 10), (1, 2), (False, True)])
+def test_of_two_labels_the_larger_counts_as_1(data, labels):
+    X, t, _ = data
+    y = t > np.median(t)
+    model = LogisticRegression().fit(X, np.array(labels)[y.astype(int)])
+    expected = gedi(model.predict(X) == labels[1], sensitive_features=X[:, 0])
+    scorers = (CoarseConstraint(relative=False), "gedi")
+    for scorer in (make_disparity_scorer(one, sensitive_columns=0) for one in scorers):
+        assert scorer(model, X, np.array(labels)[y.astype(int)]) == pytest.approx(-expected)
+
+
 def test_a_scorer_of_a_constraint_on_groups_measures_their_disparity(data):
     X, t, _ = data
     X = np.c_[X[:, 0].round(-1), X[:, 1]]
