@@ -36,6 +36,9 @@ _FEW, MOST_COLUMNS = 600, 1500
 _MOST_ROWS, _FEW_ROWS = 300, 15
 # Nodes of an integer model times its columns, so many times more where the optimum is asked for.
 _NODES, _MORE_NODES = 150_000, 20
+# The same times the rows of balls; with fewer nodes than these a tree hardly leaves its root, which
+# alone takes seconds.
+_NODES_OF_BALL, _FEWEST_NODES = 3_000_000, 60
 # Sets that are no polyhedra are cut off so often; once some counts are allowed, a part of that and
 # of the nodes is enough.
 _MOST_CUTS, _PART = 12, 4
@@ -168,11 +171,14 @@ class Search:
                     return
         self.best.offer(self.start)
 
+    @property
+    def _is_small(self) -> bool:
+        """Whether one integer model holds everything."""
+        return len(self.nowhere) <= _MOST_ROWS and len(self.nearest) <= _FEW
+
     def _solve_whole(self) -> None:
         """Solve the integer model of all columns, where these are few."""
-        if len(self.nowhere) <= _MOST_ROWS and len(self.nearest) <= _FEW:
-            if not self.cells.image.allowed.is_polyhedron:  # its trees take long
-                self._exchange()
+        if self.cells.image.allowed.is_polyhedron and self._is_small:
             self._solve_model(_FEW)
 
     def _round_classes(self) -> None:
@@ -191,8 +197,7 @@ class Search:
 
     def _exchange(self) -> None:
         """Exchange rows, from the rounded relaxation."""
-        if not self.n_exchanges:
-            self._run_exchange(self.start, 0.4)
+        self._run_exchange(self.start, 0.4)
 
     def _shrink_sets(self) -> None:
         """Exchange rows from relaxations of smaller sets, which have room to be rounded."""
@@ -213,8 +218,10 @@ class Search:
                 break
 
     def _solve_core(self) -> None:
-        """Solve the integer model of the nearest moves."""
-        if len(self.nowhere) <= _FEW_ROWS and len(self.nearest) > _FEW:
+        """Solve the integer model of the nearest moves, or one of everything that takes long."""
+        is_small = self._is_small
+        is_new = not self.cells.image.allowed.is_polyhedron if is_small else True
+        if is_new and (is_small or len(self.nowhere) <= _FEW_ROWS):
             self._solve_model(MOST_COLUMNS)
 
     def _exchange_again(self) -> None:
@@ -272,10 +279,15 @@ class Search:
         core = Core(cells, relaxed.base, columns)
         # Where the relaxation is near their boundary, twice as far is outside.
         allowed = _tightened(cells.image.allowed.touched(2 * cells.v(relaxed.counts)))
-        nodes = _NODES * (1 if self.tolerance else _MORE_NODES) // max(len(core.cell), 1)
-        n_trees = 1
+        patience = 1 if self.tolerance else _MORE_NODES
+        nodes, n_trees = _NODES * patience // max(len(core.cell), 1), 1
         if not allowed.is_polyhedron:
-            nodes, n_trees = nodes // 3, _MOST_CUTS  # every node has many more rows
+            # A node takes as long as there are rows times columns.
+            numbers = len(allowed.linear_rows().most) * len(core.cell)
+            nodes = min(nodes // 3, _NODES_OF_BALL * patience // max(numbers, 1))
+            n_trees = _MOST_CUTS
+            if nodes < _FEWEST_NODES:
+                return
             if self.tolerance and self.has_found:
                 if len(self.nowhere) > _TIGHTENED:
                     return
