@@ -97,6 +97,20 @@ def test_projected_targets(norm):
 
 
 @pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
+def test_rows_of_weight_0_keep_their_targets():
+    weight = (np.arange(N) % 3 > 0) * 1.0
+    group = np.where(weight > 0, GROUP, "only where nothing counts")
+    for attribute, kernel in ((AGE, 2), (group, 1)):
+        constraint = DependenceConstraint(kernel=kernel)
+        rows = arrays((500,) * 6, Y, attribute, weight)
+        given = dict(zip(("sensitive_features", "sample_weight"), rows[1:], strict=True))
+        found, _ = gedi_dask.project_targets(rows[0], **given, constraint=constraint)
+        given = {"sensitive_features": attribute, "sample_weight": weight}
+        expected = project_targets(Y, **given, constraint=constraint)
+        np.testing.assert_allclose(found.compute(), expected.targets, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::gedi_sklearn.exceptions.UnseenDependenceWarning")
 def test_an_estimator_of_a_sample_predicts_all_rows():
     X = np.c_[AGE, RNG.normal(size=N)]
     sample = slice(0, 1000)

@@ -22,6 +22,7 @@ from .._validation import (
     check_same_length,
     check_sample_weight,
     is_text,
+    take_rows,
 )
 from ..constraints import DependenceConstraint
 from ..exceptions import RankDeficientKernelError
@@ -537,7 +538,8 @@ def project_targets(
     Parameters
     ----------
     y, y_pred, sensitive_features, sample_weight : Dask array, series or frame
-        As in :func:`gedi_sklearn.project_targets`; the targets are real numbers.
+        As in :func:`gedi_sklearn.project_targets`; the targets are real numbers, and those of rows
+        of weight 0 stay as they are.
     constraint : DependenceConstraint, CoarseConstraint or FineConstraint, default=None
         What is bounded; None is ``DependenceConstraint()``. See
         :meth:`gedi_sklearn.metrics.GediAccumulator.correct_targets`.
@@ -575,13 +577,20 @@ def project_targets(
         sample_weight=sample_weight,
     )
     correct = sums.correct_targets(constraint, target_weight=target_weight)
-    blocks = row_blocks_of(y=y, y_pred=y_pred, sensitive_features=sensitive_features)
+    given = {"y": y, "y_pred": y_pred, "sensitive_features": sensitive_features}
+    blocks = row_blocks_of(**given, sample_weight=sample_weight)
     parts = [delayed(_corrected)(correct, block) for block in blocks]
     return _concatenated(parts, y, np.empty(0)), correct
 
 
 def _corrected(correct: TargetCorrection, block: dict[str, Any]) -> np.ndarray:
-    return correct(**block) if len(block["y"]) else np.empty(0)
+    weight = block.pop("sample_weight")
+    z = np.array(block["y"], dtype=np.float64).ravel()  # of rows of weight 0
+    counted = np.flatnonzero(np.ones(len(z)) if weight is None else np.asarray(weight) > 0)
+    if len(counted):
+        own = {name: take_rows(rows, counted) for name, rows in block.items() if rows is not None}
+        z[counted] = correct(**own)
+    return z
 
 
 def _by_block(
