@@ -14,8 +14,8 @@ from scipy.special import fdtri, stdtrit
 N_DRAWS = 1000
 # Up to this many terms the 2^r sign patterns of an L1 norm are enumerated.
 MAX_PATTERNS = 12
-# Standard errors below this share of the largest one are rounding errors.
-_ROUNDING = 1e-9
+# Standard errors below this share of the largest one are roots of rounding errors.
+_ROUNDING = 1e-6
 # From this leverage on a row says nothing of how far the next one may be.
 _MAX_LEVERAGE = 0.8
 # Least entry of the diagonal, relative to the largest one.

@@ -74,6 +74,22 @@ def test_limits_from_both_sides_are_those_from_each(constraint, has_groups):
     np.testing.assert_allclose(found, _limits.quantile_of_draws(noise, 0.95), rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_that_cannot_err_do_not_widen_the_others(seed):
+    """Deviations of a group add up to 0 over all classes, but for rounding."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=600)
+    group, grade = np.digitize(x, [-0.5, 0.5]), np.digitize(x + rng.normal(size=600), [-0.6, 0.6])
+    found = []
+    for weight in (None, np.ones(600), np.full(600, 3.0)):
+        given = {"sensitive_features": group, "sample_weight": weight, "loss": "hamming"}
+        with Projection(grade, constraint=DidiConstraint(), **given) as projection:
+            block = projection.fitted_constraint_.parts[0].block
+        found.append(upper_limits(block, np.eye(3)[grade], 0.9, simultaneous=True).values[0])
+    np.testing.assert_allclose(found, found[0], rtol=1e-9)
+    assert found[0] < 1.5 * block.allowed.sizes(block.measure(np.eye(3)[grade])[0])[0]
+
+
 # What a sample lacks.
 def test_no_event_in_a_group_of_sixty_leaves_room_for_a_rate_above_zero():
     # 0 of 60: the exact one-sided 95 % limit of the rate is 1 − .05^(1/60) = .0487; the other rate
