@@ -140,3 +140,14 @@ def test_frames_go_through_cross_validation(data):
             cv=2,
         )
     assert np.isfinite(result["test_score"]).all()
+
+
+@pytest.mark.parametrize("kind", [MovingTargetsRegressor, ProjectedRegressor])
+def test_a_table_of_pyarrow_has_names(data, kind):
+    X, t, _, _ = data
+    table = pytest.importorskip("pyarrow").table(dict(zip("abc", X.T, strict=True)))
+    named, placed = (
+        kind(constraint=CoarseConstraint(), sensitive_columns=column).fit(rows, t).predict(rows)
+        for column, rows in (("a", table), (0, X))
+    )
+    assert_allclose(named, placed)

@@ -46,7 +46,9 @@ def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> l
             f"{name} must be a column position, a column name, or a non-empty list of these; got "
             f"{columns!r}."
         )
-    names = list(X.columns) if hasattr(X, "columns") else None
+    # The columns of a table of pyarrow are its values.
+    is_arrow = hasattr(X, "column_names") and not hasattr(X, "loc")
+    names = X.column_names if is_arrow else list(X.columns) if hasattr(X, "columns") else None
     n_features = X.shape[1] if is_plain(X) else _num_features(X)
     positions = []
     for key in keys:
