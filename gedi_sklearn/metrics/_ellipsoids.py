@@ -14,7 +14,7 @@ from scipy.special import fdtri, stdtrit
 N_DRAWS = 1000
 # Up to this many terms the 2^r sign patterns of an L1 norm are enumerated.
 MAX_PATTERNS = 12
-# Standard errors below this share of the largest one are roots of rounding errors.
+# Standard errors of a sum below this share of those of its terms are roots of rounding errors.
 _ROUNDING = 1e-6
 # From this leverage on a row says nothing of how far the next one may be.
 _MAX_LEVERAGE = 0.8
@@ -214,7 +214,8 @@ def error_quantile(
         return quantile_of_one(confidence, 4 * N_DRAWS)
     directions = directions_of(norm, len(covariance))
     errors = _standard_errors(directions, covariance)
-    kept = errors > _ROUNDING * errors.max()
+    terms = np.abs(directions) @ np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    kept = errors > _ROUNDING * terms
     if not kept.any():
         return 0.0
     draws = with_covariance(fixed_draws(len(covariance), 4 * N_DRAWS), covariance)

@@ -90,6 +90,12 @@ def test_sums_that_cannot_err_do_not_widen_the_others(seed):
     assert found[0] < 1.5 * block.allowed.sizes(block.measure(np.eye(3)[grade])[0])[0]
 
 
+def test_coefficients_of_every_unit_count_at_the_level_of_all():
+    given = {"norm": "each", "confidence": 0.9, "n_free": 100, "simultaneous": True}
+    of_units = _limits.error_quantile(np.diag([1.0, 1e-20, 1e12]), **given)
+    assert of_units == pytest.approx(_limits.error_quantile(np.eye(3), **given), rel=1e-9)
+
+
 # What a sample lacks.
 def test_no_event_in_a_group_of_sixty_leaves_room_for_a_rate_above_zero():
     # 0 of 60: the exact one-sided 95 % limit of the rate is 1 − .05^(1/60) = .0487; the other rate
