@@ -33,7 +33,7 @@ from ..exceptions import RankDeficientKernelError
 from ..projection import PROJECTION_PARAMETERS
 from ._learner import ClassifierLearner, Learner, LearnerFit
 from ._master import Master
-from ._steps import Candidate, History, Outcome, Step, Steps, ValidationData, better_of
+from ._steps import Candidate, History, Outcome, ProjectionSteps, Step, ValidationData, better_of
 
 
 class RealLearners(RealTargetsMixin):
@@ -85,8 +85,7 @@ class ClassLearners(ClassTargetsMixin):
         proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
-        inner = self._new_inner_X(X)
-        return checked_predict_proba(self.estimator_, inner, self.classes_)
+        return checked_predict_proba(self.estimator_, self._new_inner_X(X), self.classes_)
 
     @available_if(_inner_has("predict_log_proba"))
     @answers_as_fitted
@@ -103,8 +102,7 @@ class ClassLearners(ClassTargetsMixin):
         log_proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
-        inner = self._new_inner_X(X)
-        return self.estimator_.predict_log_proba(inner)
+        return self.estimator_.predict_log_proba(self._new_inner_X(X))
 
     @available_if(_inner_has("decision_function"))
     @answers_as_fitted
@@ -120,8 +118,7 @@ class ClassLearners(ClassTargetsMixin):
         -------
         scores : ndarray of shape (n,)
         """
-        inner = self._new_inner_X(X)
-        return self.estimator_.decision_function(inner)
+        return self.estimator_.decision_function(self._new_inner_X(X))
 
 
 class TargetsEstimator(MetaEstimator):
@@ -254,7 +251,10 @@ class TargetsEstimator(MetaEstimator):
         )
         held_out = self._check_held_out(X_val, y_val, sensitive_features_val, learner, master)
 
-        with master, History(master, y, weight, loss, held_out, self.verbose > 0) as history:
+        with (
+            master.projection,
+            History(master, y, weight, loss, held_out, self.verbose > 0) as history,
+        ):
             fit = learner.fit(y)
             first = fit.predictions
             latest = best = history.record(Step(y, np.nan), fit)
@@ -295,7 +295,7 @@ class TargetsEstimator(MetaEstimator):
 
     def _make_steps(
         self, master: Master, y: np.ndarray, weight: np.ndarray | None, first: LearnerFit
-    ) -> Steps:
+    ) -> ProjectionSteps:
         """Return what computes the targets after the first fit, which was on y."""
         raise NotImplementedError
 
@@ -328,8 +328,7 @@ class TargetsEstimator(MetaEstimator):
         -------
         y_pred : ndarray of shape (n,)
         """
-        inner = self._new_inner_X(X)
-        return self.estimator_.predict(inner)
+        return self.estimator_.predict(self._new_inner_X(X))
 
     def _repr_html_inner(self) -> str:
         return self._repr_mimebundle_()["text/html"]

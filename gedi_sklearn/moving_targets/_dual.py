@@ -18,7 +18,8 @@ those of the labels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -63,57 +64,43 @@ class Residual(NamedTuple):
         return self.infeasibility <= tol and self.optimality <= _SLACKNESS * tol
 
 
-class Search(Protocol):
-    """Looks for the multipliers."""
-
-    def judge(self, fit: LearnerFit) -> Residual:
-        """Return the residual of the fit on the last targets."""
-
-    def propose(self, length: float) -> np.ndarray | None:
-        """Return the next targets, at a fraction of the full step; None if there are none."""
-
-
-class DualSteps:
+@dataclass(kw_only=True)
+class DualSteps(ProjectionSteps):
     """Steps of a search, followed by those of Moving Targets if the search does not converge.
+
+    These continue from its best fit.
 
     Parameters
     ----------
-    search : Search
+    master, target_weight, stop
+        As for `ProjectionSteps`.
+    max_iter : int
+        Maximum number of steps of both kinds.
+    search : RealSearch or ClassSearch
         Computes targets.
     tol : float
         Residual at which the search has converged.
-    max_iter : int
-        Maximum number of steps.
-    fallback : ProjectionSteps
-        Continues from the best fit of a search that does not converge.
     """
 
-    def __init__(
-        self, search: Search, tol: float, max_iter: int, fallback: ProjectionSteps
-    ) -> None:
-        self.search = search
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fallback = fallback
-        self.has_failed = True  # until the search converges
-        self._best: tuple[Residual, LearnerFit] | None = None
-        self._is_searching = True
-        self._idle = self._n_searched = 0
-
-    @property
-    def keeps_best(self) -> bool:
-        """Whether the best fit is kept: where the search has failed."""
-        return self.has_failed
+    search: RealSearch | ClassSearch
+    tol: float
+    # Until the search converges.
+    keeps_best: bool = True
+    has_failed: bool = True
+    _best: tuple[Residual, LearnerFit] | None = None
+    _is_searching: bool = True
+    _idle: int = 0
+    _n_searched: int = 0
 
     def next(self, fit: LearnerFit) -> Step | None:
         """Return the targets at the next multipliers; None once the search has converged."""
         step = None
         if self._is_searching:
-            with self.fallback.master.timed():
+            with self.master.timed():
                 step = self._search(fit)
             if not self.has_failed:
                 return None
-        if self._n_searched + self.fallback.n_steps == self.max_iter:
+        if self._n_searched + self.n_steps == self.max_iter:
             return None
         if step is not None:
             self._n_searched += 1
@@ -122,13 +109,13 @@ class DualSteps:
             self._is_searching = False
             assert self._best is not None  # a fit was judged
             fit = self._best[1]
-        return self.fallback.next(fit)
+        return super().next(fit)
 
     def _search(self, fit: LearnerFit) -> Step | None:
         """Return the next step of the search; None if it converged or stops."""
         residual = self.search.judge(fit)
         if residual.within(self.tol):
-            self.has_failed = False
+            self.has_failed = self.keeps_best = False
             return None
         if self._best is None or residual.optimality < _PROGRESS * self._best[0].optimality:
             self._best, self._idle = (residual, fit), 0
@@ -149,7 +136,7 @@ class DualSteps:
             f"the search for multipliers did not converge in {self._n_searched} fit(s): at best "
             f"the targets would still have moved by {residual.optimality:.2g} deviations of y, "
             f"with predictions {residual.infeasibility:.2g} deviations away from the constraint "
-            f"(tol={self.tol:g}). {self.fallback.n_steps} iteration(s) of moving targets followed. "
+            f"(tol={self.tol:g}). {self.n_steps} iteration(s) of moving targets followed. "
             f"The fit of iteration {selected.iteration} is kept, the best by violation "
             f"({selected.violation:.3g}) and loss of its predictions. Raise `tol` or "
             "`max_iter`, or use Moving Targets.",

@@ -11,10 +11,10 @@ import numpy as np
 from .._validation import CLASS_LOSSES, REAL_LOSSES, Interval, StrOptions
 from ..projection import PROJECTION_PARAMETERS
 from ._base import ClassLearners, RealLearners, TargetsEstimator
-from ._dual import DEFAULT_TOL, ClassSearch, DualSteps, RealSearch, Search
+from ._dual import DEFAULT_TOL, ClassSearch, DualSteps, RealSearch
 from ._learner import LearnerFit
 from ._master import Master
-from ._steps import ProjectionSteps, Steps, StopRule
+from ._steps import ProjectionSteps, StopRule
 
 # Probability of the rarer class below which a row is easily taken from it, and the share of such
 # rows from which the original targets keep their weight.
@@ -511,15 +511,19 @@ class DualTargets(TargetsEstimator):
 
     def _make_steps(
         self, master: Master, y: np.ndarray, weight: np.ndarray | None, first: LearnerFit
-    ) -> Steps:
-        stop = StopRule(y, weight, None, None)
-        projections = ProjectionSteps(master, harmonic_weight, self.max_iter, stop)
+    ) -> ProjectionSteps:
+        given: Any = {
+            "master": master,
+            "target_weight": harmonic_weight,
+            "max_iter": self.max_iter,
+            "stop": StopRule(y, weight, None, None),
+        }
         if master.projection.kernel_ is None:  # a constant attribute leaves nothing to search
-            return projections
+            return ProjectionSteps(**given)
         tol = DEFAULT_TOL if self.tol is None else self.tol
-        return DualSteps(self._make_search(master, tol), tol, self.max_iter, projections)
+        return DualSteps(**given, search=self._make_search(master, tol), tol=tol)
 
-    def _make_search(self, master: Master, tol: float) -> Search:
+    def _make_search(self, master: Master, tol: float) -> RealSearch | ClassSearch:
         """Return the search for the multipliers."""
         raise NotImplementedError
 
@@ -624,7 +628,7 @@ class DualTargetsRegressor(RealLearners, DualTargets):
 
     _loss = "squared_error"
 
-    def _make_search(self, master: Master, tol: float) -> Search:
+    def _make_search(self, master: Master, tol: float) -> RealSearch:
         return RealSearch(master, tol)
 
 
@@ -724,5 +728,5 @@ class DualTargetsClassifier(ClassLearners, DualTargets):
     _binary_only = "MovingTargetsClassifier takes any number of classes."
     _loss = "hamming"
 
-    def _make_search(self, master: Master, tol: float) -> Search:
+    def _make_search(self, master: Master, tol: float) -> ClassSearch:
         return ClassSearch(master)

@@ -22,7 +22,7 @@ _FACTS = ("objective", "bound", "gap", "violation", "status", "solver", "n_varia
 
 
 class Master:
-    """One :class:`Projection` for a whole fit, closed at its end.
+    """One :class:`Projection` for a whole fit.
 
     Parameters
     ----------
@@ -97,13 +97,6 @@ class Master:
     def allows(self, values: np.ndarray) -> bool:
         """Tell whether targets or hard predictions satisfy the constraint."""
         return self.violation(values) == 0.0
-
-    def __enter__(self) -> Master:
-        self.projection.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.projection.__exit__(*error)
 
     def solve(self, scores: np.ndarray | None = None, target_weight: float = 1.0) -> np.ndarray:
         """Return the allowed targets nearest to the learner's scores and to y."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import kl_div
@@ -133,24 +133,6 @@ class Step(NamedTuple):
     target_weight: float
 
 
-class Steps(Protocol):
-    """A method to compute the targets of the next fit."""
-
-    @property
-    def keeps_best(self) -> bool:
-        """Whether the best fit is kept, not the last."""
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether a search has not found what it looked for."""
-
-    def next(self, fit: LearnerFit) -> Step | None:
-        """Return the step that follows a fit; None at the end."""
-
-    def warn(self, selected: Candidate) -> None:
-        """Give the warnings that are due at the end of the loop."""
-
-
 @dataclass
 class ProjectionSteps:
     """Moving Targets: the projection of the last predictions.
@@ -169,9 +151,9 @@ class ProjectionSteps:
         Number of steps so far.
     keeps_best : bool
         Whether the best fit is kept, not the last.
+    has_failed : bool
+        Whether a search has not found what it looked for.
     """
-
-    has_failed: ClassVar[bool] = False
 
     master: Master
     target_weight: Callable[[int], float]
@@ -179,10 +161,11 @@ class ProjectionSteps:
     stop: StopRule
     n_steps: int = 0
     keeps_best: bool = False
+    has_failed: bool = False
     _last: np.ndarray | None = None
 
     def next(self, fit: LearnerFit) -> Step | None:
-        """Return the projection of the predictions, until the loop ends."""
+        """Return the projection of the predictions of a fit; None at the end of the loop."""
         if self._last is None:
             is_over = self.master.allows(self.master.y) and self.master.allows(fit.predictions)
         else:
@@ -195,7 +178,7 @@ class ProjectionSteps:
         return Step(self._last, weight)
 
     def warn(self, selected: Candidate) -> None:
-        """Do nothing: the master warns of its solver."""
+        """Give the warnings that are due at the end: none, the master warns of its solver."""
 
 
 # The fields of an entry, in the order of `history_`, with their values if there was no projection.
