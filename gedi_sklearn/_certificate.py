@@ -25,8 +25,6 @@ from .constraints import FittedConstraint, FittedCuts
 from .exceptions import CertificateNotIssuedWarning, warn_caller
 from .metrics import lonely_place
 
-__all__ = ["Certificate", "issue_certificate"]
-
 # Shares of the bound that are tested, the strictest first. At 0 whole labels meet no bound.
 _LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _BISECTIONS = 20

@@ -34,18 +34,6 @@ from ._predictions import Responses, checked_predict, checked_predict_proba
 from ._validation import _check_method_params, check_group_codes, holds_other_rows, take_rows
 from .exceptions import warn_caller
 
-__all__ = [
-    "CORRECTION_FOLDS",
-    "CrossFitted",
-    "FoldMaker",
-    "Folds",
-    "OutOfBag",
-    "PredictionSource",
-    "asks_for_groups",
-    "leaves_rows_out",
-    "make_prediction_source",
-]
-
 # Folds of the correction where it is judged by rows that it has not seen.
 CORRECTION_FOLDS = 3
 # What `None` stands for, as in scikit-learn.

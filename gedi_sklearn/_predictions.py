@@ -22,20 +22,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ._validation import _num_samples
 
-__all__ = [
-    "Responses",
-    "align_columns",
-    "answers_as_fitted",
-    "as_fitted",
-    "asks_for_attribute",
-    "checked_predict",
-    "checked_predict_proba",
-    "column_of_class",
-    "keep_parameters",
-    "requests_attribute",
-    "takes_attribute",
-]
-
 # Rounding of probabilities, and of their sums.
 _ROUNDING, _MOST_OFF = 1e-6, 1e-3
 _METHODS = ("predict", "predict_proba", "decision_function")

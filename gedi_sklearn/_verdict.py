@@ -37,8 +37,6 @@ from .exceptions import (
 from .kernels import Design, SplineKernel, fit_resolved, kernel_of_degree, resolve_kernel
 from .metrics import cluster_p_value, lower_limits
 
-__all__ = ["InWords", "Verdict", "make_verdict", "verdict_on_cuts"]
-
 # With fewer rows there is no advice: in a small sample a reference that is more than chance mostly
 # does not look it.
 _LEAST_FOR_ADVICE = 500

@@ -17,8 +17,6 @@ from sklearn.utils import check_array
 
 from ._parameters import LIGHTGBM, XGBOOST, Table
 
-__all__ = ["BACKENDS", "LEAF_WEIGHT", "Backend", "XGBoost", "check_features", "find_backend"]
-
 # Trees of both packages are of one size: leaves, and the least weight of the rows in one.
 _LEAVES, LEAF_WEIGHT = 31, 20
 # Types of polars, as they begin.

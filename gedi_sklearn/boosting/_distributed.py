@@ -29,8 +29,6 @@ from ._backends import XGBoost, check_features
 from ._parameters import refusals_named
 from ._training import Ascent, Member, Rows, Trained, train
 
-__all__ = ["fit_on_cluster", "is_dask", "lazily"]
-
 # Seconds between two looks at whether all workers are alive.
 _INTERVAL = 1.0
 

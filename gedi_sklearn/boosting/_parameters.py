@@ -19,8 +19,6 @@ import numpy as np
 
 from .._validation import InvalidParameterError
 
-__all__ = ["LIGHTGBM", "XGBOOST", "Table", "refusals_named", "refuse_backend_object"]
-
 _OWN = (
     "which this estimator does itself. Leave it out; learning_rate, n_jobs, n_estimators and "
     "early_stopping_rounds are its own parameters"

@@ -31,11 +31,7 @@ class FittedCuts:
     """
 
     def __init__(
-        self,
-        given: Constraint,
-        values: np.ndarray,
-        weight: np.ndarray | None,
-        scores: np.ndarray,
+        self, given: Constraint, values: np.ndarray, weight: np.ndarray | None, scores: np.ndarray
     ) -> None:
         self.given, self.scores = given, scores
         self.design = fit_kernel(given.kernel, values, weight=weight).with_matrix()

@@ -55,18 +55,14 @@ class AttributeEncoder:
         attribute: list[int] = []
         indicator: list[bool] = []
         for j, (name, column) in enumerate(zip(given, values.T, strict=True)):
-            if is_text(column):
-                reference, *levels = sorted(set(map(str, column)))
-                self.levels.append(levels)
-                self.references.append(reference)
-                self.names += [f"{name}={level}" for level in levels]
-            else:
-                self.levels.append(None)
-                self.references.append(None)
-                self.names.append(name)
-            added = len(self.names) - len(attribute)
-            attribute += [j] * added
-            indicator += [self.levels[-1] is not None] * added
+            is_level = is_text(column)
+            levels = sorted(set(map(str, column))) if is_level else []
+            self.levels.append(levels[1:] if is_level else None)
+            self.references.append(levels[0] if is_level else None)
+            added = [f"{name}={level}" for level in levels[1:]] if is_level else [name]
+            self.names += added
+            attribute += [j] * len(added)
+            indicator += [is_level] * len(added)
         self.attribute = np.asarray(attribute, dtype=int)
         self.is_indicator = np.asarray(indicator, dtype=bool)
 

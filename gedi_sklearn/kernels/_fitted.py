@@ -11,11 +11,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
 from .._validation import check_attribute_columns, check_numbers, check_same_length, check_sensitive
-from ..exceptions import (
-    AttributeRangeWarning,
-    RankDeficientKernelError,
-    warn_caller,
-)
+from ..exceptions import AttributeRangeWarning, RankDeficientKernelError, warn_caller
 from ._columns import AttributeEncoder, Basis, GroupEncoder
 
 # A column is dependent on its predecessors if its part outside their span has less than this
@@ -317,10 +313,6 @@ class FittedKernel:
             If a tenth of the rows lie outside the range, or one by more than a fifth of it. The few
             that lie a little outside in any two samples are no reason.
         """
-        return self.orthonormal_columns(self._within_range(values, warns), covariates)
-
-    def _within_range(self, values: Any, warns: bool) -> np.ndarray:
-        """Return the attribute of new rows as numbers within the range, with a warning."""
         values, (low, high) = self._encoded(values), self.range_
         nearest = np.clip(values, low, high)
         outside = np.abs(values - nearest)
@@ -330,7 +322,7 @@ class FittedKernel:
             first = int(np.argmax(beyond.any(axis=0)))
             facts = (n_beyond, len(values), low[first], high[first])
             warn_caller(AttributeRangeWarning.from_rows(*facts))
-        return nearest
+        return self.orthonormal_columns(nearest, covariates)
 
     def orthonormal_columns(self, values: np.ndarray, covariates: Any = None) -> np.ndarray:
         """Return Q for the attribute as numbers, shape (n, k).

@@ -115,24 +115,13 @@ class GediAccumulator(BaseEstimator):
         "pos_label": "no_validation",
     }
 
-    def __init__(
-        self,
-        kernel: Any = 1,
-        *,
-        reference: Any = None,
-        pos_label: Any = None,
-    ) -> None:
+    def __init__(self, kernel: Any = 1, *, reference: Any = None, pos_label: Any = None) -> None:
         self.kernel = kernel
         self.reference = reference
         self.pos_label = pos_label
 
     def update(
-        self,
-        y_true: Any,
-        y_pred: Any = None,
-        *,
-        sensitive_features: Any,
-        sample_weight: Any = None,
+        self, y_true: Any, y_pred: Any = None, *, sensitive_features: Any, sample_weight: Any = None
     ) -> Self:
         """Add rows.
 
@@ -209,28 +198,7 @@ class GediAccumulator(BaseEstimator):
             first = int(np.argmax(beyond))
             warn_caller(AttributeRangeWarning.from_reference(low[first], high[first]))
 
-    def partial_fit(
-        self,
-        y_true: Any,
-        y_pred: Any = None,
-        *,
-        sensitive_features: Any,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Add rows: :meth:`update` by scikit-learn's name.
-
-        Parameters
-        ----------
-        y_true, y_pred, sensitive_features, sample_weight
-            As in :meth:`update`.
-
-        Returns
-        -------
-        self : object
-        """
-        return self.update(
-            y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
+    partial_fit = update  # by scikit-learn's name
 
     def merge(self, other: GediAccumulator) -> Self:
         """Add the rows of another accumulator.
@@ -280,9 +248,7 @@ class GediAccumulator(BaseEstimator):
     def _other_basis(self, other: GediAccumulator) -> str | None:
         """Return what sums of another accumulator do not share with these."""
         mine, theirs = self.sums_, other.sums_
-        if self.reference_.shape != other.reference_.shape or not np.array_equal(
-            self.reference_, other.reference_
-        ):
+        if not np.array_equal(self.reference_, other.reference_):
             return "reference_"
         if self._columns != other._columns:
             return f"attribute, the columns {other._columns} where this one has {self._columns}"
@@ -348,11 +314,7 @@ class GediAccumulator(BaseEstimator):
         return ratio(value, self.reference_value(norm, relative)) if relative else value
 
     @validate_params(
-        INFERENCE_CONSTRAINTS
-        | {
-            "relative": RELATIVE,
-        },
-        prefer_skip_nested_validation=True,
+        INFERENCE_CONSTRAINTS | {"relative": RELATIVE}, prefer_skip_nested_validation=True
     )
     def inference(
         self,
@@ -414,10 +376,7 @@ class GediAccumulator(BaseEstimator):
         )
 
     @validate_params(
-        {
-            "constraint": "no_validation",
-            "target_weight": [Interval(Real, 0, None, closed="left")],
-        },
+        {"constraint": "no_validation", "target_weight": [Interval(Real, 0, None, closed="left")]},
         prefer_skip_nested_validation=True,
     )
     def correct_targets(self, constraint: Any, *, target_weight: float = 1.0) -> TargetCorrection:
@@ -491,12 +450,9 @@ class GediAccumulator(BaseEstimator):
                 f"constraint bounds more than the predictions of all rows have sums of: "
                 f"{constraint!r}. Leave subset and on at their defaults."
             )
-        own = resolve_kernel(self.kernel)
-        kernel = constraint.kernel
-        if kernel is not None:
-            kernel = resolve_kernel(kernel)
-        # Kernels are equal where they are written alike; a callable is equal to itself.
-        if kernel is not own and repr(kernel) != repr(own):
+        own, kernel = resolve_kernel(self.kernel), constraint.kernel
+        kernel = None if kernel is None else resolve_kernel(kernel)
+        if not _is_same_kernel(kernel, own):
             raise ValueError(
                 f"constraint bounds the influence of {kernel or 'groups'!r}, and the sums are "
                 f"those of {own!r}. Give both the same kernel."

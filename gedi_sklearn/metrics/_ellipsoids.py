@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
@@ -155,10 +156,24 @@ def farthest_from_zero(v: np.ndarray, covariance: np.ndarray, z: float) -> float
         terms = along**2 / (beyond + (first - values))
         return float((first + beyond) * (z**2 + terms.sum()))
 
-    # At the optimum, μ − λ_1 is at most ‖√λ a‖/z.
-    reach = pull / z
+    return unit * _least_root(square, pull / z)
+
+
+def _least_root(square: Callable[[float], float], reach: float) -> float:
+    """Return the root of the least value over μ − λ_1, which is at most ‖√λ a‖/z there."""
     options = {"bounds": (0.0, reach), "method": "bounded", "options": {"xatol": 1e-9 * reach}}
-    return unit * float(np.sqrt(minimize_scalar(square, **options).fun))
+    return float(np.sqrt(minimize_scalar(square, **options).fun))
+
+
+def root_of_decreasing(excess: Callable[[float], float], start: float, least: float) -> float:
+    """Return where a decreasing function of a positive number is 0; 0 if that is below `least`."""
+    high = start
+    while excess(high) > 0:
+        high *= 2
+    low = high
+    while excess(low) < 0 and low > least:
+        high, low = low, low / 4
+    return float(brentq(excess, low, high, xtol=1e-300, rtol=1e-12)) if excess(low) > 0 else 0.0
 
 
 def farthest_direction(v: np.ndarray, covariance: np.ndarray, z: float) -> np.ndarray:
@@ -310,9 +325,7 @@ class GroupCovariance:
             multiplier = largest + beyond
             return float(multiplier * (z**2 - y @ self.solved(y, -multiplier)))
 
-        reach = pull / z
-        options = {"bounds": (0.0, reach), "method": "bounded", "options": {"xatol": 1e-9 * reach}}
-        return float(np.sqrt(minimize_scalar(square, **options).fun))
+        return _least_root(square, pull / z)
 
     def nearest(self, z: float) -> float:
         """Return the least norm there."""
@@ -324,13 +337,7 @@ class GroupCovariance:
             x = self.solved(y, multiplier)
             return float(x @ self.times(x)) - z**2
 
-        high = largest = self.first[0]
-        while excess(high) > 0:
-            high *= 2
-        low = high
-        while excess(low) < 0 and low > 1e-30 * largest:
-            high, low = low, low / 4
-        multiplier = float(brentq(excess, low, high, xtol=1e-300, rtol=1e-12))
+        multiplier = root_of_decreasing(excess, self.first[0], 1e-30 * self.first[0])
         return multiplier * float(np.linalg.norm(self.solved(y, multiplier)))
 
     def farthest_direction(self, z: float) -> np.ndarray:

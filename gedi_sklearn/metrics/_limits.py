@@ -395,10 +395,7 @@ def both_limits(errors: Errors, confidence: float) -> tuple[float, float, str]:
 
 
 def lower_limits(
-    block: Block,
-    columns: np.ndarray,
-    confidence: float = 0.95,
-    groups: np.ndarray | None = None,
+    block: Block, columns: np.ndarray, confidence: float = 0.95, groups: np.ndarray | None = None
 ) -> np.ndarray:
     r"""Return lower confidence limits of the norms that a block bounds, which hold together.
 

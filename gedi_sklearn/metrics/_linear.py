@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dtrsv
-from scipy.optimize import brentq
 from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._geometry import Block, coefficient_block, deviation_block, group_block
 from ..exceptions import warn_caller
 from ..kernels import BaseDesign, fit_codes
-from ._ellipsoids import MAX_PATTERNS, farthest
+from ._ellipsoids import MAX_PATTERNS, farthest, root_of_decreasing
 from ._errors import Errors
 from ._forms import GroupForm, MatrixForm, least_sum
 from ._limits import Limits, both_limits, limits_of_deviation, limits_of_groups, upper_limits
@@ -75,12 +74,6 @@ class LinearIndicator:
     def matrix(self) -> np.ndarray:
         """A, with the factor of the indicator, shape (g, k)."""
         return self.block.factor * self.block.operator
-
-    @property
-    def scaled_matrix(self) -> tuple[float, np.ndarray]:
-        """The largest entry of A, and A in units of it, whose squares do not overflow."""
-        unit = float(np.abs(self.matrix).max()) or 1.0
-        return unit, self.matrix / unit
 
     def measure(self, z: np.ndarray) -> float:
         """Return the indicator of one target."""
@@ -153,12 +146,7 @@ class LinearIndicator:
         return self._form_beside(groups).resampled(z, rows, groups)
 
     def upper_limit(
-        self,
-        z: np.ndarray,
-        confidence: float,
-        *,
-        groups: np.ndarray | None = None,
-        **options: Any,
+        self, z: np.ndarray, confidence: float, *, groups: np.ndarray | None = None, **options: Any
     ) -> Limits:
         """Return the upper confidence limit of the value; see :func:`upper_limits`."""
         if self.sums_means(groups):
@@ -397,13 +385,7 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
         # u = −along·axes / (axes² + multiplier) minimises ‖along + axes u‖² + multiplier‖u‖².
         return float(((along * axes / (axes**2 + multiplier)) ** 2).sum() - 1)
 
-    high = float(np.linalg.norm(along * axes)) + 1.0
-    while excess(high) > 0:
-        high *= 2
-    low = high
-    while excess(low) < 0 and low > 1e-300:
-        high, low = low, low / 4
-    multiplier = brentq(excess, low, high, xtol=1e-300, rtol=1e-12) if excess(low) > 0 else 0.0
+    multiplier = root_of_decreasing(excess, float(np.linalg.norm(along * axes)) + 1.0, 1e-300)
     # An axis of length 0 leaves what is along it as it is.
     scale = axes**2 + multiplier
     left = np.divide(multiplier, scale, out=np.ones_like(scale), where=scale > 0)
@@ -412,6 +394,7 @@ def _nearest_norm(center: np.ndarray, root: np.ndarray) -> float:
 
 def _largest(indicator: LinearIndicator, center: np.ndarray, root: np.ndarray) -> float:
     """Return max ‖A c‖ over c = center + root u, ‖u‖ ≤ 1, or an upper bound of it."""
-    unit, matrix = indicator.scaled_matrix
-    target, spread = matrix @ center, matrix @ root
+    # In units of the largest entry of A, so that squares do not overflow.
+    unit = float(np.abs(indicator.matrix).max()) or 1.0
+    target, spread = indicator.matrix / unit @ center, indicator.matrix / unit @ root
     return unit * float(farthest(target, spread @ spread.T, indicator.norm, 1.0)[0])

@@ -82,7 +82,9 @@ class AccumulatorState:
                 )
             if name not in sums.fixed:
                 setattr(sums, name, read)
-        sums.n_rows = self._integer("n_rows")
+        if type(n_rows := self._state["n_rows"]) is not int or n_rows < 1:
+            raise _wrong("n_rows", f"an integer of at least 1, got {n_rows!r}")
+        sums.n_rows = n_rows
         if fault := sums.fault():
             raise ValueError(f"state cannot come from any rows: it has {fault}.")
 
@@ -97,12 +99,6 @@ class AccumulatorState:
     def _refuse_missing(self, names: tuple[str, ...]) -> None:
         if missing := [name for name in names if name not in self._state]:
             raise ValueError(f"state has no {', '.join(missing)}: it is not what to_dict returned.")
-
-    def _integer(self, name: str) -> int:
-        value = self._state[name]
-        if type(value) is not int or value < 1:
-            raise _wrong(name, f"an integer of at least 1, got {value!r}")
-        return int(value)
 
     def _texts(self, name: str, size: int) -> list[str] | None:
         value = self._state[name]

@@ -10,8 +10,6 @@ import numpy as np
 from .._validation import Interval, named_in_errors, validate_params
 from ..exceptions import warn_caller
 
-__all__ = ["best_under_constraint"]
-
 
 class best_under_constraint:
     """Rule for `refit` of a search: the best candidate whose disparity is within a bound.

@@ -43,8 +43,6 @@ from ._indicator import (
     with_constraints,
 )
 
-__all__ = ["TradeoffCurve", "tradeoff_curve"]
-
 # Values of the pooled predictions at one threshold.
 _POOLED = ("score", "gedi", "null_mean", "null_q95", "low", "high", "upper")
 # Shares of the indicator of y: no bound, then ever stricter ones.

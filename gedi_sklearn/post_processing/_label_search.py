@@ -12,7 +12,6 @@ import numpy as np
 from .._geometry import pieces
 from ..constraints import FittedConstraint
 
-__all__ = ["TIE", "LabelRule", "Tried", "codes_of"]
 # A threshold on scores meets a constraint up to ties, and an attribute-blind one up to the errors
 # of m(X). If it does not, the largest fraction of the bound at which it does is looked for: how
 # many are tried, and how near to the largest one is enough at best, and where a row is a large part
