@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,6 +61,26 @@ def _check_pandas(X: Any) -> None:
             )
 
 
+class Settings(NamedTuple):
+    """What a booster is told beside its rows.
+
+    Attributes
+    ----------
+    params : dict
+        What the user passes to the package.
+    n_outputs : int
+        C.
+    learning_rate, seed, n_jobs : float, int, int
+        As the packages know them.
+    """
+
+    params: dict[str, Any]
+    n_outputs: int
+    learning_rate: float
+    seed: int
+    n_jobs: int
+
+
 class Backend(ABC):
     """A booster in training.
 
@@ -68,12 +88,8 @@ class Backend(ABC):
     ----------
     X : array-like of shape (n, p)
         The rows that the trees are grown on.
-    params : dict
-        What the user passes to the package.
-    n_outputs : int
-        C.
-    learning_rate, seed, n_jobs : float, int, int
-        As the packages know them.
+    settings : Settings
+        All else.
     others : sequence of array-like of shape (m, p), default=()
         Further rows whose scores are asked for in every round.
     """
@@ -88,17 +104,7 @@ class Backend(ABC):
         return cls.table.check(params, getattr(X, "columns", range(X.shape[1])))
 
     @abstractmethod
-    def __init__(
-        self,
-        X: Any,
-        params: dict[str, Any],
-        *,
-        n_outputs: int,
-        learning_rate: float,
-        seed: int,
-        n_jobs: int,
-        others: Sequence[Any] = (),
-    ) -> None: ...
+    def __init__(self, X: Any, settings: Settings, others: Sequence[Any] = ()) -> None: ...
 
     @abstractmethod
     def boost(self, gradient: np.ndarray, hessian: np.ndarray) -> None:
@@ -129,23 +135,13 @@ class XGBoost(Backend):
     table = XGBOOST
     leaf_weight = "min_child_weight"
 
-    def __init__(
-        self,
-        X: Any,
-        params: dict[str, Any],
-        *,
-        n_outputs: int,
-        learning_rate: float,
-        seed: int,
-        n_jobs: int,
-        others: Sequence[Any] = (),
-    ) -> None:
+    def __init__(self, X: Any, settings: Settings, others: Sequence[Any] = ()) -> None:
         import xgboost
 
-        self._rows = [_matrix(rows, n_jobs) for rows in (X, *others)]
+        self._rows = [_matrix(rows, settings.n_jobs) for rows in (X, *others)]
         for further in self._rows[1:]:  # the columns have been compared, as those of `predict`
             further.feature_names = self._rows[0].feature_names
-        several = {"num_class": n_outputs} if n_outputs > 1 else {}
+        several = {"num_class": settings.n_outputs} if settings.n_outputs > 1 else {}
         own = {
             "tree_method": "hist",
             "grow_policy": "lossguide",
@@ -153,13 +149,13 @@ class XGBoost(Backend):
             "max_depth": 0,
             "min_child_weight": LEAF_WEIGHT,
             "reg_lambda": 0.0,
-            "seed": seed,
-            **{name: _as_text(own) for name, own in self.checked(params, X).items()},
+            "seed": settings.seed,
+            **{name: _as_text(own) for name, own in self.checked(settings.params, X).items()},
             **several,
             "objective": "reg:squarederror",
             "base_score": 0.0,
-            "eta": learning_rate,
-            "nthread": n_jobs,
+            "eta": settings.learning_rate,
+            "nthread": settings.n_jobs,
         }
         self._booster = xgboost.Booster(own, self._rows)
 
@@ -238,17 +234,7 @@ class LightGBM(Backend):
     table = LIGHTGBM
     leaf_weight = "min_sum_hessian_in_leaf"
 
-    def __init__(
-        self,
-        X: Any,
-        params: dict[str, Any],
-        *,
-        n_outputs: int,
-        learning_rate: float,
-        seed: int,
-        n_jobs: int,
-        others: Sequence[Any] = (),
-    ) -> None:
+    def __init__(self, X: Any, settings: Settings, others: Sequence[Any] = ()) -> None:
         import lightgbm
 
         own = {
@@ -259,13 +245,13 @@ class LightGBM(Backend):
             "force_col_wise": True,
             "feature_pre_filter": False,  # else an error where it leaves no column
             "verbosity": -1,
-            "seed": seed,
-            **self.checked(params, X),
+            "seed": settings.seed,
+            **self.checked(settings.params, X),
             "objective": "none",
             "metric": "none",
-            "num_class": n_outputs,
-            "learning_rate": learning_rate,
-            "num_threads": n_jobs,
+            "num_class": settings.n_outputs,
+            "learning_rate": settings.learning_rate,
+            "num_threads": settings.n_jobs,
         }
         rows = lightgbm.Dataset(_table(X), label=np.zeros(X.shape[0]), params=own)
         self._booster = lightgbm.Booster(own, rows)

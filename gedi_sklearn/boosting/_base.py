@@ -29,7 +29,7 @@ from .._validation import (
 from .._verdict import make_verdict
 from ..constraints import FittedConstraint
 from ..exceptions import ConstraintNotMetWarning, RankDeficientKernelError, warn_caller
-from ._backends import BACKENDS, LEAF_WEIGHT, Backend, check_features, find_backend
+from ._backends import BACKENDS, LEAF_WEIGHT, Backend, Settings, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._parameters import refusals_named, refuse_backend_object
 from ._training import UNITS, Ascent, Member, Rows, Trained, train
@@ -271,14 +271,10 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
             "verbose": self.verbose,
         }
 
-    def _booster_params(self, n_outputs: int) -> dict[str, Any]:
-        """Return the keywords of every booster but its rows and threads."""
-        return {
-            "params": self.backend_params or {},
-            "n_outputs": n_outputs,
-            "learning_rate": self.learning_rate,
-            "seed": self._seed(),
-        }
+    def _settings(self, n_outputs: int) -> Settings:
+        """Return what every booster is told beside its rows."""
+        params, n_jobs = self.backend_params or {}, effective_n_jobs(self.n_jobs)
+        return Settings(params, n_outputs, self.learning_rate, self._seed(), n_jobs)
 
     @property
     def _loss(self) -> str:
@@ -321,15 +317,14 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
         further: Sequence[tuple[Any, np.ndarray]],
     ) -> list[Member]:
         """Return the boosters: one on all rows, or one for each fold."""
-        params = self._booster_params(n_outputs)
-        n_jobs = effective_n_jobs(self.n_jobs)
+        settings = self._settings(n_outputs)
 
         def member(rows: Any, held: Any) -> Member:
             others = [own for own, _ in further]
             if held is not None:
                 others.insert(0, _safe_indexing(X, held))
             own = X if held is None else _safe_indexing(X, rows)
-            return Member(backend(own, **params, n_jobs=n_jobs, others=others), rows, held)
+            return Member(backend(own, settings, others), rows, held)
 
         return [member(train, held) for train, held in folds]
 

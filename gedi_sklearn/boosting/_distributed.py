@@ -25,7 +25,7 @@ from .._validation import (
 )
 from ..constraints import FittedConstraint, joint_columns
 from ..kernels import FittedKernel
-from ._backends import XGBoost, check_features
+from ._backends import Settings, XGBoost, check_features
 from ._parameters import refusals_named
 from ._training import Ascent, Member, Rows, Trained, train
 
@@ -115,7 +115,7 @@ def fit_on_cluster(
         constraint,
         outputs=(rows.is_class, rows.bounded),
         dropped=estimator._dropped,
-        booster=estimator._booster_params(columns.shape[1]),
+        settings=estimator._settings(columns.shape[1]),
         rounds=estimator._round_params(rows),
     )
     estimator.certificate_ = None
@@ -130,7 +130,7 @@ def _check_params(estimator: Any, sample: Any) -> None:
     """Refuse `backend_params` by a tree on one row, rather than on every worker."""
     with refusals_named("xgboost", estimator.backend_params):
         X = check_features(estimator._inner_X(sample))
-        grown = XGBoost(X, **estimator._booster_params(1), n_jobs=1)
+        grown = XGBoost(X, estimator._settings(1)._replace(n_jobs=1))
         grown.boost(np.zeros((1, 1)), np.ones(1))
 
 
@@ -171,7 +171,7 @@ class Cluster:
         *,
         outputs: tuple[bool, Callable[[np.ndarray], np.ndarray]],
         dropped: Sequence[int],
-        booster: dict[str, Any],
+        settings: Settings,
         rounds: dict[str, Any],
     ) -> tuple[Trained, Any]:
         """Return what has become of the rounds, with the scores of all rows, and the booster.
@@ -186,8 +186,10 @@ class Cluster:
             Whether the targets are classes, and what is bounded of scores, as in :class:`Rows`.
         dropped : sequence of int
             Columns of X that the trees do not see.
-        booster, rounds : dict
-            Keywords of :class:`XGBoost` and of :func:`train`.
+        settings : Settings
+            Those of :class:`XGBoost`, but for the threads, which are the worker's.
+        rounds : dict
+            Keywords of :func:`train`.
 
         Raises
         ------
@@ -200,8 +202,8 @@ class Cluster:
             "kernel": constraint.kernel,
             "outputs": outputs,
             "dropped": list(dropped),
-            "ascent": Ascent(constraint, rounds["n_rounds"], booster["learning_rate"]),
-            "booster": booster,
+            "ascent": Ascent(constraint, rounds["n_rounds"], settings.learning_rate),
+            "settings": settings,
             "rounds": rounds,
         }
         places = self._by_worker()
@@ -284,8 +286,8 @@ def _grow(
     is_class, bounded = common["outputs"]
     rows = Rows(y, weight, columns, is_class, bounded, _total)
     with collective.CommunicatorContext(**tracker):
-        threads = get_worker().state.nthreads
-        grown = XGBoost(check_features(X), **common["booster"], n_jobs=threads)
+        settings = common["settings"]._replace(n_jobs=get_worker().state.nthreads)
+        grown = XGBoost(check_features(X), settings)
         trained = train([Member(grown, slice(None))], rows, common["ascent"], **common["rounds"])
         booster = grown.finish() if collective.get_rank() == 0 else None
     ends = np.cumsum([own.sum() for own in counted])

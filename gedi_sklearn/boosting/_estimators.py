@@ -12,6 +12,7 @@ from scipy.special import log_softmax, softmax
 from .._constrained_estimator import ClassTargetsMixin, RealTargetsMixin
 from .._predictions import answers_as_fitted
 from .._validation import StrOptions
+from ._backends import Settings
 from ._base import BaseConstrainedBoosting
 from ._distributed import is_dask, lazily
 from ._training import UNITS, Rows, as_probabilities, decide
@@ -199,10 +200,10 @@ class ConstrainedBoostingRegressor(RealTargetsMixin, BaseConstrainedBoosting):
     def _loss(self) -> str:
         return self.loss
 
-    def _booster_params(self, n_outputs: int) -> dict[str, Any]:
-        own = super()._booster_params(n_outputs)
+    def _settings(self, n_outputs: int) -> Settings:
+        own = super()._settings(n_outputs)
         if self.loss == "kl":
-            own["params"] = {"max_delta_step": _LONGEST_STEP, **own["params"]}
+            return own._replace(params={"max_delta_step": _LONGEST_STEP, **own.params})
         return own
 
     def __sklearn_tags__(self) -> Any:

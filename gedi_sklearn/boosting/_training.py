@@ -223,7 +223,7 @@ class Unit(NamedTuple):
         return np.square(scores - y)
 
 
-class LogUnit(NamedTuple):
+class LogUnit(Unit):
     """The same with a log link: scores are the exponential of what the trees add to an intercept.
 
     The loss is that of Poisson, the Kullback-Leibler divergence of the targets from the scores. Its
@@ -237,9 +237,6 @@ class LogUnit(NamedTuple):
     scale : float
         1; logarithms have no unit.
     """
-
-    intercept: np.ndarray
-    scale: float
 
     @classmethod
     def of(cls, rows: Rows) -> LogUnit:
@@ -270,7 +267,7 @@ class LogUnit(NamedTuple):
 
 
 # The units of trees by the loss that `evaluated` has.
-UNITS: dict[str, type[Unit] | type[LogUnit]] = {"squared_error": Unit, "kl": LogUnit}
+UNITS: dict[str, type[Unit]] = {"squared_error": Unit, "kl": LogUnit}
 
 
 class Member(NamedTuple):
@@ -329,7 +326,7 @@ def train(
     ascent: Ascent,
     *,
     n_rounds: int,
-    unit: Unit | LogUnit,
+    unit: Unit,
     evaluations: Sequence[np.ndarray] = (),
     patience: int | None = None,
     verbose: int = 0,
@@ -401,7 +398,7 @@ def train(
     return kept
 
 
-def _further(members: Sequence[Member], position: int, unit: Unit | LogUnit) -> np.ndarray:
+def _further(members: Sequence[Member], position: int, unit: Unit) -> np.ndarray:
     """Return the mean scores of a further X."""
     others = [own.backend.scores((own.held is not None) + position) for own in members]
     return np.mean([unit.scores(own) for own in others], axis=0)

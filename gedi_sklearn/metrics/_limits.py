@@ -102,14 +102,19 @@ class _Rule:
         Confidence.
     simultaneous : bool, default=False
         Whether the limits of all directions hold at once.
-    widened : float, default=1.0
-        Multiplies standard errors.
+    n_new : int, default=None
+        Number of rows, or clusters, of a new batch that is meant.
     """
 
     errors: Errors
     confidence: float
     simultaneous: bool = False
-    widened: float = 1.0
+    n_new: int | None = None
+
+    @property
+    def widened(self) -> float:
+        """What multiplies standard errors: a new batch adds its own."""
+        return 1.0 if self.n_new is None else float(np.sqrt(1 + self.errors.n_units / self.n_new))
 
     def student(self, covariance: np.ndarray | None = None, norm: str = "") -> _Quantile:
         """Return t_ν, at the level at which all limits of a norm of this covariance hold."""
@@ -314,7 +319,7 @@ def upper_limits(
     errors = errors or Errors(block.design, own, groups=groups)
     if errors.n_free <= 0:
         return Limits(np.full(block.allowed.size if norm == "each" else 1, np.nan))
-    rule = _rule(errors, confidence, **options)
+    rule = _Rule(errors, confidence, **options)
     # In units of the largest row, so that squares do not overflow.
     unit = float(np.abs(block.operator).max()) or 1.0
     operator = block.operator / unit
@@ -348,7 +353,7 @@ def limits_of_groups(
     errors = errors or Errors(design, columns)
     if errors.n_free <= 0:
         return Limits(np.array([np.nan]))
-    found = _rule(errors, confidence, **options).of_groups(design.fitted, origin)
+    found = _Rule(errors, confidence, **options).of_groups(design.fitted, origin)
     return found._replace(values=errors.unit * found.values)
 
 
@@ -365,7 +370,7 @@ def limits_of_deviation(
     errors = errors or Errors(design, columns, is_basis_drawn=True, groups=groups)
     if errors.n_free <= 0:
         return Limits(np.array([np.nan]))
-    found = _rule(errors, confidence, **options).of_deviation()
+    found = _Rule(errors, confidence, **options).of_deviation()
     return found._replace(values=errors.unit / np.sqrt(design.fitted.share) * found.values)
 
 
@@ -373,13 +378,6 @@ def _of_all(operator: np.ndarray, errors: Errors) -> np.ndarray:
     """Return an operator on the coordinates of every output, of all of them together."""
     m = len(errors.coordinates)
     return operator if m == 1 else np.kron(np.eye(m), operator)
-
-
-def _rule(
-    errors: Errors, confidence: float, *, simultaneous: bool = False, n_new: int | None = None
-) -> _Rule:
-    widened = 1.0 if n_new is None else float(np.sqrt(1 + errors.n_units / n_new))
-    return _Rule(errors, confidence, simultaneous, widened)
 
 
 def both_limits(errors: Errors, confidence: float) -> tuple[float, float, str]:
