@@ -18,6 +18,7 @@ from sklearn.utils._response import _get_response_values
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import (
     _check_feature_names,
+    _check_feature_names_in,
     _check_method_params,
     _check_n_features,
     _check_response_method,

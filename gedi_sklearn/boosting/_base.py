@@ -284,9 +284,8 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = (
-            self.sensitive_columns is None
-        )  # an attribute may not be missing
+        # An attribute may not be missing.
+        tags.input_tags.allow_nan = self.sensitive_columns is None
         return tags
 
     def _check_eval_set(self, eval_set: Any) -> list[tuple[Any, np.ndarray]]:

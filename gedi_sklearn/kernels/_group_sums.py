@@ -175,10 +175,6 @@ class GroupMomentDesign(SummedDesign):
         squares = self._squares / self.total**2
         return self._sums.null_variance(z) * squares / self.fitted.weights**2
 
-    def null_covariance(self, z: np.ndarray) -> np.ndarray:
-        q = self.fitted.orthonormal_columns(np.arange(float(len(self._squares)))[:, None])
-        return (q * (self.null_noise(z) * self.fitted.weights**2)[:, None]).T @ q
-
 
 def sums_of(fitted: FittedKernel, origin: np.ndarray, n_parts: int) -> Sums:
     """Return sums of no row, of the kind that a fitted kernel takes."""

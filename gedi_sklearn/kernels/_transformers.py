@@ -18,6 +18,7 @@ from .._validation import (
     HasMethods,
     Interval,
     StrOptions,
+    _check_feature_names_in,
     _fit_context,
     as_plain,
     check_numbers,
@@ -123,7 +124,7 @@ class AttributeKernel(TransformerMixin, BaseEstimator):
 
     def column_names(self, input_features: Any = None) -> list[str]:
         """Name the columns of a kernel that is known to be fitted."""
-        return self._column_names(_attribute_names(self, input_features))
+        return self._column_names(list(_check_feature_names_in(self, input_features)))
 
     @abstractmethod
     def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
@@ -277,7 +278,7 @@ class MixedPolynomialKernel(PolynomialKernel):
     """
 
     def __init__(
-        self, degree: int = 1, *, standardize: bool = False, encoder: AttributeEncoder | None = None
+        self, degree: int = 1, *, standardize: bool = False, encoder: AttributeEncoder
     ) -> None:
         super().__init__(degree, standardize=standardize)
         self.encoder = encoder
@@ -285,8 +286,6 @@ class MixedPolynomialKernel(PolynomialKernel):
     def _learn(self, X: np.ndarray, weight: np.ndarray | None) -> None:
         super()._learn(X, weight)
         encoder = self.encoder
-        if encoder is None:
-            return
         indicators = np.where(encoder.is_indicator, self.powers_, 0)
         one_each = np.ones(len(self.powers_), dtype=bool)
         for j in np.unique(encoder.attribute[encoder.is_indicator]):
@@ -598,20 +597,6 @@ def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> 
             f"{parameter}={value} of {X.shape[1]} column(s) of sensitive_features makes far more "
             f"functions than {len(X)} rows, or floats, can tell apart. Lower {parameter}."
         )
-
-
-def _attribute_names(kernel: Any, input_features: Any) -> list[str]:
-    seen = getattr(kernel, "feature_names_in_", None)
-    if input_features is None:
-        return [f"x{i}" for i in range(kernel.n_features_in_)] if seen is None else list(seen)
-    if len(input_features) != kernel.n_features_in_:
-        raise ValueError(
-            f"input_features should have length equal to number of features "
-            f"({kernel.n_features_in_}), got {len(input_features)}"
-        )
-    if seen is not None and list(input_features) != list(seen):
-        raise ValueError("input_features is not equal to feature_names_in_")
-    return list(input_features)
 
 
 NAMED_KERNELS: dict[str, type[AttributeKernel]] = {

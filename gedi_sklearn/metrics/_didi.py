@@ -313,9 +313,8 @@ def _class_columns(target: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if target.dtype.kind == "f" and not (numeric and np.isin(target, classes).all()):
         if len(classes) > 2 or target.min() < 0 or target.max() > 1:
             raise ValueError(
-                "with labels as y_true, y_pred must hold "
-                "the same labels or, for two classes, scores in "
-                f"[0, 1]; got floats from {target.min():.3g} to {target.max():.3g} for "
+                "with labels as y_true, y_pred must hold the same labels or, for two classes, "
+                f"scores in [0, 1]; got floats from {target.min():.3g} to {target.max():.3g} for "
                 f"{len(classes)} classes."
             )
         return np.column_stack([1 - target, target])

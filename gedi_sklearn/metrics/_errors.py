@@ -203,11 +203,8 @@ class Errors:
     def largest_leverage(self) -> float:
         """The largest g_i'V⁻¹g_i over rows or clusters: none adds more to a variance."""
         if self.are_independent and len(self.coordinates) == 1:
-            g, square = (
-                np.asarray(self.design.q),
-                self._largest_at_points(self._row_errors[:, 0]) ** 2,
-            )
-            return float((leverages(g, self.covariance) * square).max())
+            square = self._largest_at_points(self._row_errors[:, 0]) ** 2
+            return float((leverages(np.asarray(self.design.q), self.covariance) * square).max())
         return float(leverages(self.scores, self.covariance).max())
 
     @cached_property
@@ -342,12 +339,10 @@ class Errors:
         if output is not None and self.are_independent and not self._half:
             sums = self._point_sums(directions, output)
         else:
-            own = (
-                np.split(directions, m, axis=1)
-                if output is None
-                else [np.zeros_like(directions)] * m
-            )
-            if output is not None:
+            own = [np.zeros_like(directions)] * m
+            if output is None:
+                own = np.split(directions, m, axis=1)
+            else:
                 own[output] = directions
             sums = self._row_sums(own) if self.are_independent else self._cluster_sums(own)
         *added, largest = zip(*sums, strict=True)

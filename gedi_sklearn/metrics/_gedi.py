@@ -98,9 +98,8 @@ def check_relative(relative: Any, norm: str) -> None:
     """
     if norm != "l1" and not isinstance(relative, (bool, np.bool_)):
         raise ValueError(
-            f"relative={relative!r} was given together with "
-            f"norm={norm!r}, where a relative value is a "
-            "share of the indicator of y with the same kernel: pass True or False."
+            f"relative={relative!r} was given together with norm={norm!r}, where a relative value "
+            "is a share of the indicator of y with the same kernel: pass True or False."
         )
 
 
@@ -259,12 +258,10 @@ def gedi(
     sample = fitted.sample
     value = fitted.indicator.measure(sample.target)
     if np.isnan(value):
-        total = f"{sample.size:.4g}" + (
-            "" if sample.total is None else ", the sum of sample_weight"
-        )
+        of_weights = "" if sample.total is None else ", the sum of sample_weight"
         return undefined(
             f"norm={norm!r} needs more rows than kernel columns and covariates. A weight counts as "
-            f"that many rows there: they are {total}."
+            f"that many rows there: they are {sample.size:.4g}{of_weights}."
         )
     return ratio(value, fitted.reference(relative)) if relative else value
 

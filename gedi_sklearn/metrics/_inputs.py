@@ -286,9 +286,8 @@ def _label_or_score(predicted: np.ndarray, labels: np.ndarray, pos_label: Any) -
         return _equals(predicted, pos_label)
     if not in_unit:
         raise ValueError(
-            "with labels as y_true, y_pred must hold "
-            "the same labels, or scores in [0, 1]; got floats "
-            f"from {predicted.min():.3g} to {predicted.max():.3g}."
+            "with labels as y_true, y_pred must hold the same labels, or scores in [0, 1]; got "
+            f"floats from {predicted.min():.3g} to {predicted.max():.3g}."
         )
     return check_numbers(predicted, "y_pred", n_columns=1)
 

@@ -202,9 +202,8 @@ def _bounded(
     if None not in (response, response_method) and response_method != response:
         raise ValueError(
             f"response_method={response_method!r} was given together with {constraint!r}, which "
-            "bounds "
-            f"{constraint.on}, the result of {response}. Leave response_method at None, or change "
-            "`on` of the constraint."
+            f"bounds {constraint.on}, the result of {response}. Leave response_method at None, or "
+            "change `on` of the constraint."
         )
     names = ["relative", "subset", "on"]
     if not constraint.joins_classes:
