@@ -489,10 +489,8 @@ class Ball(_NormBall):
 
     def derivative(self, rows: np.ndarray, c: np.ndarray, v: np.ndarray) -> np.ndarray:
         # v is c, or a multiple of it.
-        axis = c / np.linalg.norm(c)
-        return (
-            self.radius / float(np.linalg.norm(rows @ c)) * (np.eye(len(c)) - np.outer(axis, axis))
-        )
+        axis, share = c / np.linalg.norm(c), self.radius / float(np.linalg.norm(rows @ c))
+        return share * (np.eye(len(c)) - np.outer(axis, axis))
 
     @property
     def is_polyhedron(self) -> bool:

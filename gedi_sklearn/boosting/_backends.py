@@ -48,14 +48,11 @@ def _check_pandas(X: Any) -> None:
     """Refuse columns that the packages cannot split, and infinity, as of an array."""
     if not hasattr(X, "iloc"):
         return
-    types = list(zip(X.columns, X.dtypes, strict=True))
+    types = zip(X.columns, X.dtypes, strict=True)
     if odd := {name: str(own) for name, own in types if own.kind not in "biuf" and own != _PANDAS}:
         raise ValueError(f"X has columns that the trees cannot split: {odd}. {_ADVICE}")
-    for position, (name, own) in enumerate(types):
-        if (
-            own.kind == "f"
-            and np.isinf(X.iloc[:, position].to_numpy(np.float64, na_value=np.nan)).any()
-        ):
+    for name, own in X.items():
+        if own.dtype.kind == "f" and np.isinf(own.to_numpy(np.float64, na_value=np.nan)).any():
             raise ValueError(
                 f"X contains infinity in column {name!r}; NaN stands for what is missing."
             )

@@ -90,9 +90,6 @@ def _column(values: np.ndarray, j: int) -> np.ndarray:
     return column if is_text(column) else column.astype(np.float64)
 
 
-_Row = tuple[str, str, Any, float, float, float, float, float, float, float]
-
-
 def make_table(
     samples: list[Sample],
     *,
@@ -119,7 +116,7 @@ def make_table(
     -------
     dict of str to list
     """
-    rows: list[_Row] = []
+    rows: list[tuple[Any, ...]] = []
     for name, own, is_joint in attributes_of(samples):
         # Groups of pairs are many and small: several attributes are measured jointly by kernels.
         chosen = None if is_joint else bins
