@@ -59,9 +59,9 @@ _RELAXED = 0.6
 _ROUNDED_GROUPS, _MANY_ROUNDED, _ROUNDED, _ROUNDED_TRIES = 150, 1000, 0.3, 8
 # Classes of which all labels, but for a few rows, are tried.
 _CONSTANTS = 3
-# Numbers that all exchanges may compute, for each column and at most; how many in a row, from
+# Numbers that all exchanges may compute, for each cell and at most; how many in a row, from
 # counts that are not allowed and from those that are, may find nothing nearer.
-_EFFORT_OF_COLUMN, _EFFORT, _IN_VAIN = 2e6, 2e9, (30, 1)
+_EFFORT_OF_CELL, _EFFORT, _IN_VAIN = 2e6, 2e9, (30, 1)
 
 
 class Search:
@@ -86,7 +86,7 @@ class Search:
         self.session, self.deadline = session, deadline
         self.nowhere = np.zeros(len(cells.image.row))
         self.best = Incumbent(cells, tolerance)
-        self.effort = min(_EFFORT, _EFFORT_OF_COLUMN * cells.cost.size)
+        self.effort = min(_EFFORT, _EFFORT_OF_CELL * cells.n)
         self.n_exchanges, self.constant = 0, np.inf
         self.is_infeasible = self.is_solved = False
         self.status = "work_limit"
