@@ -219,9 +219,8 @@ class Search:
 
     def _solve_core(self) -> None:
         """Solve the integer model of the nearest moves, or one of everything that takes long."""
-        is_small = self._is_small
-        is_new = not self.cells.image.allowed.is_polyhedron if is_small else True
-        if is_new and (is_small or len(self.nowhere) <= _FEW_ROWS):
+        is_done = self._is_small and self.cells.image.allowed.is_polyhedron
+        if not is_done and (self._is_small or len(self.nowhere) <= _FEW_ROWS):
             self._solve_model(MOST_COLUMNS)
 
     def _exchange_again(self) -> None:
