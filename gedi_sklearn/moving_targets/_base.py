@@ -85,7 +85,8 @@ class ClassLearners(ClassTargetsMixin):
         proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
-        return checked_predict_proba(self.estimator_, self._new_inner_X(X), self.classes_)
+        inner = self._new_inner_X(X)  # before `estimator_`: it refuses an unfitted estimator
+        return checked_predict_proba(self.estimator_, inner, self.classes_)
 
     @available_if(_inner_has("predict_log_proba"))
     @answers_as_fitted
@@ -102,7 +103,8 @@ class ClassLearners(ClassTargetsMixin):
         log_proba : ndarray of shape (n, K)
             Columns in the order of `classes_`.
         """
-        return self.estimator_.predict_log_proba(self._new_inner_X(X))
+        inner = self._new_inner_X(X)
+        return self.estimator_.predict_log_proba(inner)
 
     @available_if(_inner_has("decision_function"))
     @answers_as_fitted
@@ -118,7 +120,8 @@ class ClassLearners(ClassTargetsMixin):
         -------
         scores : ndarray of shape (n,)
         """
-        return self.estimator_.decision_function(self._new_inner_X(X))
+        inner = self._new_inner_X(X)
+        return self.estimator_.decision_function(inner)
 
 
 class TargetsEstimator(MetaEstimator):
@@ -328,7 +331,8 @@ class TargetsEstimator(MetaEstimator):
         -------
         y_pred : ndarray of shape (n,)
         """
-        return self.estimator_.predict(self._new_inner_X(X))
+        inner = self._new_inner_X(X)
+        return self.estimator_.predict(inner)
 
     def _repr_html_inner(self) -> str:
         return self._repr_mimebundle_()["text/html"]
