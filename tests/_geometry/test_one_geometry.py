@@ -7,6 +7,7 @@ are measured in so many digits that rounding of the measurement plays no part.
 
 import warnings
 from functools import cache, partial
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -19,12 +20,14 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DependenceConstraint,
     DidiConstraint,
     DualTargetsRegressor,
     FineConstraint,
     ProjectedRegressor,
     project_targets,
 )
+from gedi_sklearn._geometry._block import capacity
 from gedi_sklearn.exceptions import AttributeScaleWarning, IllConditionedKernelWarning
 from gedi_sklearn.metrics import gedi
 from gedi_sklearn.projection import Projection
@@ -691,3 +694,28 @@ def test_the_warning_of_the_scale_is_the_only_one_on_benign_years():
         lambda: project_targets(y, sensitive_features=x, constraint=CoarseConstraint(kernel=3))
     )
     assert seen == {AttributeScaleWarning}
+
+
+@pytest.mark.parametrize("n_ones", [1, 3, 6])
+@pytest.mark.parametrize("norm", ["l1", "each", "sd"])
+def test_no_labels_as_rare_exceed_their_capacity(norm, n_ones):
+    """Of all labels with as many ones; sums of few terms and single terms reach it."""
+    rng = np.random.default_rng(n_ones)
+    constraint = {
+        "l1": CoarseConstraint(0.1, relative=False, kernel=3),
+        "each": FineConstraint(0.1, relative=False, kernel=3, slack=0.1),
+        "sd": DependenceConstraint(0.1, relative=False, kernel=3),
+    }[norm]
+    y = (np.arange(9) < n_ones).astype(int)
+    x = rng.normal(size=9)
+    projection = Projection(y, sensitive_features=x, constraint=constraint)
+    (part,) = projection.fitted_constraint_.parts
+    labels = [np.isin(np.arange(9), ones) for ones in combinations(range(9), n_ones)]
+    sizes = np.array([part.allowed.sizes(part.block.measure(z[:, None] * 1.0)[0]) for z in labels])
+    most, largest = capacity(part.block, y[:, None]), sizes.max(axis=0)
+    assert (largest <= most * (1 + 1e-9)).all()
+    if norm != "sd":
+        assert_allclose(most, largest, rtol=1e-9)
+    early = capacity(part.block, y[:, None], enough=0.5 * largest.max())
+    assert (early <= most * (1 + 1e-9)).all()
+    assert early.max() > 0.5 * largest.max()
