@@ -235,8 +235,10 @@ def resampled_hgr(
     """
     n, times = len(sample.target), range(n_resamples)
     measure = (_correlation_of_resamples if method == "kernel" else _density_of_resamples)(sample)
-    permuted = [measure(slice(None), rng.permutation(n)) for _ in times]
-    draws = (rng.randint(n, size=n) for _ in times)
+    # A Generator draws twice as fast as the RandomState that it is seeded by.
+    generator = np.random.default_rng(rng.randint(2**31))
+    permuted = [measure(slice(None), generator.permutation(n)) for _ in times]
+    draws = (generator.integers(n, size=n) for _ in times)
     return np.asarray(permuted), np.asarray([measure(rows, rows) for rows in draws])
 
 
