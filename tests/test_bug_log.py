@@ -216,6 +216,7 @@ def test_15_auto_goes_to_highs(monkeypatch):  # cvxpy 1247
     assert MTC(LogisticRegression()).fit(X, y, sensitive_features=a).solver_ == "highs"
 
 
+@pytest.mark.slow
 def test_16_a_work_limit_is_kept_and_named():  # pyomo 3459
     rng = np.random.default_rng(0)
     A = rng.integers(20, 70, 150)

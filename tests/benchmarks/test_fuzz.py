@@ -110,6 +110,7 @@ def test_each_breach_of_the_contract_is_found(code, fault, monkeypatch):
         assert fault in faults[0]
 
 
+@pytest.mark.slow
 def test_calls_keep_to_the_contract():
     assert failures(range(40)) == []
 

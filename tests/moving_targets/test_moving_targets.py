@@ -537,6 +537,7 @@ def test_responses_that_do_not_exist(data):
 
 
 # A tree of depth 4 follows only in part.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*the predictions for the training rows do not meet")
 def test_a_solver_that_stops_early_warns_once(data):
     rng = np.random.default_rng(0)

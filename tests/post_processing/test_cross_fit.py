@@ -188,7 +188,7 @@ def test_out_of_bag_rows_may_be_in_any_format(data, cls, convert, same):
         (ProjectedRegressor, RandomForestRegressor),
         (MovingTargetsRegressor, RandomForestRegressor),
         (ProjectedClassifier, RandomForestClassifier),
-        (MovingTargetsClassifier, RandomForestClassifier),
+        pytest.param(MovingTargetsClassifier, RandomForestClassifier, marks=pytest.mark.slow),
     ],
 )
 def test_a_pipeline_that_ends_in_a_forest_has_out_of_bag_predictions(data, cls, forest):

@@ -101,7 +101,9 @@ def test_rare_groups_move_in_large_steps():
     assert exact.status == "optimal"
 
 
-@pytest.mark.parametrize(("n_groups", "seconds"), [(50, 2), (125, 2), (1000, 20)])
+@pytest.mark.parametrize(
+    ("n_groups", "seconds"), [(50, 2), (125, 2), pytest.param(1000, 20, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("has_scores", [True, False])
 def test_many_groups(n_groups, seconds, has_scores):
     group, p, y = groups_of(n_groups, 24_000)

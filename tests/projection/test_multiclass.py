@@ -494,7 +494,9 @@ def test_the_nearest_moves_lead_to_every_class_by_every_effect():
     assert groups.matrix[0, group].max() > high
 
 
-@pytest.mark.parametrize("constraint", [CoarseConstraint, DidiConstraint])
+@pytest.mark.parametrize(
+    "constraint", [CoarseConstraint, pytest.param(DidiConstraint, marks=pytest.mark.slow)]
+)
 def test_smaller_sets_leave_room_to_round(constraint):
     rng = np.random.default_rng(0)
     numeric = constraint is CoarseConstraint

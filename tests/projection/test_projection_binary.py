@@ -969,6 +969,7 @@ def test_one_column_is_relaxed_by_sorting(constraint, is_heavy, seed, n, n_value
     assert (np.abs(sorted_.counts - np.rint(sorted_.counts)) > 1e-9).sum() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "constraint", [CoarseConstraint(), FineConstraint(), DependenceConstraint(kernel=1)], ids=str
 )

@@ -332,7 +332,11 @@ def highs_ends_with(monkeypatch, code):
 @pytest.mark.usefixtures("solver_only")
 @pytest.mark.parametrize(
     ("code", "error"),
-    [(0, SolverError), (8, InfeasibleProjectionError), (4, SolverError)],
+    [
+        (0, SolverError),
+        pytest.param(8, InfeasibleProjectionError, marks=pytest.mark.slow),
+        (4, SolverError),
+    ],
 )
 def test_zeros_that_highs_hands_back_are_no_solution(monkeypatch, code, error):
     run = _highs_call.run
