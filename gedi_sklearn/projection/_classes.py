@@ -119,13 +119,15 @@ class ClassTargets:
         """
         cost, constant, largest = self._costs(p, target_weight)
         total = float(range_of_classes(cost).sum())
-        ties, most = self._tie_costs(cost, total)
+        ties, most, least = self._tie_costs(cost, total)
         cells = self._cells(
             cost if ties is None else cost + ties, p, with_effects=self.ball is None
         )
         if ties is None:
             del cost  # of a million rows every array counts
-        found = self._solve_groups(cells, max(self.gap * total - most, 0.0), deadline)
+        # Without them the bound is lower by the most, and labels may cost minus the least more.
+        tolerance = max(self.gap * total - (most - least), 0.0)
+        found = self._solve_groups(cells, tolerance, deadline)
         z = cells.spread(found.counts)
         objective = cells.objective(found.counts) if ties is None else self._total(cost, z)
         # The preference among ties is no part of the loss: take the most it adds out again.
@@ -176,8 +178,8 @@ class ClassTargets:
             return float(cost[:, 0] @ z)
         return float(np.take_along_axis(cost, z[:, None].astype(int), axis=1).sum())
 
-    def _tie_costs(self, cost: np.ndarray, total: float) -> tuple[np.ndarray | None, float]:
-        """Return small costs that draw tied rows to their original target, and the most they add.
+    def _tie_costs(self, cost: np.ndarray, total: float) -> tuple[np.ndarray | None, float, float]:
+        """Return small costs that draw tied rows to their original target, and the range they add.
 
         Together these stay below a tenth of the smallest real difference, and below a quarter of
         the gap, so that they never outweigh a real difference.
@@ -193,13 +195,16 @@ class ClassTargets:
         tied = (difference == 0) & (direction != 0)
         n_tied = int(tied.any(axis=1).sum())
         if not n_tied:
-            return None, 0.0
+            return None, 0.0, 0.0
         smallest = np.abs(difference).min(initial=np.inf, where=difference != 0)
         budget = 1.0
         if np.isfinite(smallest):
             budget = min(0.1 * float(smallest), 0.25 * max(self.gap, 1e-9) * total)
         ties = np.where(tied, budget / n_tied * direction, 0.0)
-        return ties, float(ties.max(axis=1, initial=0.0).sum()) if total else 0.0
+        if not total:
+            return ties, 0.0, 0.0
+        most, least = ties.max(axis=1, initial=0.0), ties.min(axis=1, initial=0.0)
+        return ties, float(most.sum()), float(least.sum())
 
     def relaxed_multipliers(
         self, p: np.ndarray, tolerance: float, deadline: Deadline, start: np.ndarray | None = None

@@ -81,6 +81,20 @@ def test_the_cheapest_of_all_allocations(problem, gap):
     assert result.objective == pytest.approx(loss, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:the projection leaves")
+def test_ties_leave_the_gap_as_it_was_asked_for():
+    y = np.array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0])
+    p = np.array([0, 0.75, 0, 0, 0, 0, 0.5, 0.625, 0, 0, 0, 0.25, 0.75, 0, 0.1875, 0.5])
+    result = project_targets(
+        y,
+        p,
+        sensitive_features=np.array(list("caeaabcbacdddaed")),
+        constraint=DidiConstraint(0.96875, relative=False),
+        solver=Solver(gap=0.05),
+    )
+    assert result.gap <= 0.05
+
+
 def test_rare_groups_move_in_large_steps():
     rng = np.random.default_rng(0)
     group = rng.choice(list("abcdef"), 2900, p=[0.51, 0.34, 0.09, 0.053, 0.004, 0.003])
