@@ -25,6 +25,7 @@ import numpy as np
 from scipy.special import fdtrc
 
 from ._geometry import deviation_block
+from ._validation import are_whole
 from .constraints import VIOLATION_TOLERANCE, ColumnConstraint, FittedConstraint, FittedCuts
 from .exceptions import (
     ConstraintNotMetWarning,
@@ -447,7 +448,7 @@ def _bounded(constraint: FittedConstraint, predictions: np.ndarray) -> str:
     given = constraint.parts[0].given
     name = given.on
     if name == "predictions" and constraint.n_classes:
-        name = "probabilities" if (np.rint(predictions) != predictions).any() else "labels"
+        name = "labels" if are_whole(predictions) else "probabilities"
     return name if given.subset is None else f"{name} in subset {given.subset!r}"
 
 
@@ -464,7 +465,7 @@ def _outputs(
         return
     is_class = bool(constraint.n_classes) or scores is not None
     labels = predictions
-    if is_class and (np.rint(predictions) != predictions).any():
+    if is_class and not are_whole(predictions):
         labels = (predictions > 0.5).astype(int)
     name = "labels" if is_class else "predictions"
     yield from _kept(name, parts, constraint.columns(labels), targets, "y")

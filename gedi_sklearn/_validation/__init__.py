@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from ._arrays import (
+    are_whole,
     as_plain,
     check_column,
     check_labels,

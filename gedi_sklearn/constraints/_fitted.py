@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._geometry import Block, Span, capacity, pieces
-from .._validation import Outcomes
+from .._validation import Outcomes, are_whole
 from ..exceptions import ConstraintNotMetWarning, IllConditionedKernelWarning, warn_caller
 from ..kernels import Design, GroupColumns
 from ..metrics import Limits, limits_of_sizes, lower_limits, upper_limits
@@ -339,9 +339,7 @@ class FittedConstraint:
         Also where z holds no labels, and for bounds so wide that no labels at all exceed them.
         """
         bounding = [part for part in self.parts if part.bounds_anything]
-        if not self.n_classes or self.origin is not None or not bounding:
-            return ""
-        if (np.rint(z) != z).any():
+        if not self.n_classes or self.origin is not None or not bounding or not are_whole(z):
             return ""
         counts = np.bincount(z.astype(int), minlength=self.n_classes)
         if len(z) - counts.max() > _RARE * len(z):

@@ -584,12 +584,14 @@ def project_targets(
 
 
 def _corrected(correct: TargetCorrection, block: dict[str, Any]) -> np.ndarray:
-    weight = block.pop("sample_weight")
-    z = np.array(block["y"], dtype=np.float64).ravel()  # of rows of weight 0
-    counted = np.flatnonzero(np.ones(len(z)) if weight is None else np.asarray(weight) > 0)
+    given = {name: rows for name, rows in block.items() if rows is not None}
+    weight = given.pop("sample_weight", None)
+    if weight is None:
+        return correct(**given) if len(given["y"]) else np.empty(0)
+    z = np.array(given["y"], dtype=np.float64).ravel()  # of rows of weight 0
+    counted = np.flatnonzero(np.asarray(weight) > 0)
     if len(counted):
-        own = {name: take_rows(rows, counted) for name, rows in block.items() if rows is not None}
-        z[counted] = correct(**own)
+        z[counted] = correct(**{name: take_rows(rows, counted) for name, rows in given.items()})
     return z
 
 
