@@ -125,8 +125,11 @@ class Exchange:
         self.pairs = np.column_stack(np.triu_indices(self.n_classes, k=1))
         self.pair = cache(self._pair)
 
-    def run(self, start: np.ndarray) -> None:
-        """Offer ever cheaper counts, from any that are whole, until many rounds bring none."""
+    def run(self, start: np.ndarray, near_enough: float) -> None:
+        """Offer ever cheaper counts, from any that are whole, until many rounds bring none.
+
+        A gap that is near enough ends it before.
+        """
         counts = start.copy()
         full = self.cells.all_counts(counts)
         self.active = self._active(full)
@@ -144,7 +147,7 @@ class Exchange:
                 objective = self.cells.objective(counts)
                 is_cheaper = objective < least - _ROUNDING * self.flip
                 in_vain, least = (0.0, objective) if is_cheaper else (in_vain + 1, least)
-                if self.best.is_near_enough:
+                if self.best.gap <= near_enough:
                     return
                 self.prices *= self.rng.uniform(_FALL, 1.0)
                 self.aim = 1.0

@@ -197,7 +197,12 @@ class Incumbent:
     @property
     def is_near_enough(self) -> bool:
         """Whether cost and bound are as near to each other as is asked for."""
-        return self.objective - self.bound <= self.tolerance
+        return self.gap <= self.tolerance
+
+    @property
+    def gap(self) -> float:
+        """The difference of cost and bound."""
+        return self.objective - self.bound
 
     def offer(self, counts: np.ndarray) -> bool:
         """Take counts that are better than those seen; tell whether they are allowed."""
