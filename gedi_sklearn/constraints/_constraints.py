@@ -36,7 +36,7 @@ from ..kernels import (
     is_degree,
     warn_many_levels,
 )
-from ..metrics import KernelIndicator, is_negligible, reference_disparity
+from ..metrics import reference_disparity
 
 __all__ = [
     "CoarseConstraint",
@@ -210,12 +210,15 @@ class Constraint(BaseEstimator):
 
         An absolute threshold of 0 leaves its slack on that scale too.
         """
-        y, indicator = columns[:, 0], KernelIndicator(design, self.norm)
         if self.norm != "l1":
-            return indicator.reference(y)
-        known = indicator.reference_of_degree(y, int(self.relative or True))
+            if all(design.is_negligible(own) for own in columns.T):
+                return 0.0
+            outputs = tuple(range(columns.shape[1]))
+            return self.gauge(design, is_class=is_class, outputs=outputs).indicator(columns)
+        y = columns[:, 0]
+        known = design.coefficients_of_degree(y, int(self.relative or True))
         if known is not None:
-            return known
+            return float(np.abs(known).sum())
         return reference_disparity(
             y,
             values,
@@ -614,6 +617,7 @@ class DidiConstraint(Constraint):
     """
 
     name: ClassVar[str] = "didi"
+    norm: ClassVar[str] = "didi"
     joins_classes: ClassVar[bool] = True
     kernel = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -649,15 +653,6 @@ class DidiConstraint(Constraint):
         """Return the block of the DIDI, in its classification form where targets are classes."""
         # The other one of two classes has the same deviations.
         return group_block(design, outputs, 2.0 if is_class and len(outputs) == 1 else 1.0)
-
-    def reference(
-        self, design: Design, values: np.ndarray, columns: np.ndarray, *, is_class: bool
-    ) -> float:
-        """Return the DIDI of the original targets, 0 within rounding."""
-        if all(is_negligible(design, design.standardized(own), own) for own in columns.T):
-            return 0.0
-        outputs = tuple(range(columns.shape[1]))
-        return self.gauge(design, is_class=is_class, outputs=outputs).indicator(columns)
 
     def in_words(self) -> str:
         bound = f"DIDI ≤ {self.threshold:g}{' × DIDI of y' if self.relative else ''}"

@@ -15,6 +15,8 @@ from ._fitted import Covariates, FittedKernel
 from ._indicators import GroupColumns
 from ._moments import BLOCK, row_blocks
 
+# In floats an independent target gives about 1e-17 standard deviations, never 0.
+_ZERO = 1e-12
 # Estimated relative rounding error from which a coefficient comes with a warning.
 _CONVERSION_TOLERANCE = 1e-6
 
@@ -70,6 +72,33 @@ class BaseDesign(ABC):
         """Return α̃ = T s, the coefficients of z in the kernel's own units, shape (k,)."""
         return self.fitted.to_raw(self.standardized(z))
 
+    def is_negligible(self, z: np.ndarray, standardized: np.ndarray | None = None) -> bool:
+        """Tell whether the coefficients of a target are rounding noise on its scale.
+
+        They are where ‖s‖₁ ≤ 1e-12·sd(z): at degree 1, where gedi·sd(x) ≤ 1e-12·sd(z).
+        """
+        deviation = self.deviation(z)
+        # A constant target has a deviation of a few eps·|mean|, and coefficients of the same size.
+        if deviation <= 4 * np.finfo(float).eps * abs(self.mean(z)):
+            return True
+        s = self.standardized(z) if standardized is None else standardized
+        return bool(np.abs(s).sum() <= _ZERO * deviation)
+
+    def coefficients_of_degree(self, z: np.ndarray, degree: int) -> np.ndarray | None:
+        """Return α̃ for the same polynomials at a degree up to their own; 0 where negligible.
+
+        The columns of a lower degree come first, so R, Q and T begin with theirs. None for other
+        kernels and degrees.
+        """
+        basis, R = self.fitted.basis, self.fitted.R_
+        k = basis.n_columns_of(degree)
+        if k is None:
+            return None
+        standardized = dtrsv(R[:k, :k], self.coordinates(z)[:k])
+        if self.is_negligible(z, standardized):
+            return np.zeros(k)
+        return basis.to_raw[:k, :k] @ standardized
+
     def checked_coefficients(self, z: np.ndarray) -> np.ndarray:
         """Return :meth:`coefficients`, with a warning if their rounding error may be visible.
 
@@ -82,7 +111,7 @@ class BaseDesign(ABC):
         epsilon, deviation = np.finfo(float).eps, self.deviation(z)
         conversion = deviation * self.fitted.coefficient_sizes.sum()
         size = float(np.abs(alpha).sum())
-        negligible = 1e-12 * deviation / self.fitted.scale[0]
+        negligible = _ZERO * deviation / self.fitted.scale[0]
         if epsilon * conversion > max(_CONVERSION_TOLERANCE * size, negligible):
             relative = epsilon * conversion / size if size else np.inf
             warn_caller(IllConditionedKernelWarning.from_error(relative))

@@ -25,7 +25,7 @@ from ._hgr import hgr, hides_class, resampled_hgr
 from ._inference import GediInference, gedi_inference
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, undefined_if_constant
 from ._limits import Limits, cluster_p_value, limits_of_sizes, lower_limits, upper_limits
-from ._linear import KernelIndicator, LinearIndicator, group_indicator, is_negligible
+from ._linear import KernelIndicator, LinearIndicator, group_indicator
 from ._summed import TargetCorrection
 
 if TYPE_CHECKING:

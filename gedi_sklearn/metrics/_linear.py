@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dtrsv
 from scipy.special import fdtri
 from sklearn.exceptions import UndefinedMetricWarning
 
@@ -25,8 +24,6 @@ from ._errors import Errors
 from ._forms import GroupForm, MatrixForm, least_sum
 from ._limits import Limits, both_limits, limits_of_deviation, limits_of_groups, upper_limits
 
-# In floats an independent target gives about 1e-17 standard deviations, never 0.
-_ZERO_REFERENCE = 1e-12
 # Numbers that a batch of permuted or resampled targets may hold.
 _BATCH = 4_000_000
 # Standard errors below this fraction of the targets' deviation are rounding errors.
@@ -81,9 +78,7 @@ class LinearIndicator:
 
     def reference(self, y: np.ndarray) -> float:
         """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
-        if is_negligible(self.design, self.design.standardized(y), y):
-            return 0.0
-        return self.measure(y)
+        return 0.0 if self.design.is_negligible(y) else self.measure(y)
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the indicator for coordinates (…, k)."""
@@ -279,28 +274,17 @@ class KernelIndicator(LinearIndicator):
         return self._value(self.design.coordinates(z), z)
 
     def reference(self, y: np.ndarray) -> float:
-        """Return the indicator of the original targets; see :func:`is_negligible`."""
+        """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
         coordinates, standardized = self.design.solve(y)
-        if is_negligible(self.design, standardized, y):
+        if self.design.is_negligible(y, standardized):
             return 0.0
         l1 = self.norm == "l1"
         return self._value(self.design.fitted.to_raw(standardized) if l1 else coordinates, y)
 
     def reference_of_degree(self, y: np.ndarray, degree: int) -> float | None:
-        """Return the L1 reference of the same polynomials at a degree that is not above their own.
-
-        The columns of a lower degree come first, so R, Q and T begin with theirs. None for other
-        kernels, norms and degrees.
-        """
-        fitted = self.design.fitted
-        k = fitted.basis.n_columns_of(degree)
-        if self.norm != "l1" or k is None:
-            return None
-        coordinates = self.design.coordinates(y)[:k]
-        standardized = dtrsv(fitted.R_[:k, :k], coordinates)
-        if is_negligible(self.design, standardized, y):
-            return 0.0
-        return float(np.abs(fitted.basis.to_raw[:k, :k] @ standardized).sum())
+        """Return the L1 reference at a degree up to that of the polynomials; else None."""
+        known = self.design.coefficients_of_degree(y, degree) if self.norm == "l1" else None
+        return None if known is None else float(np.abs(known).sum())
 
     def _value(self, terms: np.ndarray, z: np.ndarray) -> float:
         value = float(np.linalg.norm(terms, 1 if self.norm == "l1" else 2))
@@ -334,17 +318,6 @@ def group_indicator(
         Multiplies the value: 2 for the classification form of two classes.
     """
     return LinearIndicator(group_block(fit_codes(codes, weight=weight), factor=factor))
-
-
-def is_negligible(design: BaseDesign, standardized: np.ndarray, y: np.ndarray) -> bool:
-    """Tell whether standardised coefficients are rounding noise on the scale of the targets.
-
-    They are where ‖s‖₁ ≤ 1e-12·sd(y): at degree 1, where gedi·sd(x) ≤ 1e-12·sd(y).
-    """
-    deviation = design.deviation(y)
-    # A constant target has a deviation of a few eps·|mean|, and coefficients of the same size.
-    is_constant = deviation <= 4 * np.finfo(float).eps * abs(design.mean(y))
-    return bool(is_constant or np.abs(standardized).sum() <= _ZERO_REFERENCE * deviation)
 
 
 def _blocks_of(groups: np.ndarray) -> np.ndarray:

@@ -125,7 +125,7 @@ class Exchange:
         self.pairs = np.column_stack(np.triu_indices(self.n_classes, k=1))
         self.pair = cache(self._pair)
 
-    def run(self, start: np.ndarray, near_enough: float) -> None:
+    def run(self, start: np.ndarray, near_enough: float = 0.0) -> None:
         """Offer ever cheaper counts, from any that are whole, until many rounds bring none.
 
         A gap that is near enough ends it before.

@@ -115,8 +115,7 @@ class Search:
                 search()
         if self.is_infeasible and self.best.counts is None:
             return None
-        if self.best.is_near_enough:
-            self._polish()
+        self._polish()
         if not self.deadline.left:
             self.status = "time_limit"
         return self.best.found(self.status)
@@ -257,11 +256,12 @@ class Search:
 
         What is near enough first is further from the best there than rounding leaves two classes.
         """
-        most = max(_POLISH, self.most_effort - self.effort)
-        if self.cells.n_columns > 1 and self.cells.cost.size <= _POLISH and self.best.gap > 0:
-            effort = Effort(most, self.deadline)
-            exchange = Exchange(self.cells, self.relaxed.multipliers, self.best, effort)
-            exchange.run(self.best.counts, 0.0)
+        cells, start = self.cells, self.best.counts
+        if start is None or not 0 < self.best.gap <= self.tolerance:
+            return
+        if cells.n_columns > 1 and cells.cost.size <= _POLISH:
+            effort = Effort(max(_POLISH, self.most_effort - self.effort), self.deadline)
+            Exchange(cells, self.relaxed.multipliers, self.best, effort).run(start)
 
     @cached_property
     def nearest(self) -> np.ndarray:

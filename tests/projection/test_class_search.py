@@ -190,3 +190,20 @@ def test_equal_calls_give_equal_labels(n_classes, constraint):
     first = project_targets(y, **options)
     assert first.status != "time_limit"
     assert_array_equal(first.targets, project_targets(y, **options).targets)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_labels_near_enough_are_exchanged_for_cheaper_ones(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=200)
+    score = np.outer(x, [-1, 0, 1]) + rng.normal(size=(200, 3))
+    y = (score + rng.normal(size=score.shape)).argmax(axis=1)
+    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    constraint = FineConstraint(0.2, kernel=1)
+    options = {"sensitive_features": x, "constraint": constraint, "loss": "hamming"}
+    polished = project_targets(y, p, **options)
+    monkeypatch.setattr("gedi_sklearn.projection._search._POLISH", 0)
+    first = project_targets(y, p, **options)
+    assert polished.objective < first.objective
+    assert polished.satisfied
+    assert_allclose(polished.bound, first.bound)
