@@ -31,8 +31,9 @@ _ACTIVE, _OF_PAIR = 4000, 75
 # by the rows of v, and of more than three classes.
 _MOVES, _NUMBERS = 75, 30_000
 _MOVES_OF_FOUR, _FOUR_OF_MANY = ((6, 50), (20, 35), (100, 20)), 25
-# Sets that complete a set best; pairs of classes between which a round looks for sets of four.
-_COMPLETIONS, _MOST_PAIRS = 8, 10
+# Sets that complete a set best, which may be so much further than the very nearest, as a share;
+# pairs of classes between which a round looks for sets of four.
+_COMPLETIONS, _ABOUT, _MOST_PAIRS = 8, 1.0, 10
 # Prices at first: so many times the multipliers, and for the effect of a row on average so large a
 # share of what a row costs. Where a limit is exceeded they rise by a factor, else they fall by one.
 _OF_MULTIPLIER, _OF_ROW, _RISE, _FALL = 1.5, 0.5, 1.4, 0.4
@@ -84,6 +85,13 @@ class _Moves(NamedTuple):
     row: np.ndarray
     sign: np.ndarray
     cost: np.ndarray
+
+    def sets_of_two(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sets of up to two moves of different cells, −1 for none, and their costs."""
+        cost, i, j = np.append(self.cost, 0.0), *_sets_of_two(len(self.cell))
+        kept = np.append(self.cell, -2)[i] != np.append(self.cell, -1)[j]
+        i, j = i[kept], j[kept]
+        return np.vstack([i, j]), cost[i] + cost[j]
 
 
 class Exchange:
@@ -221,16 +229,12 @@ class Exchange:
         most = int(min(_MOVES, np.sqrt(_NUMBERS / max(len(pair.rows), 1))))
         moves = self._moves(a, b, most, is_shuffled=self.is_shuffled)
         excess, now = self._excess(b, pair, moves)
-        i, j = _pairs(len(moves.cell))
-        both = moves.cost[i] + moves.cost[j]
-        # What costs more than is exceeded now gains nothing; no row moves twice.
-        kept = (both < now) & (moves.cell[i] != moves.cell[j])
-        single = np.flatnonzero(moves.cost < now)
-        sets = np.r_[np.c_[single, np.full(len(single), -1)], np.c_[i, j][kept]]
+        sets, cost = moves.sets_of_two()
+        cheap = cost < now  # what costs more than is exceeded now gains nothing
         n_rows = len(pair.rows) if self.cells.jumps is None else 0
-        self.effort.spend(_CALL + 4 * len(i) + len(sets) * (_SET + n_rows))
-        value = np.r_[moves.cost[single], both[kept]] + excess(sets)
-        return self._make_best(a, b, pair, moves, sets, value, now, _TRIED)
+        self.effort.spend(_CALL + 4 * len(cheap) + cheap.sum() * (_SET + n_rows))
+        sets = sets[:, cheap]
+        return self._make_best(a, b, pair, moves, sets, cost[cheap] + excess(sets), now, _TRIED)
 
     def _exchange_more(self, a: int, b: int) -> bool:
         """Make up to four moves between two classes that gain, if the search finds any."""
@@ -242,23 +246,20 @@ class Exchange:
             return False
         moves = self._moves(a, b, most, is_shuffled=True)
         excess, now = self._excess(b, pair, moves)
-        i, j = _pairs(len(moves.cell))
-        kept = moves.cell[i] != moves.cell[j]
-        alone = np.arange(-1, len(moves.cell))
-        sets = np.r_[np.c_[alone, np.full(len(alone), -1)], np.c_[i, j][kept]]
+        sets, cost = moves.sets_of_two()
         effect = np.column_stack([self._effects(b, pair, moves), np.zeros(n_rows)])
-        effect = effect[:, sets[:, 0]] + effect[:, sets[:, 1]]
-        cost = np.r_[moves.cost, 0.0][sets].sum(axis=1)
+        effect = effect[:, sets[0]] + effect[:, sets[1]]
         # In units of cost; sets that together lead where they are wanted, and gain.
         size = np.abs(pair.sets.slope(self.v[pair.rows], self.prices[pair.limits]))
         scale = np.maximum(size, 1e-3 * size.max() or 1.0)[:, None]
         gain = 0.0 if now > 0 else min(self.flip, self.best.objective - self.best.bound)
         points = np.vstack([effect * scale, cost])
         wanted = np.append(self._wanted(b, pair) * scale[:, 0], -gain)[:, None]
-        count = min(_COMPLETIONS, len(sets))
-        partner = cKDTree(points.T).query((wanted - points).T, k=count)[1].ravel()
-        sets = np.hstack([np.repeat(sets, count, axis=0), sets[partner]])
-        self.effort.spend(len(sets) * (_TREE + n_rows))
+        count = min(_COMPLETIONS, len(cost))
+        tree = cKDTree(points.T)
+        partner = tree.query((wanted - points).T, k=count, eps=_ABOUT)[1].ravel()
+        sets = np.vstack([np.repeat(sets, count, axis=1), sets[:, partner]])
+        self.effort.spend(len(partner) * (_TREE + n_rows))
         value = np.repeat(cost, count) + cost[partner] + excess(sets)
         return self._make_best(a, b, pair, moves, sets, value, now, 10 * _TRIED)
 
@@ -284,7 +285,7 @@ class Exchange:
         """Return what is bounded after sets of moves, as a function of these."""
         v = self.v[pair.rows][:, None]
         effect = np.column_stack([self._effects(b, pair, moves), np.zeros(len(v))])
-        return lambda sets: pair.sets.sizes(v + sum(effect[:, own] for own in sets.T))
+        return lambda sets: pair.sets.sizes(v + sum(effect[:, own] for own in sets))
 
     def _effects(self, b: int, pair: _Pair, moves: _Moves) -> np.ndarray:
         """Return what moves add to the v of their classes, shape (rows, moves)."""
@@ -312,10 +313,10 @@ class Exchange:
             by_class.append((v, way, np.abs(v[:, None] + way * shifts).sum(axis=0)))
 
         def sizes_after(sets: np.ndarray) -> np.ndarray:
-            i, j = sets.T
+            i, j = sets
             net = sign[i] + sign[j]
             is_same = own[i] == own[j]
-            total = np.zeros(len(sets))
+            total = np.zeros(len(i))
             for v, way, known in by_class:
                 total += known[net + 2]
                 first = v[own[i]] + way * common * net
@@ -359,7 +360,7 @@ class Exchange:
         for best in _least(value, most_tried):
             if value[best] >= now:
                 return False
-            chosen = sets[best][sets[best] >= 0]
+            chosen = sets[:, best][sets[:, best] >= 0]
             change = float(moves.sign[chosen].sum())
             cell = moves.cell[chosen]
             if len(np.unique(cell)) < len(cell):
@@ -397,5 +398,7 @@ def _least(values: np.ndarray, count: int) -> np.ndarray:
 
 
 @cache
-def _pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.triu_indices(n, k=1)
+def _sets_of_two(n: int) -> np.ndarray:
+    """Return all sets of up to two of n, shape (2, sets); −1 is none."""
+    one = np.arange(-1, n)
+    return np.hstack([[one, np.full(n + 1, -1)], np.triu_indices(n, k=1)])

@@ -149,7 +149,7 @@ def test_moves_between_groups_are_priced_as_their_effects(seed, n_classes):
     search.v = groups.v(groups.placed(groups.choose(nowhere)[0]))
     moves = search._moves(0, 2, 10, is_shuffled=False)
     i, j = np.triu_indices(len(moves.cell), k=1)
-    sets = np.r_[np.c_[i, j], np.c_[i, np.full(len(i), -1)]]
+    sets = np.hstack([[i, j], [i, np.full(len(i), -1)]])
     pair = search.pair(0, 2)
     sparse = search._sizes_of_deviations(2, pair, moves)(sets)
     assert_allclose(sparse, search._sizes(2, pair, moves)(sets), atol=1e-9)
