@@ -157,7 +157,7 @@ def happens(event, fault):
         pytest.param("parameters set", "reads parameters", marks=pytest.mark.slow),
         pytest.param("another fit", "counts fits", marks=pytest.mark.slow),
         pytest.param("another fit", "sets a variable", marks=pytest.mark.slow),
-        ("an error inside", "mixes models"),
+        pytest.param("an error inside", "mixes models", marks=pytest.mark.slow),
         ("an interrupt", "swallows errors"),
     ],
 )

@@ -576,6 +576,32 @@ def test_spline_columns_are_those_of_scikit_learn():
     assert list(names) == [f"spline{j}(age)" for j in range(1, 6)]
 
 
+MANY = np.random.default_rng(7).lognormal(size=50_001)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        pytest.param(MANY, id="as drawn"),
+        pytest.param(np.sort(MANY), id="sorted"),
+        pytest.param(np.sort(MANY)[::-1], id="reversed"),
+        pytest.param(MANY.round(), id="with ties"),
+        # Every 12th row, of which a sample would consist, says nothing of the others.
+        pytest.param(MANY + 100.0 * (np.arange(len(MANY)) % 12 == 0), id="periodic"),
+    ],
+)
+@pytest.mark.parametrize("n_knots", [4, 9])
+def test_knots_of_many_rows_are_their_quantiles(x, n_knots):
+    knots = np.quantile(x, np.linspace(0, 1, n_knots), method="inverted_cdf")
+    kernel = SplineKernel(n_knots).fit(x[:, None])
+    own = SplineTransformer(knots=np.unique(knots)[:, None], extrapolation="constant")
+    np.testing.assert_allclose(
+        kernel.transform(x[:50, None]),
+        own.fit(x[:, None]).transform(x[:50, None])[:, 1:],
+        atol=1e-12,
+    )
+
+
 def test_few_values_are_indicators_and_linear_between_them():
     kernel = SplineKernel().fit([[1.0], [2.0], [2.0], [4.0]])
     np.testing.assert_allclose(
