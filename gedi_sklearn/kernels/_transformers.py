@@ -560,13 +560,7 @@ def _quantile_knots(
     """Return the knots of one attribute, and the degree that its values allow."""
     # The tolerance is for rounding of the sums: integer weights reach a quantile exactly.
     shares = np.linspace(0, 1, n_knots)[1:-1] - _QUANTILE_TOLERANCE
-    if weight is None:
-        inner = _in_order(x, np.unique(np.ceil(shares * len(x)).astype(int) - 1))
-    else:
-        order = np.argsort(x, kind="stable")
-        reached = np.cumsum(weight[order])
-        inner = x[order[np.searchsorted(reached, shares * reached[-1])]]
-    knots = np.array(sorted({x.min(), *inner, x.max()}))
+    knots = np.array(sorted({x.min(), *_quantiles(x, weight, shares), x.max()}))
     # Knots are values, so that all B-splines are independent on as many values as they are.
     if len(np.unique(x[:_SAMPLE])) < len(knots) + degree:
         values = np.unique(x)
@@ -577,25 +571,43 @@ def _quantile_knots(
     return knots, degree
 
 
-def _in_order(x: np.ndarray, positions: np.ndarray) -> list[float]:
-    """Return the numbers at some positions of the sorted ones.
+def _quantiles(x: np.ndarray, weight: np.ndarray | None, shares: np.ndarray) -> list[float]:
+    """Return the least numbers up to which the rows have some shares of all weights.
 
-    Each is one of the rows between two numbers of a sorted sample, which are few: to find these
-    takes a third of the time of a partition of all.
+    Each is one of the rows between two numbers of a sorted sample, which are few: to look there
+    takes a fraction of the time of all rows.
     """
-    sample = np.sort(x[:: max(len(x) // _SAMPLE, 1)])
-    if len(sample) == len(x):
-        return list(sample[positions])
-    found, last = [], len(sample) - 1
+    step = max(len(x) // _SAMPLE, 1)
+    order = step * np.argsort(x[::step])
+    sample = x[order]
+    reached = np.arange(1.0, len(order) + 1) if weight is None else np.cumsum(weight[order])
+    places = np.searchsorted(reached, shares * reached[-1])
+    if step == 1:
+        return list(sample[places])
     margin = int(_MARGIN * np.sqrt(len(sample)) / 2)
-    for at in positions:
-        place = int(at) * len(sample) // len(x)
-        low, high = sample[max(place - margin, 0)], sample[min(place + margin, last)]
-        n_below, near = int(np.count_nonzero(x < low)), x[(x >= low) & (x <= high)]
-        if not n_below <= at < n_below + len(near):  # the sample is no likely one
-            n_below, near = 0, x
-        found.append(np.partition(near, at - n_below)[at - n_below])
+    ends = np.clip([places - margin, places + margin], 0, len(sample) - 1)
+    goals, found = shares * (len(x) if weight is None else weight.sum()), []
+    for low, high, goal in zip(*sample[ends], goals, strict=True):
+        is_below, rows = x < low, (x >= low) & (x <= high)
+        below, near = (_total(given, weight) for given in (is_below, rows))
+        if not below < goal <= below + near:  # the sample is no likely one
+            rows, below = np.ones(len(x), dtype=bool), 0.0
+        found.append(_number_at(goal - below, x[rows], None if weight is None else weight[rows]))
     return found
+
+
+def _total(rows: np.ndarray, weight: np.ndarray | None) -> float:
+    return float(np.count_nonzero(rows) if weight is None else weight @ rows)
+
+
+def _number_at(goal: float, x: np.ndarray, weight: np.ndarray | None) -> float:
+    """Return the least number up to which the rows have a weight."""
+    if weight is None:
+        at = int(np.ceil(goal)) - 1
+        return np.partition(x, at)[at]
+    order = np.argsort(x)
+    at = int(np.searchsorted(np.cumsum(weight[order]), goal))
+    return x[order[min(at, len(x) - 1)]]
 
 
 def _check_size(parameter: str, value: int, n_columns: float, X: np.ndarray) -> None:

@@ -590,16 +590,16 @@ MANY = np.random.default_rng(7).lognormal(size=50_001)
         pytest.param(MANY + 100.0 * (np.arange(len(MANY)) % 12 == 0), id="periodic"),
     ],
 )
-@pytest.mark.parametrize("n_knots", [4, 9])
-def test_knots_of_many_rows_are_their_quantiles(x, n_knots):
-    knots = np.quantile(x, np.linspace(0, 1, n_knots), method="inverted_cdf")
-    kernel = SplineKernel(n_knots).fit(x[:, None])
-    own = SplineTransformer(knots=np.unique(knots)[:, None], extrapolation="constant")
-    np.testing.assert_allclose(
-        kernel.transform(x[:50, None]),
-        own.fit(x[:, None]).transform(x[:50, None])[:, 1:],
-        atol=1e-12,
-    )
+@pytest.mark.parametrize("weight", [None, "drawn"])
+def test_knots_of_many_rows_are_their_quantiles(x, weight):
+    weight = None if weight is None else np.random.default_rng(8).integers(0, 4, len(x))
+    rows = x if weight is None else np.repeat(x, weight)
+    expected = np.quantile(rows, np.linspace(0, 1, 6), method="inverted_cdf")
+    kernel = SplineKernel(6, degree=1).fit(x[:, None], sample_weight=weight)
+    values = np.unique(expected)
+    # Splines of degree 1 are 1 at their own knot, and 0 at all others.
+    columns = kernel.transform(values[:, None])
+    np.testing.assert_allclose(columns, np.eye(len(values))[:, 1:], atol=1e-14)
 
 
 def test_few_values_are_indicators_and_linear_between_them():
