@@ -14,6 +14,8 @@ from ._sets import L1Ball
 
 # Weight of an equation among others that are minimised, which it leaves their last digits.
 _EQUATION = 1e5
+# Excess of a bound, relative to it, that is rounding: no root finder sees it.
+_ROUNDING = 1e-12
 # Below it, in units of the largest deviation, the same groups are left and shrink in proportion; no
 # root finder tells their multipliers apart.
 _SMALLEST_RADIUS = 1e-9
@@ -67,7 +69,7 @@ def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.nda
     Parameters
     ----------
     t : ndarray of shape (g,)
-        Deviations of the group means, Σ n t = 0, outside of the bound.
+        Deviations of the group means.
     share : ndarray of shape (g,)
         n, positive, summing to 1.
     radius : float
@@ -78,9 +80,13 @@ def shrink_deviations(t: np.ndarray, share: np.ndarray, radius: float) -> np.nda
     ndarray of shape (g,)
     """
     size = float(np.abs(t).max())
-    if radius == 0:
+    if min(radius, size) == 0:
         return np.zeros(len(t))
     t, radius = t / size, radius / size
+    tied = t - share @ t
+    excess = float(np.abs(tied).sum()) / radius
+    if excess <= 1 + _ROUNDING:
+        return size / max(excess, 1.0) * tied
     if radius < _SMALLEST_RADIUS:
         return size * (radius / _SMALLEST_RADIUS) * shrink_deviations(t, share, _SMALLEST_RADIUS)
     highest = 2 * float(share.max())  # at this τ every deviation is 0

@@ -82,10 +82,11 @@ def test_what_is_bounded_is_the_didi(data, threshold, weighted):
             st.lists(st.floats(0.05, 3), min_size=g, max_size=g),
         )
     ),
-    st.one_of(st.floats(0.01, 0.99), st.sampled_from([1e-5, 1e-8, 1e-12, 1e-150])),
+    st.one_of(st.floats(0.01, 1.5), st.sampled_from([1e-5, 1e-8, 1e-12, 1e-150, 1 - 2**-53, 1.0])),
+    st.sampled_from([0.0, 0.5]),
 )
 @settings(deadline=None, max_examples=100)
-def test_shrunk_deviations_are_the_nearest(groups, share_of_size):
+def test_shrunk_deviations_are_the_nearest(groups, share_of_size, mean):
     t, share = map(np.asarray, groups)
     share = share / share.sum()
     t = t - share @ t
@@ -93,8 +94,9 @@ def test_shrunk_deviations_are_the_nearest(groups, share_of_size):
     if size < 1e-3:
         return
     radius = share_of_size * size
+    t = t + mean  # which the nearest deviations leave out
     d = shrink_deviations(t, share, radius)
-    assert np.abs(d).sum() == pytest.approx(radius, rel=1e-9)
+    assert np.abs(d).sum() == pytest.approx(min(radius, size), rel=1e-9)
     assert share @ d == pytest.approx(0, abs=1e-12 * size)
     # The vertices of the set are pairs of groups, one up and one down: the gradient at the
     # nearest point makes no vertex nearer than itself (variational inequality).
