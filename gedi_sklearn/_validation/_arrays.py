@@ -84,7 +84,8 @@ def _refuse_missing(array: np.ndarray, name: str) -> None:
     elif array.dtype.kind in "mM":
         missing = int(np.isnat(array).sum())
     elif array.dtype.kind == "O":
-        missing = sum(is_missing(value) for value in array.flat)
+        kinds = set(map(type, array.flat))  # text, and most else, is never missing
+        missing = sum(map(is_missing, array.flat)) if any(map(_holds_missing, kinds)) else 0
     else:
         missing = 0
     _refuse_count(missing, array.size, name)
@@ -107,9 +108,15 @@ def _all_finite(array: np.ndarray) -> bool:
 
 def is_missing(value: Any) -> bool:
     """Tell whether a value is NaN, None, NA or NaT."""
-    if value is None or type(value).__name__ in _MISSING_TYPES:
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    return _holds_missing(type(value))
+
+
+def _holds_missing(kind: type) -> bool:
+    """Tell whether a type has values that are missing."""
+    is_float = issubclass(kind, (float, np.floating))
+    return is_float or kind is type(None) or kind.__name__ in _MISSING_TYPES
 
 
 def column_types(values: Any) -> list[str]:
@@ -145,9 +152,11 @@ def refuse_dates(values: Any, name: str) -> None:
 
 def refuse_date_objects(array: np.ndarray, name: str) -> None:
     """Raise if an array of objects holds a date, time or duration."""
-    for value in array.flat if array.dtype.kind == "O" else ():
-        if isinstance(value, _DATES) or type(value).__name__ == "Period":
-            raise _no_number(name, f"{value!r}")
+    kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else set()
+    dates = {kind for kind in kinds if issubclass(kind, _DATES) or kind.__name__ == "Period"}
+    if dates:
+        value = next(value for value in array.flat if type(value) in dates)
+        raise _no_number(name, f"{value!r}")
 
 
 def _no_number(name: str, got: str) -> ValueError:

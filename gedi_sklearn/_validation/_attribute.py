@@ -223,7 +223,8 @@ def check_attribute(
             return check_numbers(array, name, sets_scale=True)
     given, array = array, array.astype(object)
     for position in np.flatnonzero(categorical):
-        array[:, position] = [Level(value) for value in given[:, position]]
+        levels = {value: Level(value) for value in set(given[:, position])}
+        array[:, position] = [levels[value] for value in given[:, position]]
     for column in array.T:
         refuse_date_objects(column, name)
         if not is_text(column):
@@ -410,9 +411,10 @@ def _comparable(values: np.ndarray) -> np.ndarray:
     """Return labels that can be sorted; those of mixed types are compared by type and text."""
     if values.dtype.kind != "O":
         return values
-    if all(isinstance(value, str) for value in values.flat):
+    kinds = set(map(type, values.flat))
+    if all(issubclass(kind, str) for kind in kinds):
         return values.astype(str)
-    if all(isinstance(value, (numbers.Real, np.bool_)) for value in values.flat):
+    if all(issubclass(kind, (numbers.Real, np.bool_)) for kind in kinds):
         return values.astype(np.float64)
     labels = [f"{type(value).__name__}:{value}" for value in values.flat]
     return np.asarray(labels).reshape(values.shape)

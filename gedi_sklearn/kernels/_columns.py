@@ -166,7 +166,7 @@ class GroupEncoder:
                 "sensitive_features holds groups", unknown, self.groups
             )
         number = {key: float(position) for position, key in enumerate(self._keys)}
-        return np.asarray([[number[key]] for key in keys])
+        return np.fromiter(map(number.__getitem__, keys), np.float64, len(keys))[:, None]
 
     def describe(self, point: np.ndarray) -> str:
         """Return an encoded group in words."""
@@ -175,12 +175,13 @@ class GroupEncoder:
 
 def _group_keys(values: np.ndarray) -> list[tuple[str, ...]]:
     """Return one key per row; equal numbers of any type have equal keys, and −0 is 0."""
-    columns = [
-        [str(value) for value in column]
-        if is_text(column)
-        else [repr(value) for value in (column.astype(np.float64) + 0.0).tolist()]
-        for column in values.T
-    ]
+    columns = []
+    for column in values.T:
+        if is_text(column):
+            columns.append([str(value) for value in column.tolist()])
+        else:
+            known, position = np.unique(column.astype(np.float64) + 0.0, return_inverse=True)
+            columns.append(np.array([repr(value) for value in known.tolist()])[position].tolist())
     return list(zip(*columns, strict=True))
 
 
