@@ -62,8 +62,9 @@ _CONSTANTS = 3
 # Numbers that all exchanges may compute, for each cell and at most; how many in a row, from
 # counts that are not allowed and from those that are, may find nothing nearer.
 _EFFORT_OF_CELL, _EFFORT, _IN_VAIN = 2e6, 2e9, (30, 1)
-# Numbers that exchanges may compute at least once the gap is met: some hundredths of a second.
-_POLISH = 3e6
+# Numbers that exchanges may compute at least once the gap is met, some hundredths of a second; and
+# the share of it that is near enough without.
+_POLISH, _NEAR = 3e6, 0.25
 
 
 class Search:
@@ -257,7 +258,7 @@ class Search:
         What is near enough first is further from the best there than rounding leaves two classes.
         """
         cells, start = self.cells, self.best.counts
-        if start is None or not 0 < self.best.gap <= self.tolerance:
+        if start is None or not _NEAR * self.tolerance < self.best.gap <= self.tolerance:
             return
         if cells.n_columns > 1 and cells.cost.size <= _POLISH:
             effort = Effort(max(_POLISH, self.most_effort - self.effort), self.deadline)
