@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -210,6 +211,21 @@ def test_the_score_of_every_classifier_is_in_its_verdict(model, n_classes):
     verdict = model.set_params(sensitive_columns=0).fit(X, y).verdict_
     assert 0 < verdict.score < 2
     assert re.search(f"(probabilities|decisions) {verdict.score:.0%} of y", str(verdict))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_decisions_are_scaled_by_the_rows_that_count():
+    """A row of weight 0 far away made the dependence of the others look like none."""
+    X, _ = rare(600)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = (X.sum(axis=1) + np.random.default_rng(1).normal(size=600) > 0).astype(int)
+    weight = np.arange(600) % 4
+    X[weight == 0, 1] *= 100
+    learner = FrozenEstimator(LinearSVC(random_state=0).fit(X[weight > 0], y[weight > 0]))
+    model = MovingTargetsClassifier(learner, sensitive_columns=0, max_iter=1)
+    weighted = model.fit(X, y, sample_weight=weight).verdict_.score
+    rows = np.repeat(np.arange(600), weight)
+    assert weighted == pytest.approx(model.fit(X[rows], y[rows]).verdict_.score)
 
 
 def test_every_output_says_what_it_keeps():

@@ -15,6 +15,7 @@ from ._arrays import (
     check_numbers,
     check_same_length,
     check_sample_weight,
+    check_values,
     is_text,
 )
 
@@ -199,24 +200,27 @@ class Targets:
     def encode_predictions(self, y_pred: Any) -> np.ndarray:
         """Return predictions as numbers.
 
-        Real values; probabilities of the second of two classes; for more classes a column of
-        each, shape (n, K), of probabilities or of 0 and 1.
+        Real values; probabilities of the second of two classes; a column of each class, shape
+        (n, K), of probabilities or of 0 and 1, of which two classes need the second alone.
         """
         if self.classes is None:
             p = self.encode(y_pred, "y_pred")
             if self.loss == "kl":
                 check_positive(p, "y_pred")
             return p
-        if self.n_classes > 2:
-            return self._encode_columns(y_pred)
-        labels = check_labels(y_pred, "y_pred")
-        if self._are_labels(labels):
+        given = check_values(y_pred, "y_pred")
+        if given.shape[1] > 1:
+            p = self._encode_columns(given)
+            return p if self.n_classes > 2 else p[:, 1]
+        labels = check_labels(given, "y_pred")
+        if self.n_classes > 2 or self._are_labels(labels):
             if self.loss == "log_loss":
                 raise ValueError(
                     "loss='log_loss' needs probabilities as y_pred, got class labels. Pass "
-                    "predict_proba(X)[:, 1], or use loss='hamming'."
+                    "predict_proba(X), or use loss='hamming'."
                 )
-            return self.encode(labels, "y_pred")
+            codes = self.encode(labels, "y_pred")
+            return codes if self.n_classes == 2 else np.eye(self.n_classes)[codes.astype(int)]
         p = check_numbers(labels, "y_pred", n_columns=1)
         if (p < 0).any() or (p > 1).any():
             raise ValueError(
@@ -226,15 +230,8 @@ class Targets:
         check_same_length(len(self.y), y_pred=p)
         return p
 
-    def _encode_columns(self, y_pred: Any) -> np.ndarray:
-        """Return labels, or a matrix of probabilities, as one column per class."""
-        if getattr(y_pred, "ndim", 1) == 1:
-            if self.loss == "log_loss":
-                raise ValueError(
-                    "loss='log_loss' needs probabilities as y_pred, got class labels. Pass "
-                    "predict_proba(X), or use loss='hamming'."
-                )
-            return np.eye(self.n_classes)[self.encode(y_pred, "y_pred").astype(int)]
+    def _encode_columns(self, y_pred: np.ndarray) -> np.ndarray:
+        """Return probabilities, or 0 and 1, with a column for each class."""
         p = check_numbers(y_pred, "y_pred")
         check_same_length(len(self.y), y_pred=p)
         if p.shape[1] != self.n_classes or (p < 0).any() or (p > 1).any():

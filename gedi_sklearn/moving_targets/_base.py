@@ -276,7 +276,7 @@ class TargetsEstimator(MetaEstimator):
         is_unseen = learner.source.is_unseen
         verdict = master.verdict(
             selected.fit.predictions,
-            scores=learner.class_scores(selected.fit, y),
+            scores=learner.class_scores(selected.fit, y, weight),
             groups=fold_maker.groups,
             is_unseen=is_unseen,
         )

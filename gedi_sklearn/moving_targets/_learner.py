@@ -101,7 +101,9 @@ class Learner:
         """Return the scores that the projected targets are to be close to."""
         return predictions
 
-    def class_scores(self, fit: LearnerFit, y: np.ndarray) -> np.ndarray | None:
+    def class_scores(
+        self, fit: LearnerFit, y: np.ndarray, weight: np.ndarray | None
+    ) -> np.ndarray | None:
         """Return scores of classes for the verdict; None of real targets."""
         return None
 
@@ -166,7 +168,9 @@ class ClassifierLearner(Learner):
             )
         return predictions
 
-    def class_scores(self, fit: LearnerFit, y: np.ndarray) -> np.ndarray | None:
+    def class_scores(
+        self, fit: LearnerFit, y: np.ndarray, weight: np.ndarray | None
+    ) -> np.ndarray | None:
         """Return probabilities, or else decisions scaled to the deviation of y; None without."""
         if fit.scores.dtype.kind == "f":
             return fit.scores
@@ -178,9 +182,14 @@ class ClassifierLearner(Learner):
         columns = found[:, None] if found.ndim == 1 else found
         if columns.shape != own.shape:  # of pairs of classes
             return None
-        spread = columns.std(axis=0)
-        scaled = columns * (own.std(axis=0) / np.where(spread > 0, spread, 1.0))
+        of_y, spread = (_deviations(values, weight) for values in (own, columns))
+        scaled = columns * (of_y / np.where(spread > 0, spread, 1.0))
         return scaled[:, 0] if len(self.classes) == 2 else scaled
+
+
+def _deviations(columns: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    centred = columns - np.average(columns, axis=0, weights=weight)
+    return np.sqrt(np.average(centred**2, axis=0, weights=weight))
 
 
 def _draw_seed(rng: np.random.RandomState | None) -> int | None:

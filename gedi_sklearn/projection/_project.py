@@ -187,14 +187,14 @@ def projection_path(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Original targets: real numbers, or two classes of any label.
+        Original targets: real numbers, or classes of any label.
     y_pred : array-like of shape (n,), default=None
         Predictions; see :func:`project_targets`.
     sensitive_features : array-like of shape (n,) or (n, m)
         The protected attribute(s).
     thresholds : iterable of float or array-like of shape (k,), default=None
         The path. None takes equal steps of a twentieth from the indicator of the unconstrained
-        optimum down to 0 (two classes: to a tenth).
+        optimum down to 0 (classes: to a tenth).
     target_weight : float, default=1.0
         Weight of the original targets beside predictions.
     return_targets : bool, default=False
@@ -244,9 +244,9 @@ def projection_path(
             bounds_each = getattr(problem.constraint_, "bounds_each", False)
             everything = np.full(problem.kernel_.n_columns, np.inf) if bounds_each else np.inf
             free = problem.at(everything).solve(y_pred, target_weight)
-            # Whole rows hardly ever cancel exactly: a path of two classes stops short of 0.
+            # Whole rows hardly ever cancel exactly: a path of classes stops short of 0.
             shares = _DEFAULT_SHARES[:-2] if problem.is_classification else _DEFAULT_SHARES
-            thresholds = problem.gedi(free.targets) / problem.reference_ * shares
+            thresholds = problem.share_of_reference(free.targets) * shares
         steps = list(thresholds) if np.iterable(thresholds) else []
         if not steps:
             raise ValueError(

@@ -448,6 +448,12 @@ class Projection:
         """
         return self.fitted_constraint_.indicator(self._encode(z))
 
+    def share_of_reference(self, z: Any) -> float:
+        """Return the indicator of targets as a share of `reference_`, of the worst class."""
+        columns = self.fitted_constraint_.columns(self._encode(z))
+        parts = self.fitted_constraint_.parts
+        return max(part.gauge.indicator(columns) / part.reference for part in parts)
+
     def gedi_on(
         self, sensitive_features: Any, conditional_on: Any = None, outcomes: Outcomes | None = None
     ) -> Callable[[Any], float]:

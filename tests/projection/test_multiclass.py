@@ -5,6 +5,8 @@ import warnings
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import assume, example, given, settings
@@ -26,6 +28,7 @@ from gedi_sklearn import (
     PolynomialKernel,
     Solver,
     project_targets,
+    projection_path,
 )
 from gedi_sklearn.exceptions import ConstraintNotMetWarning, InfeasibleProjectionError
 from gedi_sklearn.metrics import didi, gedi
@@ -326,6 +329,29 @@ def test_wrong_predictions_are_named(y_pred, message):
         project_targets(
             y, y_pred, sensitive_features=x, loss="hamming", constraint=CoarseConstraint()
         )
+
+
+@pytest.mark.parametrize("form", [np.ndarray.tolist, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_of_all_classes_may_come_in_any_form(form, n_classes):
+    """They were taken for labels unless they were an array, and refused of two classes."""
+    x, y, _, _ = problem(8, 60)
+    y = np.minimum(y, n_classes - 1)
+    p = np.random.default_rng(8).dirichlet(np.ones(n_classes), size=60)
+    options = {"sensitive_features": x, "loss": "log_loss", "constraint": CoarseConstraint()}
+    expected = project_targets(y, p[:, 1] if n_classes == 2 else p, **options)
+    assert_array_equal(project_targets(y, form(p), **options).targets, expected.targets)
+
+
+@pytest.mark.parametrize("constraint", [CoarseConstraint(), DidiConstraint()])
+def test_a_path_without_thresholds_starts_at_the_class_that_depends_most(constraint):
+    """Every class has a reference of its own: numpy could not divide by them."""
+    x, y, _, _ = problem(9, 60)
+    x = x if isinstance(constraint, CoarseConstraint) else x > 0
+    path = projection_path(y, sensitive_features=x, loss="hamming", constraint=constraint)
+    assert path.thresholds[0] == pytest.approx(1)
+    assert path.objective[0] == 0
+    assert path.satisfied.all()
 
 
 def test_a_class_without_dependence_needs_an_absolute_threshold():
