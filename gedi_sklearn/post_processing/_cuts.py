@@ -122,7 +122,11 @@ class BoundsCuts:
         groups = fold_maker.groups
         if groups is not None and weight is not None:
             groups = groups[weight > 0]
-        correction = DistributionCorrection(fitted, source, splits)
+        try:
+            correction = DistributionCorrection(fitted, source, splits)
+        except RankDeficientKernelError:  # of a fold, which may lack a rare value
+            splits = []
+            correction = DistributionCorrection(fitted, source, splits)
         self._map, bound = correction.map, fitted.threshold
         self._expected_as_columns = None if self.sensitive_at_predict else correction.columns_of
 

@@ -308,6 +308,16 @@ def test_levels_of_text_have_no_folds_and_no_chance_to_subtract():
     assert model.certificate_ is None or "that the correction has seen" in str(model.certificate_)
 
 
+def test_folds_that_lack_a_rare_value_leave_new_rows_unmeasured():
+    """The error was of a fold: it said that the attribute is constant."""
+    X, y = people(n=60)
+    X[:, 0] = np.arange(60) < 2
+    couples = np.arange(60) // 2
+    model = bounded(ProjectedRegressor).fit(X, y, groups=couples)
+    assert model.verdict_.training is not None
+    assert model.verdict_.new_rows is None
+
+
 def test_no_certificate_is_issued_that_the_rows_do_not_bear_out():
     X, y = people(n=300)
     with pytest.warns(CertificateNotIssuedWarning, match="no certificate can be issued"):
