@@ -372,7 +372,11 @@ class OutOfBag(PredictionSource):
                 f"member of {type(ensemble).__name__} and are predicted by members that have seen "
                 "them. Use more members (`n_estimators`)."
             )
-        return _as_responses(fitted, values, has_probabilities=is_classifier)
+        if not is_classifier:
+            return Responses(fitted, {"predict": values})
+        # An ensemble predicts what most of its members, or their mean, say.
+        labels = fitted.classes_[values.argmax(axis=1)]
+        return Responses(fitted, {"predict": labels, "predict_proba": values})
 
     def _warn_once(self, message: str) -> None:
         """Warn only once for all the fits that use these rows."""
@@ -428,6 +432,9 @@ class CrossFitted(PredictionSource):
         Keywords of a fit; those with one value per row are split with the rows.
     n_jobs : int or None
         Number of processes for the folds.
+    needs_labels : bool
+        Whether the labels of a classifier are asked for where it has probabilities. They are what
+        it predicts, which need not be the most probable class.
     """
 
     is_unseen = True
@@ -436,6 +443,7 @@ class CrossFitted(PredictionSource):
     folds: list[tuple[np.ndarray, np.ndarray]]
     fit_params: dict[str, Any]
     n_jobs: int | None
+    needs_labels: bool
 
     def __call__(self, fitted: Any, y: np.ndarray) -> Any:
         """Fit a clone of the fitted estimator per fold, and return their predictions.
@@ -448,23 +456,24 @@ class CrossFitted(PredictionSource):
         classes = getattr(fitted, "classes_", None)
         if classes is not None:
             self._require_two_classes(y)
-        has_probabilities = classes is not None and hasattr(fitted, "predict_proba")
-        predicted = classes if has_probabilities else None
+        predicted = classes if hasattr(fitted, "predict_proba") else None
+        asked = y, predicted, self.needs_labels
         parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_and_predict)(
-                clone(fitted), self.X, y, train, test, self.fit_params, predicted
-            )
+            delayed(_fit_and_predict)(clone(fitted), self.X, train, test, self.fit_params, *asked)
             for train, test in self.folds
         )
         tested = [test for _, test in self.folds]
         n_tests = np.bincount(np.concatenate(tested), minlength=len(y))
         if len(others := np.flatnonzero(n_tests == 0)):
             tested.append(others)
-            parts.append(_predict(fitted, self.X, y, others, predicted))
-        values = np.empty((len(y), *parts[0].shape[1:]), dtype=np.result_type(*parts))
-        for test, part in zip(tested, parts, strict=True):
-            values[test] = part
-        return _as_responses(fitted, values, has_probabilities=has_probabilities)
+            parts.append(_predict(fitted, self.X, others, *asked))
+        found = {}
+        for method in parts[0]:
+            own = [part[method] for part in parts]
+            found[method] = np.empty((len(y), *own[0].shape[1:]), dtype=np.result_type(*own))
+            for test, values in zip(tested, own, strict=True):
+                found[method][test] = values
+        return Responses(fitted, found)
 
     def _require_two_classes(self, y: np.ndarray) -> None:
         """Raise where a training part has one class only, which projected targets can cause."""
@@ -482,41 +491,46 @@ class CrossFitted(PredictionSource):
 def _fit_and_predict(
     estimator: Any,
     X: Any,
-    y: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
     fit_params: dict[str, Any],
-    classes: np.ndarray | None,
-) -> np.ndarray:
-    """Return what a clone fitted on `train` predicts for `test`: probabilities where `classes`."""
+    y: np.ndarray,
+    *asked: Any,
+) -> dict[str, np.ndarray]:
+    """Return what a clone fitted on `train` says of `test`, by its methods."""
     own = {name: value for name, value in fit_params.items() if not holds_other_rows(name)}
     keywords = {**fit_params, **_check_method_params(X, own, indices=train)}
     estimator.fit(take_rows(X, train), y[train], **keywords)
-    return _predict(estimator, X, y, test, classes)
+    return _predict(estimator, X, test, y, *asked)
 
 
 def _predict(
-    estimator: Any, X: Any, y: np.ndarray, test: np.ndarray, classes: np.ndarray | None
-) -> np.ndarray:
-    """Return what a fitted estimator predicts for `test`: probabilities where `classes`."""
-    held_out = take_rows(X, test)
+    estimator: Any,
+    X: Any,
+    test: np.ndarray,
+    y: np.ndarray,
+    classes: np.ndarray | None,
+    needs_labels: bool,
+) -> dict[str, np.ndarray]:
+    """Return what a fitted estimator says of `test`, by its methods: probabilities of `classes`."""
+    held_out, found = take_rows(X, test), {}
     if classes is not None:
-        return checked_predict_proba(estimator, held_out, classes)
-    predictions = checked_predict(estimator, held_out, n_columns=int(np.prod(y.shape[1:])))
-    # Some learners return a single target as a column, or a column as a single target.
-    return np.reshape(predictions, (len(test), *y.shape[1:]))
-
-
-def _as_responses(fitted: Any, values: np.ndarray, *, has_probabilities: bool) -> Responses:
-    """Return predictions, or probabilities and the most probable classes, as responses."""
-    if not has_probabilities:
-        return Responses(fitted, {"predict": values})
-    labels = fitted.classes_[values.argmax(axis=1)]
-    return Responses(fitted, {"predict": labels, "predict_proba": values})
+        found["predict_proba"] = checked_predict_proba(estimator, held_out, classes)
+    if classes is None or needs_labels:
+        predictions = checked_predict(estimator, held_out, n_columns=int(np.prod(y.shape[1:])))
+        # Some learners return a single target as a column, or a column as a single target.
+        found["predict"] = np.reshape(predictions, (len(test), *y.shape[1:]))
+    return found
 
 
 def make_prediction_source(
-    cv: Any, X: Any, fold_maker: FoldMaker, fit_params: dict[str, Any], n_jobs: int | None
+    cv: Any,
+    X: Any,
+    fold_maker: FoldMaker,
+    fit_params: dict[str, Any],
+    n_jobs: int | None,
+    *,
+    needs_labels: bool = False,
 ) -> PredictionSource:
     """Return what the parameter `cv` stands for.
 
@@ -532,6 +546,8 @@ def make_prediction_source(
         Keywords of a fit.
     n_jobs : int or None
         Number of processes for the folds.
+    needs_labels : bool, default=False
+        Whether the labels of a classifier are asked for where it has probabilities.
 
     Raises
     ------
@@ -549,4 +565,4 @@ def make_prediction_source(
             f"would have no prediction or several: {folds.uneven_rows()}. Use an integer, "
             "KFold, StratifiedKFold, or splits whose test parts hold every row once."
         )
-    return CrossFitted(X, folds.splits, fit_params, n_jobs)
+    return CrossFitted(X, folds.splits, fit_params, n_jobs, needs_labels)

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gedi_sklearn import (
     CoarseConstraint,
+    DualTargetsClassifier,
     DualTargetsRegressor,
     MovingTargetsClassifier,
     MovingTargetsRegressor,
@@ -165,3 +168,20 @@ def test_probabilities_are_matched_to_classes_by_label():
         assert model.fit(X, y).score(X, y) == plain
         with pytest.raises(ValueError, match=r"not those of y|none of the classes of y"):
             kind(Reversed(("b", "a")), sensitive_columns=0, cv="train").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", [MovingTargetsClassifier, DualTargetsClassifier])
+def test_labels_of_folds_are_those_that_the_learner_predicts(kind):
+    """They were those of the larger probability, and so were history_ and verdict_."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X.sum(axis=1) + rng.normal(size=200) > 0.5).astype(int)
+    eager = FixedThresholdClassifier(LogisticRegression(), threshold=0.1)
+    frozen = FrozenEstimator(eager.fit(X, y))  # the models of folds are the model of all rows
+    trained, folded = (
+        kind(frozen, sensitive_columns=0, cv=cv, max_iter=1).fit(X, y) for cv in ("train", 3)
+    )
+    for field in ("predictions_gedi", "loss_predictions"):
+        assert_array_equal(folded.history_[field], trained.history_[field])
+    assert folded.verdict_.new_rows == trained.verdict_.training

@@ -234,7 +234,12 @@ class TargetsEstimator(MetaEstimator):
             fit_params=keywords["estimator"],
             rng=rng,
             source=make_prediction_source(
-                self._resolve_cv(len(y)), inner, fold_maker, keywords["estimator"], self.n_jobs
+                self._resolve_cv(len(y)),
+                inner,
+                fold_maker,
+                keywords["estimator"],
+                self.n_jobs,
+                needs_labels=True,
             ),
             one_seed=self._one_seed,
         )
