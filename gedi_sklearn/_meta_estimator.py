@@ -70,9 +70,7 @@ class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
 
     def _inner_estimator(self) -> Any:
         """Return the unfitted inner estimator; the user's own object, never to be fitted."""
-        if isinstance(self.estimator, type):
-            name = self.estimator.__name__
-            raise TypeError(f"estimator must be an object, got a class; pass {name}().")
+        _refuse_class("estimator", self.estimator)
         if self.estimator is not None:
             return self.estimator
         default = self._default_estimator()
@@ -109,6 +107,7 @@ class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         _check_kind(self, self._inner_estimator())
         for name, child in self._fitted_children().items():
+            _refuse_class(name, child)
             _refuse_overwriting(name, child)
         return super()._check_training_data(X, y, sensitive_features, sample_weight)
 
@@ -189,7 +188,7 @@ class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
         extra = {"estimator": {**shared, **fit_params}}
         weight = given.get("sample_weight")
         keywords = {
-            name: _with_weight(child, weight, extra.get(name, {}))
+            name: _with_weight(name, child, weight, extra.get(name, {}))
             for name, child in children.items()
         }
         return {**keywords, "splitter": {}}
@@ -205,7 +204,7 @@ class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
                 request = get_routing_for_object(child)
                 renamed = request.consumes("fit", ["sample_weight"])
                 if not renamed and False not in _fit_requests(request, "sample_weight"):
-                    raise ValueError(_no_weight_message(child))
+                    raise _no_weights(name, child)
         keywords = {name: dict(routed[name].fit) for name in children}
         split = routed.splitter.split if has_splitter(self.cv) else {}
         return {**keywords, "splitter": dict(split)}
@@ -236,6 +235,11 @@ def _check_kind(outer: Any, inner: Any) -> None:
         )
 
 
+def _refuse_class(name: str, child: Any) -> None:
+    if isinstance(child, type):
+        raise TypeError(f"{name} must be an object, got a class; pass {child.__name__}().")
+
+
 def _refuse_overwriting(name: str, child: Any) -> None:
     """Refuse a learner that may overwrite rows which are fitted and predicted several times."""
     params = child.get_params() if hasattr(child, "get_params") else {}
@@ -247,11 +251,13 @@ def _refuse_overwriting(name: str, child: Any) -> None:
             )
 
 
-def _with_weight(child: Any, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+def _with_weight(
+    name: str, child: Any, sample_weight: Any, fit_params: dict[str, Any]
+) -> dict[str, Any]:
     """Return the keywords of a fit while routing is off."""
     if sample_weight is None or _names_a_step_weight(fit_params):
         return fit_params
-    _require_weight_support(child)
+    _require_weight_support(name, child)
     return {**fit_params, "sample_weight": sample_weight}
 
 
@@ -259,28 +265,31 @@ def _names_a_step_weight(fit_params: dict[str, Any]) -> bool:
     return any(name.endswith("__sample_weight") for name in fit_params)
 
 
-def _require_weight_support(inner: Any) -> None:
-    """Raise where `inner.fit` cannot be given `sample_weight=` while routing is off."""
-    parameters = inspect.signature(inner.fit).parameters
+def _require_weight_support(name: str, child: Any) -> None:
+    """Raise where the `fit` of a child cannot be given `sample_weight=` while routing is off."""
+    parameters = inspect.signature(child.fit).parameters
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    if isinstance(inner, Pipeline):
-        last = inner.steps[-1][0]
+    if isinstance(child, Pipeline):
+        last = child.steps[-1][0]
+        by_step = (  # further keywords are those of the learner
+            "Pass it to the step that takes it as well, "
+            f"fit(..., sample_weight=w, {last}__sample_weight=w), or switch"
+        )
         raise ValueError(
-            f"sample_weight was given, but the inner Pipeline does not pass it on by itself. "
-            f"Either pass it to the step that takes it as well, "
-            f"fit(..., sample_weight=w, {last}__sample_weight=w), or switch metadata routing on, "
+            f"sample_weight was given, but {name}=Pipeline does not pass it on by itself. "
+            f"{by_step if name == 'estimator' else 'Switch'} metadata routing on, "
             "sklearn.set_config(enable_metadata_routing=True), and request it on every step "
             "with step.set_fit_request(sample_weight=True) (or False)."
         )
     if "sample_weight" not in parameters and not takes_any:
-        raise ValueError(_no_weight_message(inner))
+        raise _no_weights(name, child)
 
 
-def _no_weight_message(inner: Any) -> str:
-    return (
-        f"sample_weight was given, but {type(inner).__name__}.fit takes no `sample_weight`, so "
-        "the model would be fitted without it. Leave sample_weight out, or use an inner "
-        "estimator that takes weights."
+def _no_weights(name: str, child: Any) -> ValueError:
+    kind = type(child).__name__
+    return ValueError(
+        f"sample_weight was given, but the fit of {name}={kind} takes no `sample_weight`, so the "
+        "model would be fitted without it. Leave sample_weight out, or use one that takes weights."
     )
 
 

@@ -10,7 +10,9 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVR
 
 from gedi_sklearn import (
     CoarseConstraint,
@@ -456,6 +458,24 @@ def test_predictions_of_the_attribute_that_are_none_name_its_estimator(wrapper, 
     model.attribute_estimator_ = OddColumns(kind)
     with pytest.raises(ValueError, match="attribute_estimator=OddColumns"):
         model.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("learner", "error", "message"),
+    [
+        (SVR(), ValueError, "attribute_estimator: y should be a 1d array"),
+        (SVR, TypeError, r"attribute_estimator must be an object, got a class; pass SVR\(\)"),
+        (KNeighborsRegressor(), ValueError, "attribute_estimator=KNeighborsRegressor takes no"),
+        # What is advised for the learner, a weight by the name of its step, would reach that alone.
+        (make_pipeline(LinearRegression()), ValueError, "attribute_estimator=Pipeline .* Switch"),
+    ],
+)
+def test_an_attribute_estimator_that_cannot_be_fitted_is_named(learner, error, message):
+    X, y = data(120)
+    weight = None if isinstance(learner, SVR) else np.ones(120)
+    blind = {"constraint": None, "sensitive_at_predict": False, "attribute_estimator": learner}
+    with pytest.raises(error, match=message):
+        wrapped(ProjectedRegressor, None, **blind).fit(X, y, sample_weight=weight)
 
 
 # --- boosting: further rows and columns -----------------------------------------------------------

@@ -128,8 +128,8 @@ class AttributeBlind(MetaEstimator):
         if self._table is not None:
             self._table.inform(estimator)
         targets = as_targets(estimator, columns)
-        self.attribute_estimator_ = estimator.fit(X, targets, **fit_params)
         try:
+            self.attribute_estimator_ = estimator.fit(X, targets, **fit_params)
             responses = source(self.attribute_estimator_, targets)
         except ValueError as error:
             raise ValueError(f"attribute_estimator: {error}") from error

@@ -473,7 +473,7 @@ def test_an_inner_estimator_need_not_inherit(data, routing):
     search = GridSearchCV(model, {"constraint__threshold": [0.1, 0.5]}, cv=2).fit(X, t)
     expected = clone(model).set_params(**search.best_params_).fit(X, t)
     assert_allclose(search.predict(X), expected.predict(X), atol=1e-9)
-    with pytest.raises(ValueError, match=r"Foreign\.fit takes no `sample_weight`"):
+    with pytest.raises(ValueError, match=r"estimator=Foreign takes no `sample_weight`"):
         MovingTargetsRegressor(Foreign(), CoarseConstraint()).fit(
             X, t, sensitive_features=attribute, sample_weight=weight
         )
