@@ -19,9 +19,9 @@ from .._constrained_estimator import (
     fit_method,
 )
 from .._predictions import answers_as_fitted
-from .._validation import Interval, check_random_state
+from .._validation import Interval, check_random_state, check_sample_weight
 from .._verdict import make_verdict
-from ..constraints import FittedConstraint
+from ..constraints import FittedConstraint, check_constraint
 from ..exceptions import warn_caller
 
 # Deviations of y, and its mean in units of them, that a network reaches in some hundred steps.
@@ -108,8 +108,14 @@ class BaseLagrangianDual(ConstrainedEstimator):
         ValueError
             If data, weights or parameters are invalid, or if training diverges.
         """
-        network = _import_network(type(self).__name__)
+        name = type(self).__name__
+        network = _import_network(name)
         network.check_device(self.device)
+        if isinstance(check_constraint(self.constraint, name), list):
+            raise ValueError(
+                f"constraint must be a single one in {name}, got a list. MovingTargets…, "
+                "DualTargets…, Projected… and ConstrainedBoosting… take lists."
+            )
         y, weight, attribute = self._check_training_data(X, y, sensitive_features, sample_weight)
         features = self._features(self._inner_X(X))
         counted = slice(None) if weight is None else weight > 0
@@ -224,10 +230,10 @@ class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
     ----------
     hidden_layer_sizes : int or sequence of int, default=(100,)
         Units of the hidden layers, each followed by a ReLU.
-    constraint : constraint object, ConstraintList or list, default=None
+    constraint : constraint object, default=None
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint` (one multiplier each), :class:`FineConstraint` (one for each
-        coefficient) or :class:`DidiConstraint`. A list holds one constraint for each attribute.
+        coefficient) or :class:`DidiConstraint`.
     learning_rate : float, default=1e-3
         Step size of Adam for the weights of the network.
     multiplier_learning_rate : float, default=3e-3
@@ -324,9 +330,11 @@ class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
 
     def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
         y = super()._check_targets(y, sample_weight)
-        mean, deviation = float(y.mean()), float(y.std())
+        weight = check_sample_weight(sample_weight, len(y))
+        counted = y if weight is None else y[weight > 0]
+        mean, deviation = float(counted.mean()), float(counted.std())
         is_near = abs(mean) <= _FAR * deviation and _SMALL <= deviation <= _LARGE
-        if not is_near and y.any():
+        if not is_near and counted.any():
             warn_caller(
                 f"y has mean {mean:.3g} and standard deviation {deviation:.3g}. The network begins "
                 f"near 0 and moves by about learning_rate={self.learning_rate:g} a step, so that "
@@ -362,10 +370,10 @@ class LagrangianDualClassifier(ClassTargetsMixin, BaseLagrangianDual):
     ----------
     hidden_layer_sizes : int or sequence of int, default=(100,)
         Units of the hidden layers, each followed by a ReLU.
-    constraint : constraint object, ConstraintList or list, default=None
+    constraint : constraint object, default=None
         What is bounded, and by how much: :class:`DependenceConstraint`, which None stands for,
         :class:`CoarseConstraint` (one multiplier each), :class:`FineConstraint` (one for each
-        coefficient) or :class:`DidiConstraint`. A list holds one constraint for each attribute.
+        coefficient) or :class:`DidiConstraint`.
         It bounds the probability of the second class, with ``on="probabilities"`` as with
         ``on="predictions"``.
     learning_rate : float, default=1e-3

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_param_validation, parametrize_w
 
 from gedi_sklearn import (
     CoarseConstraint,
+    ConstraintList,
     FineConstraint,
     LagrangianDualClassifier,
     LagrangianDualRegressor,
@@ -177,6 +178,30 @@ def test_targets_out_of_reach_are_named_and_how_to_scale_them(mean, deviation):
     expected = mean + deviation * model.fit(X, y).predict(X)
     found = scaled.fit(X, mean + deviation * y).predict(X)
     assert_allclose(found, expected, atol=1e-3 * deviation)
+
+
+@pytest.mark.torch
+def test_targets_that_do_not_count_are_not_out_of_reach():
+    X, y = make_data(small(LagrangianDualRegressor))
+    y = (y - y.mean()) / y.std()
+    far, weight = np.r_[y, 1e6 * y], np.repeat([1.0, 0.0], len(y))
+    model = small(LagrangianDualRegressor, max_epochs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(np.r_[X, X], far, sample_weight=weight)
+    with pytest.warns(UserWarning, match=r"y has mean .* and standard deviation"):
+        model.fit(np.r_[X, X], far[::-1], sample_weight=weight)
+
+
+@pytest.mark.torch
+@for_each
+def test_a_list_of_constraints_is_refused(cls):
+    """The set of the last one was taken for the coefficients of all, without a word."""
+    X, y = make_data(cls())
+    pair = [CoarseConstraint(0.3), CoarseConstraint(0.5)]
+    for several in (pair, ConstraintList(list(zip("ab", pair, strict=True)))):
+        with pytest.raises(ValueError, match="constraint must be a single one"):
+            small(cls, constraint=several, sensitive_columns=[0, 1]).fit(X, y)
 
 
 @pytest.mark.torch
