@@ -113,7 +113,7 @@ class LinearImage:
     @property
     def keys(self) -> list[np.ndarray]:
         """What a column of E is a function of, beside the row's weight."""
-        return [block.design.keys for block in self._blocks]
+        return [block.design.keys for block in self._blocks if block.allowed.bounded.any()]
 
     def effects(self, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Return columns of E: what a 1 in a row adds to v.

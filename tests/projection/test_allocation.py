@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gedi_sklearn import DidiConstraint, Solver, project_targets
+from gedi_sklearn import CoarseConstraint, DidiConstraint, Solver, project_targets
 from gedi_sklearn.exceptions import InfeasibleProjectionError
 from gedi_sklearn.metrics import didi
 from gedi_sklearn.projection import Projection
@@ -193,3 +193,15 @@ def test_a_limit_without_an_answer():
         )
     assert result.satisfied == (result.status == "time_limit")
     assert set(result.targets) == {0, 1}
+
+
+@pytest.mark.parametrize("n_values", [2, 300])
+def test_an_attribute_without_a_bound_makes_no_groups(n_values):
+    """Beside it groups were cut to pieces, whose deviations were bounded: or nothing was left."""
+    group, p, y = groups_of(4, 300)
+    free = np.random.default_rng(1).permutation(300) % n_values
+    both = np.column_stack([free.astype(object), group.astype(object)])
+    pair = [CoarseConstraint(np.inf), DidiConstraint(0.3)]
+    alone = project_targets(y, p, sensitive_features=group, constraint=pair[1])
+    beside = project_targets(y, p, sensitive_features=both, constraint=pair)
+    assert_array_equal(beside.targets, alone.targets)
