@@ -445,11 +445,11 @@ def _size(parts: list[ColumnConstraint], columns: np.ndarray) -> float | None:
 
 def _bounded(constraint: FittedConstraint, predictions: np.ndarray) -> str:
     """Return which output is judged."""
-    given = constraint.parts[0].given
-    name = given.on
+    name = constraint.parts[0].given.on  # that of all
     if name == "predictions" and constraint.n_classes:
         name = "labels" if are_whole(predictions) else "probabilities"
-    return name if given.subset is None else f"{name} in subset {given.subset!r}"
+    subsets = dict.fromkeys(repr(part.given.subset) for part in constraint.parts)
+    return " and ".join(name if own == "None" else f"{name} in subset {own}" for own in subsets)
 
 
 def _outputs(

@@ -213,6 +213,14 @@ def test_the_score_of_every_classifier_is_in_its_verdict(model, n_classes):
     assert re.search(f"(probabilities|decisions) {verdict.score:.0%} of y", str(verdict))
 
 
+def test_rows_that_only_one_constraint_of_a_list_bounds_are_not_said_to_be_all():
+    X, y = rare(600)
+    bound = {"threshold": 0.5, "relative": False}
+    subsets = [CoarseConstraint(**bound, subset=1), CoarseConstraint(**bound)]
+    model = ProjectedClassifier(LogisticRegression(), subsets, sensitive_columns=[0, 1])
+    assert model.fit(X, y).verdict_.bounded == "labels in subset 1 and labels"
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_decisions_are_scaled_by_the_rows_that_count():
     """A row of weight 0 far away made the dependence of the others look like none."""
