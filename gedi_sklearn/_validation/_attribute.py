@@ -101,7 +101,8 @@ def drop_columns(X: Any, sensitive_columns: Any) -> Any:
     kept = [position for position in range(_num_features(X)) if position not in dropped]
     if not kept:
         raise ValueError(
-            "drop_sensitive=True would leave no column of X: sensitive_columns names them all."
+            "sensitive_columns names all columns of X, so that none is left where it is not used "
+            "(drop_sensitive=True, or sensitive_at_predict=False)."
         )
     return _safe_indexing(X, kept, axis=1)
 

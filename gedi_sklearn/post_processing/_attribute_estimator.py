@@ -194,7 +194,8 @@ def _columns(X: Any) -> list[np.ndarray]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (numbers.Real, np.bool_))
+    # A duration of numpy counts as an integer, of some unit.
+    return isinstance(value, (numbers.Real, np.bool_)) and not isinstance(value, np.timedelta64)
 
 
 def _numbers(column: np.ndarray) -> np.ndarray:

@@ -89,9 +89,13 @@ def test_a_level_not_seen_before_is_as_one_that_is_missing(frame):
             lambda X: X.assign(text=pd.Timestamp("2020-01-01")),
             "column 1 of X holds a Timestamp|datetime64",
         ),
+        (
+            lambda X: X.assign(text=pd.to_timedelta(range(len(X)), unit="D")),
+            "column 1 of X holds a timedelta64",  # of days, seconds or whatever comes
+        ),
         (lambda X: csr_array(X[["age", "noise"]].to_numpy()), "X is sparse"),
     ],
-    ids=["dates", "sparse"],
+    ids=["dates", "durations", "sparse"],
 )
 def test_what_it_cannot_take_is_said_before_the_first_fit(frame, change, reason):
     X, y = frame
@@ -102,6 +106,15 @@ def test_what_it_cannot_take_is_said_before_the_first_fit(frame, change, reason)
     )
     with pytest.raises(ValueError, match=f"attribute_estimator=None takes .*, but {reason}"):
         model.fit(X, y)
+
+
+def test_nothing_but_the_attribute_says_what_takes_it_away(frame):
+    X, y = frame
+    model = ProjectedRegressor(
+        LinearRegression(), sensitive_columns="age", sensitive_at_predict=False
+    )
+    with pytest.raises(ValueError, match=r"names all columns of X, .*sensitive_at_predict=False"):
+        model.fit(X[["age"]], y)
 
 
 @pytest.mark.parametrize(
