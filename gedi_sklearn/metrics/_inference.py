@@ -81,6 +81,9 @@ class GediInference:
         if isinstance(random_state, np.random.RandomState):
             random_state = random_state.randint(2**31)
         self._seed = 0 if random_state is None else random_state
+        if groups is not None and not self._has_errors:  # one group says nothing of chance
+            undefined = {"null_mean": np.nan, "pvalue": np.nan}
+            self.__dict__ |= {**undefined, "null_distribution": np.full(n_resamples, np.nan)}
 
     @classmethod
     def undefined(cls, n_resamples: int) -> GediInference:
@@ -135,6 +138,8 @@ class GediInference:
     @cached_property
     def pvalue(self) -> float:
         """How often chance reaches the value."""
+        if self._indicator.reference(self._target) == 0.0:  # its digits are those of rounding
+            return 1.0
         # As the draws are computed, so that equal values are equal but for the last digits:
         # discrete targets have many.
         if self._method == "permutation":
@@ -292,8 +297,8 @@ def gedi_inference(
         With ``value``, ``null_mean``, ``null_q95``, ``null_distribution``, ``pvalue``,
         ``interval`` and ``upper``, each computed when it is asked for: only "permutation" and
         "bootstrap" take long. NaN, with :class:`sklearn.exceptions.UndefinedMetricWarning`, are the
-        limits where the rows are no more than the coefficients and the constant, and all of it of
-        a subset without rows.
+        limits where the rows are no more than the coefficients and the constant, all but the
+        value where `groups` holds one group, and all of it of a subset without rows.
 
     Raises
     ------

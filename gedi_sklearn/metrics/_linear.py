@@ -160,10 +160,12 @@ class LinearIndicator:
         units = self.design.n_rows if groups is None else len(np.unique(groups))
         if units > (n_columns + 1 if groups is None else 1):
             return True
-        what = "rows" if groups is None else "groups of rows"
+        what, lost = "rows", "the confidence interval is"
+        if groups is not None:
+            what, lost = "groups of rows", "p-value and limits are"
         warn_caller(
             f"{units} {what} leave no degree of freedom for {self.design.fitted.n_columns} "
-            "coefficient(s): the confidence interval is NaN.",
+            f"coefficient(s): {lost} NaN.",
             UndefinedMetricWarning,
         )
         return False

@@ -400,6 +400,19 @@ def test_the_pvalue_does_not_depend_on_the_unit(method):
     assert gedi_inference(y + 0.3 * x, **given, relative=True).pvalue == expected
 
 
+@pytest.mark.parametrize("method", ["asymptotic", "permutation"])
+@pytest.mark.parametrize("constant", [0.1, 1.0, -7.7, 1e5 + 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_constant_predictions_are_never_more_than_chance(method, constant, weighted):
+    """Their value and that of chance are rounding, whose order said p = 0.001 of some."""
+    for seed in range(20):
+        x, y = sample(seed, 60)
+        weight = np.random.default_rng(seed).uniform(size=60) if weighted else None
+        options = {"sensitive_features": x, "sample_weight": weight, "method": method}
+        found = gedi_inference(y, np.full(60, constant), **options, n_resamples=99)
+        assert found.pvalue == 1.0
+
+
 def test_a_pickle_holds_q_and_no_errors():
     rng = np.random.default_rng(0)
     found = gedi_inference(rng.normal(size=3000), sensitive_features=rng.normal(size=3000))
