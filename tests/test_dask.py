@@ -15,11 +15,13 @@ distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 
 import dask.array as da  # noqa: E402
+from dask import delayed  # noqa: E402
 from sklearn.linear_model import LinearRegression, LogisticRegression  # noqa: E402
 
 from gedi_sklearn import (  # noqa: E402
     CoarseConstraint,
     DependenceConstraint,
+    DidiConstraint,
     PolynomialKernel,
     ProjectedClassifier,
     ProjectedRegressor,
@@ -156,6 +158,15 @@ def test_what_does_not_fit_is_said():
         gedi_dask.gedi(da.where(x > 5, np.nan, y), sensitive_features=x)
     with pytest.raises(ValueError, match="no rows"):
         gedi_dask.gedi(y[:0], sensitive_features=x[:0])
+
+
+@pytest.mark.parametrize("constraint", [0.3, CoarseConstraint, [CoarseConstraint()]])
+def test_what_is_no_constraint_is_named_before_a_row_is_read(constraint):
+    never = da.from_delayed(delayed(pytest.fail)("a row was read"), (3000,), float)
+    with pytest.raises(TypeError, match="constraint must be a constraint object"):
+        gedi_dask.project_targets(never, sensitive_features=never, constraint=constraint)
+    with pytest.raises(ValueError, match="constraint bounds the influence of 'groups'"):
+        gedi_dask.project_targets(never, sensitive_features=never, constraint=DidiConstraint())
 
 
 @pytest.fixture(scope="module")

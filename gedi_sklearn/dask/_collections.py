@@ -568,11 +568,14 @@ def project_targets(
     0.2
     """
     constraint = DependenceConstraint() if constraint is None else constraint
+    kernel = getattr(constraint, "kernel", None)
+    kernel = 1 if kernel is None else kernel  # which is refused
+    GediAccumulator(kernel).check_bounds(constraint)
     sums = accumulate(
         y,
         y_pred,
         sensitive_features=sensitive_features,
-        kernel=constraint.kernel,
+        kernel=kernel,
         reference=reference,
         sample_weight=sample_weight,
     )

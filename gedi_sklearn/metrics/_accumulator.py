@@ -424,7 +424,7 @@ class GediAccumulator(BaseEstimator):
         >>> round(gedi(y, z, sensitive_features=x, relative=True), 9)
         0.2
         """
-        self._check_bounds(constraint)
+        self.check_bounds(constraint)
         norm, relative = constraint.norm, constraint.relative
         unit = positive_unit(self.reference_value(norm, relative)) if relative else 1.0
         threshold = constraint.absolute_threshold(unit)
@@ -437,7 +437,7 @@ class GediAccumulator(BaseEstimator):
         nearest, _ = bound.block(design, unit=1.0, is_class=False).nearest(coordinates)
         return TargetCorrection(design.fitted, nearest - coordinates, own_weight, threshold)
 
-    def _check_bounds(self, constraint: Any) -> None:
+    def check_bounds(self, constraint: Any) -> None:
         """Refuse what does not bound sums of this kernel."""
         if not is_constraint(constraint):
             raise TypeError(
