@@ -18,6 +18,7 @@ from .._validation import (
 )
 from ..exceptions import warn_caller
 from ..kernels import Design, PolynomialKernel, fit_kernel, row_blocks
+from ._cuts import tie_width
 from ._inputs import TARGET_CONSTRAINTS, Sample, check_sample, on_subset, ratio, undefined
 
 # The grid of the density, in standard deviations, and its finest resolution.
@@ -169,7 +170,8 @@ def hgr(
     seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
 
     def measure(target: np.ndarray) -> float:
-        if (target == target[0]).all():
+        ends = np.array([target.min(), target.max()])
+        if ends[1] - ends[0] <= tie_width(ends):
             return 0.0
         if method == "kernel":
             return _canonical_correlation(values, target, counts, degree)

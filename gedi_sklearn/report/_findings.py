@@ -11,7 +11,14 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ..exceptions import TooManyGroupsError, warn_caller
 from ..kernels import Design, PolynomialKernel, fit_kernel
-from ..metrics import CutsIndicator, GediInference, KernelIndicator, Sample, fit_gedi
+from ..metrics import (
+    CutsIndicator,
+    GediInference,
+    KernelIndicator,
+    Sample,
+    fit_gedi,
+    quantile_bin_edges,
+)
 
 # A curve has the means of so many values, or else of so many bins of equally many rows.
 _MOST_VALUES, _BINS = 20, 10
@@ -279,7 +286,8 @@ def _places(sample: Sample) -> tuple[list[Any], np.ndarray]:
     x = shown = sample.values[:, 0]
     is_number = x.dtype.kind == "f"
     if is_number and has_more(x, _MOST_VALUES):
-        shown = np.searchsorted(np.quantile(x, np.arange(1, _BINS) / _BINS), x)
+        edges = quantile_bin_edges(x, n_bins=_BINS, sample_weight=sample.counts)
+        shown = np.searchsorted(edges[1:-1], x)
     distinct, codes = np.unique(shown, return_inverse=True)
     if not is_number:
         return [str(level) for level in distinct], codes

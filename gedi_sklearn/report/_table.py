@@ -201,7 +201,7 @@ def _hgr_row(
     values = [measure(own, own.target) for own in samples]
     sample = samples[int(np.argmax(values))]
     row = ("hgr", method, max(values), measure(sample, sample.y_true))
-    if (sample.target == sample.target[0]).all():
+    if max(values) == 0.0:  # of constants alone
         return (*row, 0.0, 0.0, 0.0, 0.0, 0.0)
     permuted, drawn = resampled_hgr(sample, method, n_resamples, rng)
     tail = (1 - confidence) / 2

@@ -105,6 +105,8 @@ def test_constants():
         with pytest.warns(UndefinedMetricWarning, match="constant"):
             assert np.isnan(hgr(y, sensitive_features=[3, 3, 3, 3], method=method))
         assert hgr([5, 5, 5, 5], sensitive_features=x, method=method) == 0
+        rounded = np.nextafter(5, [0, 9, 9, 0])  # as predictions whose dependence was removed
+        assert hgr(rounded, sensitive_features=x, method=method) == 0
         with pytest.warns(UndefinedMetricWarning, match="relative"):
             assert np.isnan(hgr([5] * 4, y, sensitive_features=x, method=method, relative=True))
 

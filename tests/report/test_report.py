@@ -123,6 +123,18 @@ def test_labels_categories_and_weights():
     assert value == pytest.approx(didi(y, sensitive_features=group, sample_weight=weight))
 
 
+def test_places_of_the_curve_take_weights_as_repeated_rows():
+    rng = np.random.default_rng(4)
+    x, noise = rng.normal(size=(2, 100))
+    y, times = x + noise, np.where(x > 0, 5, 1)
+    options = {"degrees": [1], "bins": [2], "n_resamples": 1}
+    weighted = fairness_report(y, sensitive_features=x, sample_weight=times, **options)
+    x, y = np.repeat(x, times), np.repeat(y, times)
+    repeated = fairness_report(y, sensitive_features=x, **options)
+    assert weighted.findings[0].at == pytest.approx(repeated.findings[0].at)
+    assert weighted.findings[0].mean == pytest.approx(repeated.findings[0].mean)
+
+
 def test_bins_that_merge_are_reported():
     x = np.r_[np.zeros(150), np.linspace(1, 2, 50)]
     y = np.linspace(0.1, 1, 200)
