@@ -15,7 +15,6 @@ from .._validation import (
     _get_response_values,
     check_labels,
     check_sensitive,
-    is_text,
     select_columns,
     validate_params,
 )
@@ -92,7 +91,7 @@ def _sample_of(
             y_pred = column_of_class(y_pred, np.asarray(estimator.classes_), pos_label)
     if is_classifier(estimator) and response_method != "predict":
         y, pos_label = (check_labels(y, "y") == positive).astype(np.float64), None
-    elif is_classifier(estimator) and is_text(np.asarray(estimator.classes_)):
+    elif is_classifier(estimator):
         pos_label = positive
     own = {"y_true": y, "y_pred": y_pred, "pos_label": pos_label}
     return {**own, "sensitive_features": attribute}
@@ -144,7 +143,7 @@ class PredictionDisplay(ABC):
         response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
             What is measured; see :func:`gedi_sklearn.metrics.make_disparity_scorer`.
         pos_label : object, default=None
-            The label that counts as 1; for text labels by default ``classes_[1]``.
+            The label that counts as 1; of two classes by default ``classes_[1]``.
         name : str, default=None
             Name of the predictions; None takes it from the estimator.
         **keywords : dict

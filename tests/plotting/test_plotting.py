@@ -287,7 +287,7 @@ def test_estimators_are_shown_by_their_predictions(data, cls, door):
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
-@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1)])
+@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (-1, 1)])
 def test_responses_of_a_classifier_belong_to_the_second_class(data, method, labels):
     X, y = data
     y = np.where(y > y.mean(), labels[1], labels[0])
