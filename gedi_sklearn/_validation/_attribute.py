@@ -76,6 +76,8 @@ def column_positions(X: Any, columns: Any, name: str = "sensitive_columns") -> l
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
     """Return the rows of ``X`` at some positions, in its type."""
+    if hasattr(X, "to_struct_array"):  # scikit-learn takes a record batch for a list
+        return X.take(rows)
     return X[rows] if is_plain(X) else _safe_indexing(X, rows)
 
 
@@ -95,7 +97,9 @@ def select_columns(X: Any, columns: Any, name: str = "sensitive_columns") -> Any
 
 def drop_columns(X: Any, sensitive_columns: Any) -> Any:
     """Return ``X`` without the columns that hold the attribute."""
-    if not hasattr(X, "columns") and not sp.issparse(X):
+    if sp.issparse(X):
+        X = X if X.format == "csc" else X.tocsr()  # some formats have no columns to take
+    elif not hasattr(X, "columns"):
         X = check_array(X, dtype=None, ensure_all_finite=False)
     dropped = set(column_positions(X, sensitive_columns))
     kept = [position for position in range(_num_features(X)) if position not in dropped]

@@ -16,13 +16,13 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from .._validation import (
     Outcomes,
-    _safe_indexing,
     check_attribute,
     check_labels,
     check_numbers,
     check_same_length,
     check_sample_weight,
     is_text,
+    take_rows,
 )
 from ..exceptions import RankDeficientKernelError, warn_caller
 
@@ -60,7 +60,7 @@ def on_subset(subset: Any, y_true: Any, pos_label: Any, *arrays: Any) -> list[An
     if not len(kept):
         undefined(f"subset={subset!r} holds no row.")
         return None
-    return [_safe_indexing(array, kept) if _has_rows(array) else array for array in given]
+    return [take_rows(array, kept) if _has_rows(array) else array for array in given]
 
 
 def _has_rows(given: Any) -> bool:
@@ -237,7 +237,8 @@ def typed_labels(values: Any, name: str) -> np.ndarray:
     labels = check_labels(values, name)
     if labels.dtype.kind == "O":
         labels = np.asarray(labels.tolist())
-    return check_numbers(labels, name, n_columns=1) if labels.dtype.kind == "f" else labels
+    is_real = labels.dtype.kind == "f" or (labels.dtype.kind == "O" and not is_text(labels))
+    return check_numbers(labels, name, n_columns=1) if is_real else labels  # decimals, too
 
 
 def _positive_labels(y_true: Any, y_pred: Any, pos_label: Any) -> tuple[np.ndarray, np.ndarray]:

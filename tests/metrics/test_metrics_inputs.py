@@ -1,10 +1,12 @@
 """Containers, types, missing values, labels: what the indicators accept and how they refuse."""
 
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from gedi_sklearn import FourierKernel, PolynomialKernel, project_targets
@@ -38,6 +40,22 @@ def test_every_container_gives_the_same(indicator, container):
     expected = indicator(TARGET, sensitive_features=AGE)
     value = indicator(convert(TARGET), sensitive_features=convert(AGE), sample_weight=None)
     np.testing.assert_array_equal(value, expected)
+
+
+def test_rows_of_a_record_batch_are_rows_of_a_subset():
+    """Scikit-learn takes a batch for a list of rows, each of which was then a level."""
+    batch = pa.record_batch({"age": AGE, "born": [5, 3, 8, 1, 9, 2]})
+    columns = np.c_[batch["age"], batch["born"]]
+    expected = gedi(TARGET, AGE, sensitive_features=columns, subset=1)
+    assert gedi(TARGET, AGE, sensitive_features=batch, subset=1) == expected
+
+
+def test_decimals_are_numbers_of_any_task():
+    prices = [1.5, 2.25, 0.75, 3.5, 2.0, 1.25]
+    decimals = [Decimal(str(price)) for price in prices]
+    expected = didi(prices, sensitive_features=TARGET)
+    assert didi(decimals, prices, sensitive_features=TARGET) == expected
+    assert didi(prices, np.array(decimals), sensitive_features=TARGET) == expected
 
 
 def test_small_integers_do_not_overflow():

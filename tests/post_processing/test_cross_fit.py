@@ -182,6 +182,14 @@ def test_out_of_bag_rows_may_be_in_any_format(data, cls, convert, same):
     assert_allclose(fit(convert(X)).estimator_.predict(X), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("convert", [sparse.bsr_array, sparse.coo_matrix])
+def test_columns_are_dropped_of_rows_in_any_format(data, convert):
+    X, t, _, _, _ = data
+    model = ProjectedRegressor(sensitive_columns=0, drop_sensitive=True)
+    expected = model.fit(sparse.csr_array(X), t).predict(sparse.csr_array(X))
+    assert_allclose(model.fit(convert(X), t).predict(convert(X)), expected)
+
+
 @pytest.mark.parametrize(
     ("cls", "forest"),
     [
