@@ -114,7 +114,9 @@ class GroupSums(Sums):
         if (total**2 > self.n_rows * self.squares * (1 + 1e-9)).any():
             return "weights that no rows have"
         means = self.targets.sum(axis=0) / np.where(total, total, 1.0)[:, None]
-        within = self.products.sum(axis=0) - (total * means.T) @ means
+        products = self.products.sum(axis=0)
+        # Where the groups determine the targets, all that is left of them is rounding.
+        within = products - (total * means.T) @ means + 1e-9 * np.diag(np.diag(products))
         return self._fault_of_products(self.products, within)
 
     def design(

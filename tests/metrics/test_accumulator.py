@@ -227,6 +227,16 @@ def test_a_state_that_is_not_whole_is_refused(kernel):
             GediAccumulator.from_dict(wrong)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_levels_that_determine_the_targets_go_through_json(unit):
+    """A few rows of a partition, where sums of squares within the levels are 0 up to rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        y, p = unit * rng.normal(size=4), rng.normal(size=4)
+        own = GediAccumulator().update(y, p, sensitive_features=list("abcd"))
+        assert GediAccumulator.from_dict(own.to_dict()).gedi() == own.gedi()
+
+
 def test_numbers_of_numpy_go_through_json():
     kernel = PolynomialKernel(np.int64(2), standardize=np.True_)
     for params in ({"kernel": np.int64(2)}, {"kernel": kernel}):
