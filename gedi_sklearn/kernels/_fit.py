@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -253,8 +254,7 @@ def _fit_rows(
         kernel, values = None, check_numbers(kernel, "kernel")
         n_attributes = values.shape[1]
     elif hasattr(kernel, "fit"):
-        accepts = has_fit_parameter(kernel, "sample_weight")
-        kernel.fit(values, **({"sample_weight": weight} if accepts else {}))
+        _fit_transformer(kernel, values, weight)
     some = None if weight is None else sampled(weight, most_held)
     basis, known = kind.fitted(kernel, sampled(values, most_held), some)
     names = _column_names(kernel, len(basis.to_raw), names)
@@ -264,6 +264,14 @@ def _fit_rows(
         design.standardized_columns = known
     factorize(design, target)
     return design
+
+
+def _fit_transformer(kernel: Any, values: np.ndarray, weight: np.ndarray | None = None) -> None:
+    """Fit a transformer, with what its `fit` takes: a frozen one asks for targets."""
+    given = {"y": None, "sample_weight": weight}
+    kernel.fit(
+        values, **{name: own for name, own in given.items() if has_fit_parameter(kernel, name)}
+    )
 
 
 def fit_groups(values: np.ndarray, *, weight: np.ndarray | None = None) -> Design:
@@ -361,7 +369,7 @@ def list_columns(kernel: Any, values: np.ndarray, *, names: list[str] | None = N
         kernel = _categorical_kernel(kernel, encoder)
         values, names = encoder.transform(values), encoder.names
     if hasattr(kernel, "fit"):
-        kernel.fit(values)
+        _fit_transformer(kernel, values)
     return _column_names(kernel, evaluate_columns(kernel, values).shape[1], names)
 
 
@@ -369,6 +377,6 @@ def _column_names(kernel: Any, n_columns: int, names: list[str] | None = None) -
     """Return the names of a kernel's columns, built from those of the attributes if it can."""
     if is_named(kernel):
         return list(map(str, kernel.column_names(names)))
-    if hasattr(kernel, "get_feature_names_out"):
+    with suppress(AttributeError):  # steps of a pipeline may have no names
         return list(map(str, kernel.get_feature_names_out()))
     return [f"f{j}" for j in range(1, n_columns + 1)]

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
-from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, SplineTransformer
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from gedi_sklearn import (
@@ -743,6 +745,15 @@ def test_a_transformer_refuses_attributes_whose_squares_are_no_floats(kernel):
     for unit, size in ((1e-305, "small"), (1e200, "large")):
         with pytest.raises(ValueError, match=f"^X holds values .* too {size} for floats"):
             kernel.fit(unit * BIRTH[:, None])
+
+
+@pytest.mark.parametrize("wraps", [FrozenEstimator, make_pipeline])
+def test_transformers_may_be_frozen_and_have_no_names(wraps):
+    x = np.random.default_rng(0).uniform(1, 9, 50)
+    kernel = wraps(FunctionTransformer(np.log).fit(x[:, None]))
+    expected = gedi_coefficients(x, sensitive_features=np.log(x))
+    found, names = gedi_coefficients(x, sensitive_features=x, kernel=kernel, return_names=True)
+    assert (found, names) == (pytest.approx(expected), ["f1"])
 
 
 def test_a_callable_that_fails_on_text_is_named():
