@@ -274,11 +274,14 @@ def limits_of(found: GediInference) -> tuple[float, float, float, str]:
 
 
 def _share(indicator: KernelIndicator, z: np.ndarray) -> float | None:
-    """Return the explained share of a deviation, 0 of none; None where it is not measured."""
+    """Return the explained share of a deviation; None where it is not measured.
+
+    It is 0 of a deviation that is none but for rounding.
+    """
     if indicator.norm != "sd":
         return None
     deviation = indicator.design.deviation(z)
-    return indicator.measure(z) / deviation if deviation else 0.0
+    return indicator.reference(z) / deviation if deviation else 0.0
 
 
 def _places(sample: Sample) -> tuple[list[Any], np.ndarray]:

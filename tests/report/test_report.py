@@ -135,6 +135,15 @@ def test_places_of_the_curve_take_weights_as_repeated_rows():
     assert weighted.findings[0].mean == pytest.approx(repeated.findings[0].mean)
 
 
+def test_predictions_that_are_constant_up_to_rounding_depend_on_nothing():
+    """As those of a learner that is bounded by 0: what is left is rounding, some of it by x."""
+    x = np.random.default_rng(0).uniform(20, 60, 200)
+    p = 88.17 - 1e-17 * x + np.spacing(88.17) * (x > 40)
+    report = fairness_report(2 * x, p, sensitive_features=x, degrees=[1], n_resamples=1)
+    (found,) = report.findings
+    assert (found.share, found.p_value, report.table["value"][-1]) == (0.0, 1.0, 0.0)
+
+
 def test_bins_that_merge_are_reported():
     x = np.r_[np.zeros(150), np.linspace(1, 2, 50)]
     y = np.linspace(0.1, 1, 200)
