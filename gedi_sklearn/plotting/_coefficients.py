@@ -18,6 +18,7 @@ from ._support import (
     axes_or_new,
     import_pyplot,
     plain_text,
+    styled,
 )
 
 # Labels with more letters than this in total are rotated.
@@ -104,12 +105,12 @@ class GediCoefficientsDisplay(PredictionDisplay):
             ax.bar(
                 positions + (i - (n_series - 1) / 2) * width,
                 row,
-                **{
-                    "width": width,
-                    "color": colors[i],
-                    "label": f"{plain_text(name)} ({word} {sizes[i]:.3g})",
-                    **bar_kwargs,
-                },
+                **styled(
+                    bar_kwargs,
+                    width=width,
+                    color=colors[i],
+                    label=f"{plain_text(name)} ({word} {sizes[i]:.3g})",
+                ),
             )
             for i, (row, name) in enumerate(zip(coefficients, self.names, strict=True))
         ]

@@ -18,6 +18,7 @@ from ._support import (
     axes_or_new,
     import_pyplot,
     plain_text,
+    styled,
 )
 
 # Fields of `history_` that are drawn, with label and colour: the indicators above, the losses
@@ -128,7 +129,7 @@ class MovingTargetsHistoryDisplay:
         lines = {}
         for field, (label, color) in fields.items():
             if field in self.history:
-                style = {"marker": "o", "color": color, "label": label, **line_kwargs}
+                style = styled(line_kwargs, marker="o", color=color, label=label)
                 (lines[field],) = axes.plot(self.history["iteration"], self.history[field], **style)
         return lines
 
@@ -244,13 +245,8 @@ class TradeoffDisplay:
         """
         ax = axes_or_new(self, ax)
         curve = self.curve
-        style = {
-            "marker": "o",
-            "color": MEASURED_COLOR,
-            "label": plain_text(self.name),
-            **line_kwargs,
-        }
-        (self.line_,) = ax.plot(curve.gedi, curve.score, **style)
+        style = {"marker": "o", "color": MEASURED_COLOR, "label": plain_text(self.name)}
+        (self.line_,) = ax.plot(curve.gedi, curve.score, **styled(line_kwargs, **style))
         color = self.line_.get_color()
         self.bars_ = ax.hlines(curve.score, curve.low, curve.high, color=color, alpha=0.4)
         # Only between points, ordered by score, since the quantile depends on the predictions.

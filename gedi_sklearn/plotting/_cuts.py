@@ -17,6 +17,7 @@ from ._support import (
     axes_or_new,
     import_pyplot,
     plain_text,
+    styled,
 )
 
 # Level of the band.
@@ -102,7 +103,7 @@ class CutsDisplay(PredictionDisplay):
             [0, 1], 0, 100 * self.chance, color="0.9", linewidth=0, label="chance"
         )
         styles: list[dict[str, Any]] = [{"color": REFERENCE_COLOR, "linestyle": "--"}]
-        styles = [*styles * (len(self.names) - 1), {"color": MEASURED_COLOR, **line_kwargs}]
+        styles = [*styles * (len(self.names) - 1), styled(line_kwargs, color=MEASURED_COLOR)]
         self.lines_ = []
         for rate, deviation, name, style in zip(
             self.rates, self.deviations, self.names, styles, strict=True

@@ -19,6 +19,7 @@ from ._support import (
     axes_or_new,
     import_pyplot,
     plain_text,
+    styled,
 )
 
 _GRID_POINTS = 200
@@ -128,9 +129,8 @@ class DependenceDisplay(PredictionDisplay):
         self.scatter_ = self.targets_curve_ = None
         if len(self.target):
             style = {"s": 12, "alpha": 0.35, "color": MEASURED_COLOR, "linewidths": 0}
-            self.scatter_ = ax.scatter(
-                self.attribute, self.target, **{**style, **(scatter_kwargs or {})}
-            )
+            style = styled(scatter_kwargs, **style)
+            self.scatter_ = ax.scatter(self.attribute, self.target, **style)
         if self.targets_curve is not None:
             (self.targets_curve_,) = ax.plot(
                 self.grid,
@@ -142,11 +142,9 @@ class DependenceDisplay(PredictionDisplay):
         word = "GeDI =" if self.norm == "l1" else "explains"
         value = "" if self.gedi is None else f" ({word} {self.gedi:.3g})"
         style = {"color": MEASURED_COLOR, "linewidth": 2, "label": f"fit{value}"}
-        (self.curve_,) = ax.plot(self.grid, self.curve, **{**style, **(curve_kwargs or {})})
+        (self.curve_,) = ax.plot(self.grid, self.curve, **styled(curve_kwargs, **style))
         style = {"color": "black", "linestyle": "none", "marker": "o", "label": "means of bins"}
-        (self.bins_,) = ax.plot(
-            self.bin_attribute, self.bin_target, **{**style, **(bin_kwargs or {})}
-        )
+        (self.bins_,) = ax.plot(self.bin_attribute, self.bin_target, **styled(bin_kwargs, **style))
         ax.set(
             xlabel=plain_text(self.attribute_name or "protected attribute"),
             ylabel=plain_text(self.name or "targets"),

@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 from .._predictions import Responses, column_of_class, takes_attribute
 from .._validation import (
     StrOptions,
+    _check_response_method,
     _get_response_values,
     check_labels,
     check_sensitive,
@@ -51,6 +52,13 @@ def plain_text(name: str | None) -> str | None:
     return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
 
 
+def styled(given: dict[str, Any] | None, **style: Any) -> dict[str, Any]:
+    """Return keywords of an artist: an alias of the caller, as lw, replaces what it stands for."""
+    from matplotlib import cbook, lines
+
+    return style | cbook.normalize_kwargs(given or {}, lines.Line2D)
+
+
 def axes_or_new(display: Any, ax: Any) -> Any:
     """Return the axes that a display draws on: the caller's, or those of a new figure."""
     plt = import_pyplot(f"{type(display).__name__}.plot")
@@ -75,6 +83,7 @@ def _sample_of(
     check_sensitive(attribute, X=X, sensitive_columns=columns, kind="mixed")
     if columns is not None:
         attribute = select_columns(X, columns)
+    _check_response_method(estimator, response_method)  # names it, not what takes its place
     needs_attribute = takes_attribute(estimator, response_method)
     keywords = {"sensitive_features": attribute} if needs_attribute else {}
     responses = Responses(estimator, X=X, keywords=keywords)

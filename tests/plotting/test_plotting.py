@@ -250,6 +250,30 @@ def test_styles_reach_the_artists(data):
     assert display.bins_.get_marker() == "x"
 
 
+def test_short_names_of_styles_replace_what_they_stand_for(data):
+    X, y = data
+    style = {"c": "green"}
+    kwargs = dict.fromkeys(["scatter_kwargs", "curve_kwargs", "bin_kwargs"], style)
+    shown = DependenceDisplay.from_predictions(y, sensitive_features=X["age"], **kwargs)
+    assert shown.curve_.get_color() == shown.bins_.get_color() == "green"
+    bars = GediCoefficientsDisplay.from_predictions(y, sensitive_features=X["age"], **style)
+    cuts = CutsDisplay.from_predictions(y, sensitive_features=X["age"], lw=3, **style)
+    curve = tradeoff_curve(ProjectedRegressor(sensitive_columns=0), X, y, thresholds=[1.0], cv=2)
+    line = TradeoffDisplay(curve=curve).plot(**style).line_
+    assert_allclose(shown.scatter_.get_facecolor()[0, :3], [0, 128 / 255, 0])
+    assert_allclose(bars.bars_[0][0].get_facecolor()[:3], [0, 128 / 255, 0])
+    assert (cuts.lines_[0].get_color(), cuts.lines_[0].get_linewidth()) == ("green", 3)
+    assert line.get_color() == "green"
+
+
+@pytest.mark.parametrize("cls", OF_PREDICTIONS)
+def test_an_estimator_without_probabilities_is_named(data, cls):
+    X, y = data
+    model = LinearRegression().fit(X, y)
+    with pytest.raises(AttributeError, match="LinearRegression has none"):
+        cls.from_estimator(model, X, y, sensitive_columns="age", response_method="predict_proba")
+
+
 @pytest.mark.parametrize(
     ("attribute", "kernel", "message"),
     [
