@@ -7,13 +7,22 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
-from gedi_sklearn import CoarseConstraint, ProjectedClassifier, ProjectedRegressor
+from gedi_sklearn import (
+    CoarseConstraint,
+    PolynomialKernel,
+    ProjectedClassifier,
+    ProjectedRegressor,
+)
 from gedi_sklearn.metrics import gedi
 
 pd = pytest.importorskip("pandas")
@@ -132,6 +141,26 @@ def test_one_column_is_fitted_in_silence(frame, estimator):
         warnings.simplefilter("error")
         model = blind(LinearRegression(), attribute_estimator=estimator).fit(X, y)
     assert model.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (
+            LinearRegression,
+            TypeError,
+            r" must be an object, got a class; pass LinearRegression\(\)",
+        ),
+        (GradientBoostingRegressor(), ValueError, r": y should be a 1d array, .* shape \(300, 2\)"),
+    ],
+    ids=["class", "single output"],
+)
+def test_an_estimator_that_cannot_be_fitted_is_named(frame, wrong, error, message):
+    X, y = frame
+    twofold = CoarseConstraint(kernel=PolynomialKernel(2, standardize=True))
+    model = blind(LinearRegression(), constraint=twofold, attribute_estimator=wrong)
+    with pytest.raises(error, match=f"attribute_estimator{message}"):
+        model.fit(X[["age", "noise"]], y)
 
 
 def test_what_the_score_knows_of_the_attribute_is_used():
