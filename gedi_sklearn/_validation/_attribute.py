@@ -357,7 +357,7 @@ def check_group_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return codes, values[first]
 
 
-def check_groups(groups: Any, n_samples: int) -> np.ndarray | None:
+def check_groups(groups: Any, n_samples: int | None = None) -> np.ndarray | None:
     """Return the group of each row, in values that can be sorted; None if there are none.
 
     They stay as given where they are one column, since warnings name a group.

@@ -12,7 +12,7 @@ from .._validation import (
     Interval,
     StrOptions,
     check_attribute,
-    check_labels,
+    check_groups,
     check_notion,
     validate_params,
 )
@@ -430,7 +430,7 @@ def fit_arguments(
         return fitted._replace(indicator=CutsIndicator(fitted.indicator.design))
     if groups is None:
         return fitted
-    return fitted._replace(groups=sample.select(check_labels(groups, "groups"), "groups"))
+    return fitted._replace(groups=sample.select(check_groups(groups), "groups"))
 
 
 def fit_gedi(

@@ -287,13 +287,13 @@ def _share(indicator: KernelIndicator, z: np.ndarray) -> float | None:
 def _places(sample: Sample) -> tuple[list[Any], np.ndarray]:
     """Return the values, or the means of the bins, whose mean predictions are shown."""
     x = shown = sample.values[:, 0]
-    is_number = x.dtype.kind == "f"
-    if is_number and has_more(x, _MOST_VALUES):
+    if x.dtype.kind != "f":
+        levels, codes = np.unique([str(level) for level in x], return_inverse=True)
+        return levels.tolist(), codes
+    if has_more(x, _MOST_VALUES):
         edges = quantile_bin_edges(x, n_bins=_BINS, sample_weight=sample.counts)
         shown = np.searchsorted(edges[1:-1], x)
-    distinct, codes = np.unique(shown, return_inverse=True)
-    if not is_number:
-        return [str(level) for level in distinct], codes
+    codes = np.unique(shown, return_inverse=True)[1]
     return _means(codes, x, sample.weight), codes
 
 

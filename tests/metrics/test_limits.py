@@ -353,6 +353,10 @@ def test_groups_are_checked():
         gedi_inference(y, sensitive_features=x, groups=person[1:])
     with pytest.raises(ValueError, match="groups"):
         gedi_inference(y, sensitive_features=x, groups=np.where(person == 0, np.nan, person))
+    expected = gedi_inference(y, sensitive_features=x, groups=person).upper
+    for own in (np.c_[person % 2, person // 2], [frozenset([one]) for one in person]):
+        same = gedi_inference(y, sensitive_features=x, groups=own)
+        assert same.upper == pytest.approx(expected)
     with pytest.warns(UserWarning, match="1 groups of rows leave no degree of freedom"):
         alone = gedi_inference(y, sensitive_features=x, groups=0 * person)
     assert np.isnan([alone.pvalue, alone.null_mean, alone.null_q95, alone.upper]).all()

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from enum import Enum
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -142,6 +143,13 @@ def test_predictions_that_are_constant_up_to_rounding_depend_on_nothing():
     report = fairness_report(2 * x, p, sensitive_features=x, degrees=[1], n_resamples=1)
     (found,) = report.findings
     assert (found.share, found.p_value, report.table["value"][-1]) == (0.0, 1.0, 0.0)
+
+
+def test_levels_without_an_order_are_reported_by_their_names():
+    sector = [Enum("Sector", ["public", "private"])(1 + (j % 3 == 0)) for j in range(30)]
+    (found,) = fairness_report(np.arange(30.0), sensitive_features=sector, n_resamples=1).findings
+    assert found.at == ["Sector.private", "Sector.public"]
+    assert found.mean == pytest.approx([13.5, 15.0])
 
 
 def test_bins_that_merge_are_reported():
