@@ -447,9 +447,8 @@ def _check_about(about: dict[str, str] | None) -> dict[str, str]:
 
 def _for_each(value: Any, n_attributes: int, name: str) -> list[Any]:
     """Return one value for each attribute."""
-    if value is None or isinstance(value, (str, Real)):
-        return [value] * n_attributes
-    listed = list(value)
+    given = np.asarray(value, dtype=object)
+    listed = given.ravel().tolist() * (1 if given.ndim else n_attributes)
     if len(listed) != n_attributes:
         raise ValueError(
             f"{name} must be one value, or one for each of the {n_attributes} attributes; got "

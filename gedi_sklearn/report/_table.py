@@ -76,7 +76,9 @@ def hash_of(samples: list[Sample]) -> str:
 def attributes_of(samples: list[Sample]) -> Iterator[tuple[str, list[Sample], bool]]:
     """Yield name and samples of each attribute, and of several also of all of them together."""
     m = samples[0].values.shape[1]
-    names = samples[0].names or [f"attribute {j}" if m > 1 else "the attribute" for j in range(m)]
+    names = samples[0].names or []
+    if len(set(names)) < m:  # without names, or with one twice
+        names = [f"attribute {j}" if m > 1 else "the attribute" for j in range(m)]
     for j, name in enumerate(names):
         own = [replace(one, values=_column(one.values, j), names=[name]) for one in samples]
         yield name, own, False

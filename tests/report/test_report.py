@@ -152,6 +152,17 @@ def test_levels_without_an_order_are_reported_by_their_names():
     assert found.mean == pytest.approx([13.5, 15.0])
 
 
+def test_attributes_of_one_name_are_numbered():
+    """The sentence on HGR is found by the name, and was said of each of them twice."""
+    x, y = np.random.default_rng(0).normal(size=(2, 60))
+    twice = pd.DataFrame(np.c_[x, y], columns=["x", "x"])
+    options = {"threshold": np.array(0.5), "n_resamples": 1, "degrees": [1], "bins": [2]}
+    report = fairness_report(x + y, sensitive_features=twice, **options)
+    assert [found.attribute for found in report.findings] == ["attribute 0", "attribute 1"]
+    assert [found.asked for found in report.findings] == [0.5, 0.5]
+    assert str(report).count("HGR") == 2
+
+
 def test_bins_that_merge_are_reported():
     x = np.r_[np.zeros(150), np.linspace(1, 2, 50)]
     y = np.linspace(0.1, 1, 200)
