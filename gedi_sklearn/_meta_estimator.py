@@ -84,7 +84,9 @@ class MetaEstimator(MetaEstimatorMixin, ConstrainedEstimator):
         if self.conditional_on is None:
             return None
         if callable(self.conditional_on):
-            return self.conditional_on(X)
+            if (covariates := self.conditional_on(X)) is None:  # it would mean that there are none
+                raise ValueError("conditional_on must return covariates of the rows; got None.")
+            return covariates
         return select_columns(X, self.conditional_on, "conditional_on")
 
     def __sklearn_tags__(self) -> Any:

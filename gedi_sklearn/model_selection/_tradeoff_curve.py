@@ -310,7 +310,7 @@ def _check_thresholds(thresholds: Any, part: ConstrainedPart) -> list[Any]:
                 "thresholds= in units of the indicator."
             )
         thresholds = _SHARES
-    if isinstance(thresholds, (str, bytes, Real)) or not hasattr(thresholds, "__iter__"):
+    if isinstance(thresholds, (str, bytes, Real)) or not np.iterable(thresholds):
         raise ValueError(f"thresholds must be a sequence of thresholds, got {thresholds!r}.")
     steps = []
     for position, given in enumerate(thresholds):

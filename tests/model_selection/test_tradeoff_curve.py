@@ -545,6 +545,7 @@ def test_groups_are_measured_by_their_didi(data, relative):
         (FAIR, {"thresholds": [0.5, -1.0]}, r"thresholds\[1\] must be at least 0, got -1.0"),
         (FAIR, {"thresholds": [np.nan]}, r"thresholds\[0\] must be at least 0"),
         (FAIR, {"thresholds": 0.5}, "must be a sequence of thresholds, got 0.5"),
+        (FAIR, {"thresholds": np.array(0.5)}, r"must be a sequence of thresholds, got array\(0.5"),
         (FAIR, {"thresholds": []}, "at least one threshold"),
         (
             ProjectedRegressor(constraint=CoarseConstraint(relative=False), sensitive_columns=0),

@@ -349,6 +349,8 @@ def test_covariates_of_new_rows_are_read_as_in_fit(data):
     new = frame[frame["team"] == "south"]
     assert_allclose(named.predict(new), called.predict(new), atol=1e-10)
     assert_allclose(named.predict(new[:1]), named.predict(new)[:1], atol=1e-12)
+    with pytest.raises(ValueError, match="conditional_on must return covariates"):
+        ProjectedRegressor(learner, conditional_on=lambda X: None, **options).fit(frame, t)
     with pytest.raises(ValueError, match=r"conditional_on holds levels not seen before: .'west'"):
         named.predict(new.assign(team="west"))
     alike = ProjectedRegressor(learner, conditional_on="team", **options).fit(new, t[new.index])
