@@ -56,7 +56,10 @@ def _as_array(values: Any, name: str) -> np.ndarray:
         _refuse_missing(array, name)
         first = array.flat[0]
         if isinstance(first, (list, tuple, np.ndarray)):
-            raise ValueError(f"{name} has rows of unequal length; pass one value for each row.")
+            raise ValueError(
+                f"{name} has rows of unequal length, or holds a {type(first).__name__} as a value, "
+                "as a MultiIndex does; pass one value for each row, or a column for each part."
+            )
         if not hasattr(values, "dtype"):
             array = _infer_type(array)
     return array

@@ -120,7 +120,8 @@ class TradeoffCurve:
         Returns
         -------
         frame : DataFrame
-            With the columns `threshold`, `score`, `gedi`, `null_mean`, `null_q95`, `low`, `high`.
+            With the columns `threshold`, `score`, `gedi`, `null_mean`, `null_q95`, `low`, `high`
+            and `upper`.
         """
         import pandas as pd
 

@@ -146,6 +146,13 @@ def test_what_has_no_order_of_rows_is_refused(values):
         didi(values, sensitive_features=[1, 2, 1, 2])
 
 
+def test_tuples_as_values_are_said_to_be_parts():
+    index = pd.MultiIndex.from_arrays([AGE, TARGET])
+    with pytest.raises(ValueError, match="holds a tuple as a value"):
+        gedi(TARGET, sensitive_features=index)
+    assert gedi(TARGET, sensitive_features=index.to_frame()) > 0
+
+
 def test_a_structured_array_is_no_column_of_levels():
     records = pd.DataFrame({"age": [20, 30, 40, 50]}).to_records()
     fields = r"structured array with the fields \['index', 'age'\]"
