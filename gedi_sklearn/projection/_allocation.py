@@ -18,8 +18,7 @@ with (:class:`AllocationSearch`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,12 +52,12 @@ _MODEL_SIZES = (400, 1500)
 
 @dataclass(frozen=True)
 class Prices:
-    """Multipliers λ and ν, the bound that they prove at a T, and ones of that T."""
+    """Multipliers λ and ν, the bound that they prove at a T, and the rows that they make ones."""
 
     slope: float
     price: float
     bound: float
-    ones: np.ndarray
+    taken: np.ndarray
 
 
 class Allocation:
@@ -103,36 +102,24 @@ class Allocation:
         """Return Σ|s_v/n_v − m|."""
         return float((np.abs(ones - self.shares(total)) / self.size).sum())
 
-    def lowest(self, weight: np.ndarray, total: int) -> tuple[np.ndarray, float]:
-        """Return how many of the `total` least weights every group has, and their largest.
+    def ones(self, rows: np.ndarray) -> np.ndarray:
+        """Return how many of some rows every group has."""
+        return np.bincount(self.group[rows], minlength=len(self.size))
 
-        They rise in every group, so that these are its first rows.
-        """
-        largest = float(np.partition(weight, total - 1)[total - 1])
-        below = np.add.reduceat(weight < largest, self.start)
-        tied = np.add.reduceat(weight == largest, self.start)
-        left = total - int(below.sum())
-        return below + np.clip(left - (np.cumsum(tied) - tied), 0, tied), largest
+    def dual(self, total: int, guess: float, precision: float) -> tuple[Prices, np.ndarray] | None:
+        """Return the multipliers of the best bound at a T, and ones that satisfy the bound on q.
 
-    def dual(self, total: int, guess: float, precision: float) -> Prices | None:
-        """Return the multipliers of the best bound at a T, None where no ones satisfy it.
-
-        The ones satisfy it.
+        None where no ones do.
         """
         # What the one in every row adds to its group's |s/n − m|.
         beyond = 2 * (self.rank - self.shares(total)[self.group]) + 1
-        slopes = np.clip(beyond, -1.0, 1.0) / self.size[self.group]
-        if self.disparity(self.lowest(slopes, total)[0], total) > self.most:
+        slope = np.clip(beyond, -1.0, 1.0) / self.size[self.group]
+        fairest = self.ones(np.argsort(slope, kind="stable")[:total])
+        if self.disparity(fairest, total) > self.most:
             return None
-
-        def at(slope: float) -> tuple[float, Prices]:
-            ones, largest = self.lowest(self.cost + slope * slopes, total)
-            excess = self.disparity(ones, total) - self.most
-            return excess, Prices(slope, -largest, self.cost_of(ones) + slope * excess, ones)
-
-        low, high = _maximise(at, guess, precision)
-        ones = self._between(low.ones, high.ones, total)
-        return replace(max(low, high, key=lambda one: one.bound), ones=ones)
+        low, high = self._maximise(self.cost, slope, np.ones(self.n), total, guess, precision)
+        ones = self._between(self.ones(low.taken), self.ones(high.taken), total)
+        return max(low, high, key=lambda one: one.bound), ones
 
     def _between(self, least: np.ndarray, ones: np.ndarray, total: int) -> np.ndarray:
         """Return ones on the way from the cheapest ones to allowed ones, the first allowed."""
@@ -164,9 +151,35 @@ class Allocation:
         length[split] -= above
         length, cost = np.r_[length, above], np.r_[cost, cost[split]]
         slope = np.r_[slope, 1 / size[split]]
-        none = total / self.n * len(self.size) - self.most
+        both = self._maximise(cost, slope, length, total, guess, precision)
+        return max(both, key=lambda one: one.bound)
+
+    def _maximise(
+        self,
+        cost: np.ndarray,
+        slope: np.ndarray,
+        length: np.ndarray,
+        total: int,
+        guess: float,
+        precision: float,
+    ) -> tuple[Prices, Prices]:
+        """Return the multipliers λ next to the best one at a T, below it and above it.
+
+        Parameters
+        ----------
+        cost, slope, length : ndarray of shape (pieces,)
+            What a one in a piece costs and adds to the deviations, and how many it holds.
+        total : int
+            T.
+        guess : float
+            A positive λ to begin with.
+        precision : float
+            How far from the best bound is near enough.
+        """
+        without = float(self.shares(total) @ (1 / self.size)) - self.most
 
         def at(multiplier: float) -> tuple[float, Prices]:
+            """Return the excess over the bound on q, which is the derivative, and the dual."""
             weight = cost + multiplier * slope
             order = np.argsort(weight, kind="stable")
             before = np.cumsum(length[order])
@@ -174,11 +187,32 @@ class Allocation:
             order = order[: last + 1]
             taken = length[order]
             taken[-1] -= before[last] - total
-            excess = none + float(slope[order] @ taken)
+            excess = without + float(slope[order] @ taken)
             bound = float(cost[order] @ taken) + multiplier * excess
             return excess, Prices(multiplier, -float(weight[order[-1]]), bound, order)
 
-        return max(_maximise(at, guess, precision), key=lambda one: one.bound)
+        rises, low = at(0.0)
+        if rises <= 0:
+            return low, low
+        high, multiplier, best = None, guess, low.bound
+        for _ in range(_MOST_STEPS):
+            excess, found = at(multiplier)
+            best = max(best, found.bound)
+            if excess > 0:
+                low, rises = found, excess
+            else:
+                high, falls = found, excess
+            if high is None:
+                multiplier *= 4
+                continue
+            # The next one is where the tangents on both sides meet.
+            meets = high.bound - low.bound + rises * low.slope - falls * high.slope
+            multiplier = meets / (rises - falls)
+            top = low.bound + rises * (multiplier - low.slope)
+            if top - best <= precision or not low.slope < multiplier < high.slope:
+                break
+        assert high is not None
+        return low, high
 
     def bounds(self, dual: Prices, totals: np.ndarray, *, is_whole: bool) -> np.ndarray:
         """Return the bounds that multipliers prove at some T, over whole or any numbers of ones."""
@@ -223,9 +257,9 @@ class Allocation:
         cost = self.sums[self.first + whole]
         return cost + dual.slope * np.abs(ones - share) / self.size + dual.price * ones
 
-    def exchanged(self, dual: Prices, total: int) -> np.ndarray:
+    def exchanged(self, dual: Prices, ones: np.ndarray, total: int) -> np.ndarray:
         """Return ones of a T that cost less, by moving a one between two groups again and again."""
-        ones, share = dual.ones.copy(), self.shares(total)
+        ones, share = ones.copy(), self.shares(total)
         for _ in range(_MOST_EXCHANGES):
             off = np.abs(ones - share)
             left = self.most - float((off / self.size).sum())
@@ -292,44 +326,6 @@ class Allocation:
         at = np.minimum(self.shares(total).astype(int), self.size - 1)
         between = self.size * (self.cost[self.start + at] + dual.price)
         return np.clip(between, -dual.slope, dual.slope)
-
-
-def _maximise(
-    at: Callable[[float], tuple[float, Prices]], guess: float, precision: float
-) -> tuple[Prices, Prices]:
-    """Return the multipliers λ next to the best one, below it and above it.
-
-    Parameters
-    ----------
-    at : callable
-        From λ to the excess over the bound, the derivative of what is proved, and the dual.
-    guess : float
-        A positive λ to begin with.
-    precision : float
-        How far from the best bound is near enough.
-    """
-    rises, low = at(0.0)
-    if rises <= 0:
-        return low, low
-    high, multiplier, best = None, guess, low.bound
-    for _ in range(_MOST_STEPS):
-        excess, found = at(multiplier)
-        best = max(best, found.bound)
-        if excess > 0:
-            low, rises = found, excess
-        else:
-            high, falls = found, excess
-        if high is None:
-            multiplier *= 4
-            continue
-        # The next one is where the tangents on both sides meet.
-        meets = high.bound - low.bound + rises * low.slope - falls * high.slope
-        multiplier = meets / (rises - falls)
-        top = low.bound + rises * (multiplier - low.slope)
-        if top - best <= precision or not low.slope < multiplier < high.slope:
-            break
-    assert high is not None
-    return low, high
 
 
 def _lattice(cost: np.ndarray) -> tuple[float, float] | None:
@@ -484,14 +480,15 @@ class AllocationSearch:
         groups, total = self.groups, int(self.totals[where])
         self.used[where] = 1
         guess = self.duals[-1].slope or 0.1 * groups.n / len(groups.size)
-        dual = groups.dual(total, guess, self.precision)
-        if dual is None:
+        found = groups.dual(total, guess, self.precision)
+        if found is None:
             self.bound[where] = np.inf
             return
+        dual, ones = found
         self.duals.append(dual)
         self.bound = np.maximum(self.bound, groups.bounds(dual, self.totals, is_whole=True))
         self._bound_outside(dual)
-        self._take(groups.exchanged(dual, total), total)
+        self._take(groups.exchanged(dual, ones, total), total)
 
     def _take(self, ones: np.ndarray, total: int) -> None:
         """Take ones where they cost less than the best, and satisfy the bound; or the closest."""
