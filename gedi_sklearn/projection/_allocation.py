@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from ._cells import common_unit, multiple_from
 from ._result import Found
 from ._solver import LIMITS, Deadline, LinearModel, SolverSession
 
@@ -34,8 +35,6 @@ _MANY = 20_000
 _MOST_STEPS = 60
 # Numbers in one array: T times groups that are looked at at once.
 _ENTRIES = 2_000_000
-# Costs that are so few can all be multiples of one.
-_FEW = 16
 # Moves by one row that an exchange considers, and exchanges in a row.
 _EXCHANGED, _MOST_EXCHANGES = 200, 100
 # Share of the tolerance to which multipliers are found.
@@ -88,7 +87,9 @@ class Allocation:
         reach = 1.0 + 2 * float(np.abs(cost).max())
         self.reach, self.offset = reach, 2 * reach * np.arange(len(size))
         self.key = cost + self.offset[self.group]
-        self.lattice = _lattice(cost)
+        # The costs of as many ones differ by multiples of a unit.
+        self.least = float(cost.min())
+        self.cost_unit = common_unit(cost - self.least)
 
     def cost_of(self, ones: np.ndarray) -> float:
         """Return Σ f_v(s_v)."""
@@ -229,9 +230,9 @@ class Allocation:
                 values += self._price(dual, whole, ones, share)
             found[some : some + step] = values.sum(axis=1)
         found -= dual.slope * self.most + dual.price * totals
-        if is_whole and self.lattice is not None:
-            least, unit = self.lattice
-            found = totals * least + unit * np.ceil((found - totals * least) / unit - 1e-7)
+        if is_whole:
+            least = totals * self.least
+            found = least + multiple_from(found - least, self.cost_unit)
         return found
 
     def _ends(self, dual: Prices) -> list[np.ndarray]:
@@ -326,19 +327,6 @@ class Allocation:
         at = np.minimum(self.shares(total).astype(int), self.size - 1)
         between = self.size * (self.cost[self.start + at] + dual.price)
         return np.clip(between, -dual.slope, dual.slope)
-
-
-def _lattice(cost: np.ndarray) -> tuple[float, float] | None:
-    """Return c and u with all costs at c plus multiples of u; None where they are many."""
-    values = np.unique(cost[:: len(cost) // 1000 + 1])
-    if len(values) <= _FEW:
-        values = np.unique(cost)
-    if not 1 < len(values) <= _FEW:
-        return None
-    unit = float(np.diff(values).min())
-    multiples = (values - values[0]) / unit
-    is_one = np.abs(multiples - np.rint(multiples)).max() < 1e-9 and multiples[-1] < 1e4
-    return (float(values[0]), unit) if is_one else None
 
 
 class AllocationSearch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,22 @@ def range_of_classes(cost: np.ndarray) -> np.ndarray:
     Of two classes the cost is that of the second one above the first one.
     """
     return np.abs(cost[:, 0]) if cost.shape[1] == 1 else np.ptp(cost, axis=1)
+
+
+def common_unit(costs: np.ndarray) -> float:
+    """Return the least cost, where all are multiples of it, and not of a mere tie; else 0."""
+    size = np.abs(costs)
+    multiples = size / size.min(initial=np.inf, where=size > 0)
+    off, largest = np.abs(multiples - np.rint(multiples)).max(), multiples.max()
+    return float(size.max() / largest) if 0 < largest <= 1000 and off <= 1e-12 else 0.0
+
+
+def multiple_from(bound: Any, unit: float) -> Any:
+    """Return the least multiple of a unit at or above a bound; of 0 the bound itself."""
+    if not unit:
+        return bound
+    # A bound this little above a multiple is one.
+    return np.maximum(bound, unit * np.ceil(bound / unit - 1e-6))
 
 
 def class_costs(
@@ -308,16 +325,12 @@ class Cells:
 
         Where every cost is a multiple of one of them, as it is of labels alone, every sum is.
         """
-        unit = self._unit  # a bound this little above a multiple is one
-        return max(bound, unit * np.ceil(bound / unit - 1e-6)) if unit else bound
+        return float(multiple_from(bound, self._unit))
 
     @cached_property
     def _unit(self) -> float:
-        """The least cost, where all costs are multiples of it, and not of a mere tie; else 0."""
-        size = np.abs(self.cost)
-        multiples = size / size.min(initial=np.inf, where=size > 0)
-        off, largest = np.abs(multiples - np.rint(multiples)).max(), multiples.max()
-        return float(size.max() / largest) if 0 < largest <= 1000 and off <= 1e-12 else 0.0
+        """What all costs are multiples of."""
+        return common_unit(self.cost)
 
     def rows_of_classes(self, counts: np.ndarray) -> np.ndarray:
         """Return how many rows every class has, shape (K,)."""
