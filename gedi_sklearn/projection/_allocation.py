@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from ._cells import common_unit, multiple_from
 from ._result import Found
+from ._search import MOST_COLUMNS
 from ._solver import LIMITS, Deadline, LinearModel, SolverSession
 
 # Rounding of deviations, relative to the bound on their sum.
@@ -35,18 +36,14 @@ _MANY = 20_000
 _MOST_STEPS = 60
 # Numbers in one array: T times groups that are looked at at once.
 _ENTRIES = 2_000_000
-# Moves by one row that an exchange considers, and exchanges in a row.
-_EXCHANGED, _MOST_EXCHANGES = 200, 100
+# Moves by one row that an exchange considers.
+_EXCHANGED = 200
 # Share of the tolerance to which multipliers are found.
 _PRECISE = 0.01
-# Steps in the search for the T of the least relaxed bound, and points that are compared at once.
-_MOST_TOTALS, _GRID = 12, 64
+# T whose relaxed bounds are compared at once.
+_GRID = 64
 # T that are looked at one by one at first, on either side of the best one.
 _NEIGHBOURS = 16
-# Multipliers that serve new T, the latest ones.
-_KEPT = 20
-# Moves in an integer model; the licence that comes with gurobipy allows 2,000 variables.
-_MODEL_SIZES = (400, 1500)
 
 
 @dataclass(frozen=True)
@@ -261,7 +258,7 @@ class Allocation:
     def exchanged(self, dual: Prices, ones: np.ndarray, total: int) -> np.ndarray:
         """Return ones of a T that cost less, by moving a one between two groups again and again."""
         ones, share = ones.copy(), self.shares(total)
-        for _ in range(_MOST_EXCHANGES):
+        while True:
             off = np.abs(ones - share)
             left = self.most - float((off / self.size).sum())
             moves = []
@@ -276,15 +273,14 @@ class Allocation:
             price[away > left] = np.inf
             at, to = np.unravel_index(price.argmin(), price.shape)
             if price[at, to] >= -1e-12:
-                break
+                return ones
             ones[more[at]] += 1
             ones[fewer[to]] -= 1
-        return ones
 
     def doubtful(
-        self, dual: Prices, total: int, most: float, size: int
+        self, dual: Prices, total: int, most: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Return the moves of least detour from the ones that multipliers choose.
+        """Return the moves of least detour from the ones that multipliers choose, for one model.
 
         Parameters
         ----------
@@ -294,8 +290,6 @@ class Allocation:
             T.
         most : float
             Largest detour that is worth a look.
-        size : int
-            How many moves at most.
 
         Returns
         -------
@@ -317,7 +311,7 @@ class Allocation:
         # It rises from the base on: beyond the last step it is no less than there.
         least = np.argsort(detour, axis=None, kind="stable")
         sorted_detour = detour.ravel()[least]
-        kept = min(int(np.searchsorted(sorted_detour, most, side="right")), size)
+        kept = min(int(np.searchsorted(sorted_detour, most, side="right")), MOST_COLUMNS)
         elsewhere = min(np.r_[sorted_detour, np.inf][kept], detour[[0, -1]].min())
         row, group = np.unravel_index(least[:kept], detour.shape)
         return base, group, ones[row, group], float(elsewhere)
@@ -334,7 +328,7 @@ class AllocationSearch:
 
     A bound over fractions of ones is convex in their number T, and so holds for all T that are not
     looked at one by one. Of the others the T of least bound is always the next to be improved: by
-    multipliers of its own, which serve its neighbours as well, then by integer models of the
+    multipliers of its own, which serve its neighbours as well, then by an integer model of the
     numbers that are in doubt.
 
     Parameters
@@ -402,10 +396,10 @@ class AllocationSearch:
                 width = min(len(self.totals), _NEIGHBOURS + _ENTRIES // len(self.groups.size))
                 width *= self.outside == self.outside.min()
                 self._extend(self.totals[0] - width[0], self.totals[-1] + width[1])
-            elif not self.used[where]:
+            elif self.used[where] == 0:
                 self._improve(where)
-            elif self.used[where] <= len(_MODEL_SIZES):
-                status = self._solve_model(where, _MODEL_SIZES[self.used[where] - 1])
+            elif self.used[where] == 1:
+                status = self._solve_model(where)
             else:
                 return status
             if status in LIMITS:
@@ -416,7 +410,7 @@ class AllocationSearch:
         groups, guess = self.groups, 0.1 * self.groups.n / len(self.groups.size)
         total = int(np.clip((groups.cost < 0).sum(), 1, groups.n - 1))
         seen: set[int] = set()
-        while total not in seen and len(seen) < _MOST_TOTALS:
+        while total not in seen:
             seen.add(total)
             self.deadline.check()
             dual = groups.relaxed_dual(total, guess, self.precision)
@@ -434,8 +428,7 @@ class AllocationSearch:
 
     def _best_bounds(self, totals: np.ndarray, *, is_whole: bool) -> np.ndarray:
         """Return the best bound that all multipliers prove at every T."""
-        some = self.duals[-_KEPT:]
-        own = [self.groups.bounds(dual, totals, is_whole=is_whole) for dual in some]
+        own = [self.groups.bounds(dual, totals, is_whole=is_whole) for dual in self.duals]
         return np.max(own, axis=0)
 
     def _extend(self, low: int, high: int) -> None:
@@ -451,7 +444,7 @@ class AllocationSearch:
         bound[known], used[known] = self.bound, self.used
         self.totals, self.bound, self.used = totals, bound, used
         self.outside[:] = -np.inf
-        for dual in self.duals[-_KEPT:]:
+        for dual in self.duals:
             self._bound_outside(dual)
 
     def _bound_outside(self, dual: Prices) -> None:
@@ -486,14 +479,14 @@ class AllocationSearch:
         if objective < self.objective and disparity <= self.groups.most:
             self.best, self.objective = ones, objective
 
-    def _solve_model(self, where: int, size: int) -> str:
+    def _solve_model(self, where: int) -> str:
         """Solve the integer model of a T over the moves of least detour; return its status."""
         groups, total, at = self.groups, int(self.totals[where]), self.totals[[where]]
         self.used[where] += 1
         proved = [float(groups.bounds(one, at, is_whole=True)[0]) for one in self.duals]
         dual, bound = self.duals[int(np.argmax(proved))], max(proved)
         most = self.objective - self.tolerance - bound
-        base, group, ones, elsewhere = groups.doubtful(dual, total, most, size)
+        base, group, ones, elsewhere = groups.doubtful(dual, total, most)
         if base.sum() == total:
             self._take(base, total)
         n, share, first = len(group), groups.shares(total), groups.first[group]
