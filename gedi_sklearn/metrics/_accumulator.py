@@ -438,7 +438,13 @@ class GediAccumulator(BaseEstimator):
         return TargetCorrection(design.fitted, nearest - coordinates, own_weight, threshold)
 
     def check_bounds(self, constraint: Any) -> None:
-        """Refuse what does not bound sums of this kernel."""
+        """Refuse what does not bound sums of this kernel.
+
+        Parameters
+        ----------
+        constraint : DependenceConstraint, CoarseConstraint or FineConstraint
+            What :meth:`correct_targets` is to be given.
+        """
         if not is_constraint(constraint):
             raise TypeError(
                 f"constraint must be a constraint object such as CoarseConstraint(), got "
