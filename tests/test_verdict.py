@@ -283,3 +283,23 @@ def test_a_class_of_one_row_leaves_new_rows_unmeasured():
     verdict = model.fit(X, y).verdict_
     assert verdict.training is not None
     assert verdict.new_rows is None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        ProjectedRegressor(),
+        ProjectedRegressor(confidence=0.9),
+        ConstrainedBoostingRegressor(n_estimators=2, confidence=0.9),
+    ],
+    ids=["projected", "projected, certificate", "boosting"],
+)
+def test_a_fold_whose_targets_are_constant_leaves_new_rows_unmeasured(model):
+    """It was said of all rows that y does not depend on the attribute."""
+    X, _ = premiums(120)
+    claims = np.where(np.arange(120) < 3, 1.0 + np.arange(120), 0.0)
+    household = np.maximum(np.arange(120), 2)  # in which all claims were made
+    model.fit(X, claims, sensitive_features=X[:, 0], groups=household)
+    assert model.verdict_.new_rows is None
+    assert model.certificate_ is None
