@@ -82,18 +82,20 @@ class GediInference:
             random_state = random_state.randint(2**31)
         self._seed = 0 if random_state is None else random_state
         if groups is not None and not self._has_errors:  # one group says nothing of chance
-            undefined = {"null_mean": np.nan, "pvalue": np.nan}
-            self.__dict__ |= {**undefined, "null_distribution": np.full(n_resamples, np.nan)}
+            self._undefine("null_mean", "null_q95", "pvalue", n_resamples=n_resamples)
 
     @classmethod
     def undefined(cls, n_resamples: int) -> GediInference:
         """Return the inference of no rows: every number is NaN."""
-        nothing = cls.__new__(cls)
-        names = ("value", "null_mean", "null_q95", "pvalue", "upper")
-        nothing.__dict__.update(dict.fromkeys(names, float("nan")))
-        nothing.__dict__["interval"] = float("nan"), float("nan")
-        nothing.__dict__["null_distribution"] = np.full(n_resamples, np.nan)
+        nothing, names = cls.__new__(cls), ("value", "null_mean", "null_q95", "pvalue", "upper")
+        nothing._undefine(*names, n_resamples=n_resamples)
+        vars(nothing)["interval"] = np.nan, np.nan
         return nothing
+
+    def _undefine(self, *names: str, n_resamples: int) -> None:
+        """Give attributes, and all draws, the value NaN."""
+        vars(self).update(dict.fromkeys(names, np.nan))
+        vars(self)["null_distribution"] = np.full(n_resamples, np.nan)
 
     def __repr__(self) -> str:
         return f"GediInference(value={self.value:.4g})"
