@@ -99,10 +99,13 @@ class BoundsCuts:
             self._take_constraint(fitted)
             source: KernelColumns | ExpectedColumns = KernelColumns(fitted, attribute)
             if not self.sensitive_at_predict:
-                known = expect(self.kernel_.orthonormal_within_range(known, warns=False))
+                columns = np.zeros((len(p), self.kernel_.n_columns))
+                columns[counted] = self.kernel_.orthonormal_within_range(attribute, warns=False)
+                known = expect(columns)
                 source = ExpectedColumns(fitted, known[counted])
             self._take_map(fitted, source, fold_maker, is_unseen)
-        moved = self._moved(p, known, warns=False).copy()
+        moved = p.copy()  # other rows may have levels that no row has which counts
+        moved[counted] = self._moved(p[counted], known[counted], warns=False)
         self._fit_scale(p[counted], moved[counted], own)
         self.share_, self.targets_ = self._step.share, self._on_scale(moved)
 

@@ -318,6 +318,20 @@ def test_folds_that_lack_a_rare_value_leave_new_rows_unmeasured():
     assert model.verdict_.new_rows is None
 
 
+@pytest.mark.parametrize("blind", [False, True])
+def test_a_level_that_does_not_count_needs_no_column(blind):
+    rng = np.random.default_rng(0)
+    level, weight = np.array(list("abc"))[np.arange(300) % 3], np.arange(300) % 3 < 2
+    X = rng.normal(size=(300, 2)) + (level == "a")[:, None]
+    y = X.sum(axis=1) + 0.1 * rng.normal(size=300)
+    how = {"sensitive_at_predict": False, "attribute_estimator": LinearRegression()}
+    constraint = DependenceConstraint(0.5, on="distribution")
+    model = ProjectedRegressor(None, constraint, **how if blind else {})
+    whole = model.fit(X, y, sensitive_features=level, sample_weight=weight).targets_[weight]
+    alone = model.fit(X[weight], y[weight], sensitive_features=level[weight])
+    np.testing.assert_allclose(whole, alone.targets_)
+
+
 def test_no_certificate_is_issued_that_the_rows_do_not_bear_out():
     X, y = people(n=300)
     with pytest.warns(CertificateNotIssuedWarning, match="no certificate can be issued"):
