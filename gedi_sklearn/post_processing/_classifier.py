@@ -104,9 +104,10 @@ class ProjectedClassifier(ClassTargetsMixin, Projected):
 
     Notes
     -----
-    A score of exactly 1/2 is class 0, in `predict` and in `predict_proba`; of equal scores the
-    first class wins. Rows with equal score and attribute get the same label, so with many ties the
-    constraint may not be tight.
+    Labels follow from `predict_proba` of the learner: a threshold of its own, as that of
+    :class:`sklearn.model_selection.FixedThresholdClassifier`, has no say. A score of exactly 1/2 is
+    class 0, in `predict` and in `predict_proba`; of equal scores the first class wins. Rows with
+    equal score and attribute get the same label, so with many ties the constraint may not be tight.
 
     Bounded labels are a threshold :math:`\tau(x) = 1/2 - Q(x) \cdot c` on p. `predict_proba` is
     p / 2τ up to it and 1 − (1 − p) / 2(1 − τ) above: 1/2 at the threshold, p itself where

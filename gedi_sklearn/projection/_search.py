@@ -11,7 +11,6 @@ by work that is counted, so that equal calls give equal counts; the deadline is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cached_property
 from itertools import islice, product
 
@@ -111,9 +110,10 @@ class Search:
         for search in searches:
             if self.best.is_near_enough or self.is_infeasible or self.is_solved:
                 break
-            # What there is when the time is over has to do.
-            with suppress(TimeoutError):
+            try:
                 search()
+            except TimeoutError:  # what there is when the time is over has to do
+                self.status = "time_limit"
         if self.is_infeasible and self.best.counts is None:
             return None
         self._polish()
@@ -149,6 +149,7 @@ class Search:
             deadline = Deadline(_RELAXED * self.deadline.left)
             relaxed = relax(cells, allowed, self.tolerance, self.nowhere, deadline)
         except TimeoutError:
+            self.status = "time_limit"
             return unsolved(cells, allowed)
         if relaxed is None:
             raise SolverError.from_status("highs", "infeasible, though equal shares are not")
@@ -321,7 +322,8 @@ class Search:
             )
             best.n_variables = max(best.n_variables, len(core.cell))
             best.prove(min(outcome.bound + cells.objective(core.start), elsewhere))
-            if outcome.status in LIMITS and self.session.params:  # a limit of the user's own
+            # A limit of the user's own, or a share of the time: with more of it the gap may close.
+            if outcome.status == "time_limit" or (outcome.status in LIMITS and self.session.params):
                 self.status = outcome.status
             if outcome.x is None:
                 self.is_infeasible = outcome.status == "infeasible" and is_whole

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from gedi_sklearn import (
     CoarseConstraint,
@@ -207,3 +208,20 @@ def test_labels_near_enough_are_exchanged_for_cheaper_ones(seed, monkeypatch):
     assert polished.objective < first.objective
     assert polished.satisfied
     assert_allclose(polished.bound, first.bound)
+
+
+def test_a_search_that_time_cuts_off_says_so(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    y = np.digitize(x + rng.normal(size=2000), [-0.5, 0.5])
+    options = {"sensitive_features": x, "constraint": CONSTRAINTS["coarse"], "loss": "hamming"}
+    assert project_targets(y, **options).status != "time_limit"
+
+    def is_late(*_, **__):
+        raise TimeoutError
+
+    # Without a bound no search would end before its work is done.
+    monkeypatch.setattr("gedi_sklearn.projection._search.relax", is_late)
+    monkeypatch.setattr(Exchange, "run", is_late)
+    with pytest.warns(ConvergenceWarning, match="Raise `time_limit`"):
+        assert project_targets(y, **options).status == "time_limit"
