@@ -230,7 +230,8 @@ class Exchange:
         moves = self._moves(a, b, most, is_shuffled=self.is_shuffled)
         excess, now = self._excess(b, pair, moves)
         sets, cost = moves.sets_of_two()
-        cheap = cost < now  # what costs more than is exceeded now gains nothing
+        # What costs more than is exceeded now gains nothing.
+        cheap = (cost < now) & (sets[0] >= 0)
         n_rows = len(pair.rows) if self.cells.jumps is None else 0
         self.effort.spend(_CALL + 4 * len(cheap) + cheap.sum() * (_SET + n_rows))
         sets = sets[:, cheap]
