@@ -29,11 +29,8 @@ from ._solver import Deadline, solve_continuous
 # Sets of steps of which any two are combined, about 10⁸ sets of up to six steps in a tenth of a
 # second: all sets of one, two and three of so many of the first moves.
 _SETS = ((1, 300), (2, 150), (3, 30))
-# Sets whose complements are looked up at once, cheapest first: few at first, then ever more, but
-# not so many that a deadline is missed.
-_FIRST_BATCH, _LARGEST_BATCH = 16, 512
-# Points in a leaf of their tree: a quarter faster than with scipy's own number.
-_LEAF = 64
+# Sets whose complements are looked up at once, cheapest first.
+_BATCH = 64
 # Complements to look at before giving up.
 _MOST_CANDIDATES = 2**18
 # Cells that may take a step.
@@ -285,18 +282,17 @@ class StepSearch:
     ) -> Iterator[np.ndarray]:
         """Yield pairs of sets whose steps together are near to what is wanted, in batches."""
         points = steps[:, sets].sum(axis=2).T
-        tree = cKDTree(points, leafsize=_LEAF)
-        start, batch, seen = 0, _FIRST_BATCH, 0
-        while start < len(sets) and seen < _MOST_CANDIDATES and deadline.left:
-            rows = np.arange(start, min(start + batch, len(sets)))
+        tree, seen = cKDTree(points), 0
+        for start in range(0, len(sets), _BATCH):
+            if seen >= _MOST_CANDIDATES or not deadline.left:
+                return
+            rows = np.arange(start, min(start + _BATCH, len(sets)))
             # A hair inside the box, so that rounding in these units does not end outside of it.
             near = tree.query_ball_point(wanted - points[rows], r=1 - 1e-9, p=np.inf)
             lengths = np.fromiter(map(len, near), dtype=int, count=len(near))
             other = np.fromiter(chain.from_iterable(near), dtype=int, count=int(lengths.sum()))
             yield np.hstack([sets[np.repeat(rows, lengths)], sets[other]])
-            start, seen = start + batch, seen + len(other)
-            if len(other) < _MOST_CANDIDATES // 16:
-                batch = min(2 * batch, _LARGEST_BATCH)
+            seen += len(other)
 
     def _cheapest(self, sets: np.ndarray) -> tuple[np.ndarray, float] | None:
         """Return the cheapest set in which no cell moves twice, and its price."""
