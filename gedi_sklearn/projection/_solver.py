@@ -344,7 +344,9 @@ def open_session(
     from . import _gurobi
 
     params = dict(given or {})
-    use_gurobi = solver == "gurobi" or (solver == "auto" and _serves(params))
+    use_gurobi = solver == "gurobi" or (
+        solver == "auto" and licence_is_configured(params) and find_spec("gurobipy") is not None
+    )
     name, known = ("gurobi", _gurobi.PARAMETERS) if use_gurobi else ("highs", PARAMETERS)
     unknown = sorted(set(params) - known, key=str)
     undefined = [
@@ -363,11 +365,6 @@ def open_session(
         return HighsSession(params, seed, verbose)
     session = _gurobi.GurobiSession(params, seed, verbose)
     return session if solver == "gurobi" else AutoSession(session)
-
-
-def _serves(params: Mapping[str, Any]) -> bool:
-    """Tell whether "auto" is Gurobi."""
-    return licence_is_configured(params) and find_spec("gurobipy") is not None
 
 
 def licence_is_configured(params: Mapping[str, Any]) -> bool:
