@@ -49,8 +49,6 @@ _GROWTH, _LARGEST_SAMPLE = 4, 300_000
 _OPEN = 8.0
 # What polyhedra inside the sets may lose, relative to the tolerance.
 _INSIDE = 0.01
-# Rows of v of sets that join classes up to which there is a linear program.
-_JOINT_ROWS = 300
 
 
 class DualSolution(NamedTuple):
@@ -437,8 +435,8 @@ def relax(
 ) -> Relaxed | None:
     """Return the relaxation with an offset of v; None if it is infeasible.
 
-    Of two classes, and where few rows of v join classes, it is a linear program, of a polyhedron
-    about the dual solution where the sets are none; else it is the dual with soft counts.
+    Of two classes it is a linear program, of a polyhedron about the dual solution where the sets
+    are none; of more it is the dual with soft counts.
 
     Parameters
     ----------
@@ -467,11 +465,9 @@ def relax(
 
 
 def _is_program(cells: Cells, allowed: Product, offset: np.ndarray) -> bool:
-    """Tell whether the relaxation is a linear program, or one interval."""
-    is_joint = cells.jumps is not None and len(offset) <= _JOINT_ROWS
-    is_linear = cells.n_columns == 1 or is_joint
+    """Tell whether the relaxation is a linear program, or one interval, of two classes."""
     # In one dimension every set is an interval.
-    return is_linear and (allowed.is_polyhedron or len(offset) == 1)
+    return cells.n_columns == 1 and (allowed.is_polyhedron or len(offset) == 1)
 
 
 def relaxed_multipliers(
