@@ -30,6 +30,7 @@ __all__ = [
     "TooManyGroupsError",
     "UnseenDependenceWarning",
     "UnseenLevelError",
+    "ZeroReferenceError",
 ]
 
 # Frames of these packages lie between the warning and the line that the user can change.
@@ -157,6 +158,20 @@ class UnseenLevelError(ValueError):
             for own in (unknown, known)
         )
         return cls(f"{held} not seen before: {new}. Those of the fit are {old}.")
+
+
+class ZeroReferenceError(ValueError):
+    """A threshold is a share of the indicator of y, and y does not depend on the attribute.
+
+    Examples
+    --------
+    >>> from gedi_sklearn import CoarseConstraint, project_targets
+    >>> x, y = [-1.0, 0.0, 1.0], [1.0, 0.0, 1.0]
+    >>> project_targets(y, sensitive_features=x, constraint=CoarseConstraint(0.2))
+    Traceback (most recent call last):
+        ...
+    gedi_sklearn.exceptions.ZeroReferenceError: relative=True makes threshold a share of...
+    """
 
 
 class TooManyGroupsError(ValueError):

@@ -28,7 +28,12 @@ from .._validation import (
 )
 from .._verdict import make_verdict
 from ..constraints import FittedConstraint
-from ..exceptions import ConstraintNotMetWarning, warn_caller
+from ..exceptions import (
+    ConstraintNotMetWarning,
+    RankDeficientKernelError,
+    ZeroReferenceError,
+    warn_caller,
+)
 from ._backends import BACKENDS, LEAF_WEIGHT, Backend, Settings, check_features, find_backend
 from ._distributed import fit_on_cluster, is_dask
 from ._parameters import refusals_named, refuse_backend_object
@@ -237,7 +242,7 @@ class BaseConstrainedBoosting(ConstrainedEstimator):
                 parts = None if groups is None else groups[rows]
                 try:
                     part = self._fit_constraint(attribute[rows], *own[1:], self._unseen(own[1]))
-                except ValueError:  # they may lack values, or any dependence of y
+                except (RankDeficientKernelError, ZeroReferenceError):
                     return None
                 params = _check_method_params(X, split_params, indices=rows)
                 folds = self._folds(*own, parts, attribute[rows], params)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._validation import Outcomes
-from ..exceptions import RankDeficientKernelError, warn_caller
+from ..exceptions import RankDeficientKernelError, ZeroReferenceError, warn_caller
 from ..kernels import Design, FittedKernel, is_categorical, warn_attribute_scale
 from ._constraints import Constraint, ConstraintList, DependenceConstraint
 from ._fitted import ColumnConstraint, FittedConstraint
@@ -267,7 +267,7 @@ def _fit_columns(
         if not constraint.needs_outcomes:  # else y is constant where it is measured
             disparity = constraint.reference(design, values, targets, is_class=is_class)
         if constraint.relative and disparity == 0:
-            raise ValueError(
+            raise ZeroReferenceError(
                 "relative=True makes threshold a share of the indicator of "
                 f"{f'class {own[0]} of y' if several else 'y'}, which is 0 (no dependence on "
                 "sensitive_features at that degree). Pass an absolute threshold: relative=False."

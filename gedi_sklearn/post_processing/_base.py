@@ -24,7 +24,14 @@ from .._validation import (
     check_attribute,
 )
 from ..constraints import bounded_output, joint_columns
-from ..exceptions import ConstraintNotMetWarning, silent, warn_caller
+from ..exceptions import (
+    ConstraintNotMetWarning,
+    RankDeficientKernelError,
+    UnseenLevelError,
+    ZeroReferenceError,
+    silent,
+    warn_caller,
+)
 from ..kernels import AttributeEncoder, FittedKernel
 from ..projection import PROJECTION_PARAMETERS, Projection, UnseenProjection
 from ._attribute_estimator import AttributeBlind
@@ -375,7 +382,7 @@ class Projected(BoundsCuts, AttributeBlind):
                     if self._is_exact:
                         other = () if beside is None else (beside[test],)
                         columns = projection.columns_of(attribute[test], *other)
-                except ValueError:  # it may lack values, levels, or any dependence of y
+                except (RankDeficientKernelError, UnseenLevelError, ZeroReferenceError):
                     folds = []
                     break
                 folds.append(Fold(train, test, projection, columns))
