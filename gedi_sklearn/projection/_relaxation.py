@@ -412,8 +412,6 @@ class Relaxed:
         What a row costs at least that leaves its base for a column; inf for the base.
     allowed : Product
         The sets, or polyhedra inside that hold its v.
-    is_basic : bool
-        Whether no more cells are split than there are rows of v; soft counts can split many.
     """
 
     counts: np.ndarray
@@ -422,7 +420,6 @@ class Relaxed:
     base: np.ndarray
     detour: np.ndarray
     allowed: Product
-    is_basic: bool = True
 
 
 def relax(
@@ -461,7 +458,7 @@ def relax(
     if cells.n_columns == 1:
         return solve_relaxation(cells, inside, offset, deadline, dual.multipliers, is_optimal=True)
     base, detour = cells.choose(dual.multipliers)
-    return Relaxed(dual.counts, dual.multipliers, dual.bound, base, detour, inside, is_basic=False)
+    return Relaxed(dual.counts, dual.multipliers, dual.bound, base, detour, inside)
 
 
 def _is_program(cells: Cells, allowed: Product, offset: np.ndarray) -> bool:

@@ -270,9 +270,10 @@ class Search:
         """The columns of cells that a core takes first, in that order."""
         cells, relaxed = self.cells, self.relaxed
         detour = relaxed.detour.ravel()
-        # Columns that the relaxation uses come first, whatever rounding makes of their detour.
+        # The few columns that the relaxation of two classes splits come first, whatever rounding
+        # makes of their detour.
         used = np.abs(relaxed.counts - cells.placed(relaxed.base)).ravel() > _INTEGRALITY
-        used &= relaxed.is_basic
+        used &= cells.n_columns == 1
         by_cost = smallest(detour, _NEAREST)
         by_cost = by_cost[np.isfinite(detour[by_cost]) & ~used[by_cost]]
         split = np.flatnonzero(used & np.isfinite(detour))
