@@ -90,11 +90,11 @@ class BaseDesign(ABC):
         The columns of a lower degree come first, so R, Q and T begin with theirs. None for other
         kernels and degrees.
         """
-        basis, R = self.fitted.basis, self.fitted.R_
+        basis = self.fitted.basis
         k = basis.n_columns_of(degree)
-        if k is None:
+        if k is None:  # before R, which of many groups is a matrix too large
             return None
-        standardized = dtrsv(R[:k, :k], self.coordinates(z)[:k])
+        standardized = dtrsv(self.fitted.R_[:k, :k], self.coordinates(z)[:k])
         if self.is_negligible(z, standardized):
             return np.zeros(k)
         return basis.to_raw[:k, :k] @ standardized

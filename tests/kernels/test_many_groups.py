@@ -294,6 +294,12 @@ def test_ten_thousand_levels_need_no_square_matrix():
     assert seconds < 8  # a fraction of a second where nothing traces the memory
 
 
+def test_a_share_of_ten_thousand_levels_needs_no_matrix():
+    _, y, level = many_levels()
+    names = np.array([f"level {number}" for number in level])
+    assert gedi(y, 2 * y, sensitive_features=names, relative=True) == pytest.approx(2)
+
+
 def by_matrix(levels):
     """Return the number of each level, and a kernel that has its indicators as columns."""
     known, codes = np.unique(levels, return_inverse=True)
