@@ -153,6 +153,12 @@ class Block:
         """Return the indicator of the targets' columns: the gauge of their v, times the factor."""
         return self.factor * float(self.allowed.sizes(self.measure(columns)[0]).max())
 
+    def reference(self, columns: np.ndarray) -> float:
+        """Return the indicator of original targets; exactly 0.0 where it counts as zero."""
+        if all(map(self.design.is_negligible, columns.T)):
+            return 0.0
+        return self.indicator(columns)
+
     def indicator_at(self, coordinates: np.ndarray) -> float:
         """Return the same of the coordinates (k, m) of all columns, without their rows."""
         v = np.concatenate([self.v(own) for own in self.of(coordinates).T])

@@ -78,7 +78,7 @@ class LinearIndicator:
 
     def reference(self, y: np.ndarray) -> float:
         """Return the indicator of the original targets; exactly 0.0 where it counts as zero."""
-        return 0.0 if self.design.is_negligible(y) else self.measure(y)
+        return self.block.reference(y[:, None])
 
     def value(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the indicator for coordinates (…, k)."""
