@@ -30,6 +30,7 @@ from ..metrics import (
     GediAccumulator,
     GediInference,
     TargetCorrection,
+    check_bound_of_sums,
     spread_rows,
     undefined_if_constant,
 )
@@ -568,14 +569,12 @@ def project_targets(
     0.2
     """
     constraint = DependenceConstraint() if constraint is None else constraint
-    kernel = getattr(constraint, "kernel", None)
-    kernel = 1 if kernel is None else kernel  # which is refused
-    GediAccumulator(kernel).check_bounds(constraint)
+    check_bound_of_sums(constraint)
     sums = accumulate(
         y,
         y_pred,
         sensitive_features=sensitive_features,
-        kernel=kernel,
+        kernel=constraint.kernel,
         reference=reference,
         sample_weight=sample_weight,
     )

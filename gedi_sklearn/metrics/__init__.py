@@ -7,7 +7,7 @@ imported when they are asked for, since scikit-learn's load all of its metrics.
 
 from typing import TYPE_CHECKING, Any
 
-from ._accumulator import GediAccumulator, spread_rows
+from ._accumulator import GediAccumulator, check_bound_of_sums, spread_rows
 from ._cuts import CutsIndicator, ends_of_ties, tie_width
 from ._didi import bin_codes, didi, quantile_bin_edges
 from ._ellipsoids import error_quantile, farthest

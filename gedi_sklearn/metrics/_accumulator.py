@@ -424,7 +424,7 @@ class GediAccumulator(BaseEstimator):
         >>> round(gedi(y, z, sensitive_features=x, relative=True), 9)
         0.2
         """
-        self.check_bounds(constraint)
+        check_bound_of_sums(constraint, self.kernel)
         norm, relative = constraint.norm, constraint.relative
         unit = positive_unit(self.reference_value(norm, relative)) if relative else 1.0
         threshold = constraint.absolute_threshold(unit)
@@ -436,33 +436,6 @@ class GediAccumulator(BaseEstimator):
         coordinates = design.coordinates(shares)
         nearest, _ = bound.block(design, unit=1.0, is_class=False).nearest(coordinates)
         return TargetCorrection(design.fitted, nearest - coordinates, own_weight, threshold)
-
-    def check_bounds(self, constraint: Any) -> None:
-        """Refuse what does not bound sums of this kernel.
-
-        Parameters
-        ----------
-        constraint : DependenceConstraint, CoarseConstraint or FineConstraint
-            What :meth:`correct_targets` is to be given.
-        """
-        if not is_constraint(constraint):
-            raise TypeError(
-                f"constraint must be a constraint object such as CoarseConstraint(), got "
-                f"{constraint!r}."
-            )
-        constraint.validate()
-        if constraint.subset is not None or constraint.on != "predictions":
-            raise ValueError(
-                f"constraint bounds more than the predictions of all rows have sums of: "
-                f"{constraint!r}. Leave subset and on at their defaults."
-            )
-        own, kernel = resolve_kernel(self.kernel), constraint.kernel
-        kernel = None if kernel is None else resolve_kernel(kernel)
-        if not _is_same_kernel(kernel, own):
-            raise ValueError(
-                f"constraint bounds the influence of {kernel or 'groups'!r}, and the sums are "
-                f"those of {own!r}. Give both the same kernel."
-            )
 
     def to_dict(self) -> dict:
         """Return parameters and state as numbers, text and lists, for JSON.
@@ -648,6 +621,28 @@ def _check_kinds(reference: np.ndarray, values: np.ndarray) -> None:
                 f"{kinds[is_text(then)]}. Pass the same attribute as in `reference`, or in the "
                 "first chunk."
             )
+
+
+def check_bound_of_sums(constraint: Any, kernel: Any = None) -> None:
+    """Refuse what does not bound sums of a kernel; None stands for that of the constraint."""
+    if not is_constraint(constraint):
+        raise TypeError(
+            f"constraint must be a constraint object such as CoarseConstraint(), got "
+            f"{constraint!r}."
+        )
+    constraint.validate()
+    if constraint.subset is not None or constraint.on != "predictions":
+        raise ValueError(
+            f"constraint bounds more than the predictions of all rows have sums of: "
+            f"{constraint!r}. Leave subset and on at their defaults."
+        )
+    bounded = None if constraint.kernel is None else resolve_kernel(constraint.kernel)
+    own = bounded if kernel is None else resolve_kernel(kernel)
+    if bounded is None or not _is_same_kernel(bounded, own):
+        raise ValueError(
+            f"constraint bounds the influence of {bounded or 'groups'!r}, and the sums are those "
+            f"of {'a kernel' if own is None else repr(own)}. Give both the same kernel."
+        )
 
 
 def _is_same_kernel(one: Any, other: Any) -> bool:
