@@ -19,7 +19,7 @@ from .._constrained_estimator import (
     fit_method,
 )
 from .._predictions import answers_as_fitted
-from .._validation import Interval, check_random_state, check_sample_weight
+from .._validation import Interval, check_random_state
 from .._verdict import make_verdict
 from ..constraints import FittedConstraint, check_constraint
 from ..exceptions import warn_caller
@@ -120,6 +120,7 @@ class BaseLagrangianDual(ConstrainedEstimator):
         features = self._features(self._inner_X(X))
         counted = slice(None) if weight is None else weight > 0
         y, features = y[counted], features[counted]
+        self._warn_of_scale(y)
         weight = None if weight is None else weight[counted]
         constraint = self._fit_constraint(attribute[counted], y, weight)
 
@@ -187,6 +188,9 @@ class BaseLagrangianDual(ConstrainedEstimator):
 
     def _forward(self, features: np.ndarray) -> np.ndarray:
         return self.net_.forward(features).numpy().astype(np.float64)
+
+    def _warn_of_scale(self, y: np.ndarray) -> None:
+        """Warn where targets are far from those that a network reaches; classes never are."""
 
     def _features(self, inner: Any) -> np.ndarray:
         """Return the columns of X that the network takes, as float32."""
@@ -328,13 +332,10 @@ class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _check_targets(self, y: Any, sample_weight: Any) -> np.ndarray:
-        y = super()._check_targets(y, sample_weight)
-        weight = check_sample_weight(sample_weight, len(y))
-        counted = y if weight is None else y[weight > 0]
-        mean, deviation = float(counted.mean()), float(counted.std())
+    def _warn_of_scale(self, y: np.ndarray) -> None:
+        mean, deviation = float(y.mean()), float(y.std())
         is_near = abs(mean) <= _FAR * deviation and _SMALL <= deviation <= _LARGE
-        if not is_near and counted.any():
+        if not is_near and y.any():
             warn_caller(
                 f"y has mean {mean:.3g} and standard deviation {deviation:.3g}. The network begins "
                 f"near 0 and moves by about learning_rate={self.learning_rate:g} a step, so that "
@@ -342,7 +343,6 @@ class LagrangianDualRegressor(RealTargetsMixin, BaseLagrangianDual):
                 "transformer=StandardScaler()) of scikit-learn does so around this estimator and "
                 "scales predictions back; name the attribute with sensitive_columns= there."
             )
-        return y
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets; the attribute is not needed.
