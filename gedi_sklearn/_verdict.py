@@ -448,8 +448,9 @@ def _bounded(constraint: FittedConstraint, predictions: np.ndarray) -> str:
     name = constraint.parts[0].given.on  # that of all
     if name == "predictions" and constraint.n_classes:
         name = "labels" if are_whole(predictions) else "probabilities"
-    subsets = dict.fromkeys(repr(part.given.subset) for part in constraint.parts)
-    return " and ".join(name if own == "None" else f"{name} in subset {own}" for own in subsets)
+    subsets = [part.given.subset for part in constraint.parts]
+    each = [name if own is None else f"{name} in subset {own!r}" for own in subsets]
+    return " and ".join(dict.fromkeys(each))
 
 
 def _outputs(

@@ -32,8 +32,10 @@ from ._moments import fill_monomials, list_monomials, monomial_factors, row_bloc
 _MAX_DEGREE = 100
 # Share of all weights by which a quantile may be missed.
 _QUANTILE_TOLERANCE = 1e-8
-# Rows that mostly show where quantiles are, and that an attribute has more values than there are
-# splines; standard errors of a rank among them by which the sample may be wrong.
+# Rows that mostly show that an attribute has more values than there are splines.
+_FEW = 1000
+# Rows that mostly show where quantiles are, and by how many standard errors a rank among them may
+# be wrong.
 _SAMPLE, _MARGIN = 4000, 4
 
 
@@ -562,7 +564,7 @@ def _quantile_knots(
     shares = np.linspace(0, 1, n_knots)[1:-1] - _QUANTILE_TOLERANCE
     knots = np.array(sorted({x.min(), *_quantiles(x, weight, shares), x.max()}))
     # Knots are values, so that all B-splines are independent on as many values as they are.
-    if len(np.unique(x[:_SAMPLE])) < len(knots) + degree:
+    if len(np.unique(x[:_FEW])) < len(knots) + degree:
         values = np.unique(x)
         if len(values) < len(knots) + degree:
             knots, degree = values, 1
